@@ -1,0 +1,69 @@
+# `make` alone lists the targets. Each installs what it needs into .venv, once; nothing else on the machine changes.
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3 python,$(shell command -v $(name) 2>/dev/null)))
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+EXAMPLE := examples/digits
+OUT := out
+CODE := schema importers exporters converter tfconvert tests examples benchmarks
+BENCH_FLAGS ?=
+TEST_FLAGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format schema bench clean distclean
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show what it answers
+	@mkdir -p $(OUT)
+	$(BIN)/tfconvert $(EXAMPLE)/saved_model -o $(OUT)/digits.tflite --verify
+	@$(BIN)/python $(EXAMPLE)/show.py $(OUT)/digits.tflite
+
+test: $(VENV)/.installed-test ## run the tests; TEST_FLAGS="-k checkpoint -x" goes to pytest
+	$(BIN)/python -m pytest $(TEST_FLAGS)
+
+lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
+	$(BIN)/ruff check $(CODE) .ci
+	$(BIN)/ruff format --check $(CODE) .ci
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-test ## put imports and layout in order
+	$(BIN)/ruff check --fix-only --quiet $(CODE)
+	$(BIN)/ruff format --quiet $(CODE)
+
+schema: $(VENV)/.installed-test ## remake the generated code and the op registry
+	$(BIN)/python -m schema.tensorflow.generate
+	$(BIN)/python -m schema.tensorflow.make_op_defs
+	$(BIN)/python -m schema.tflite.generate
+
+bench: $(VENV)/.installed-bench ## measure against the official converter; BENCH_FLAGS="--runs 5"
+	@mkdir -p $(OUT)
+	$(BIN)/python -m benchmarks.zoo --set bench
+	$(BIN)/python -m benchmarks.compare --output $(OUT)/benchmark.md $(BENCH_FLAGS)
+
+clean: ## remove what was built, but keep .venv
+	rm -rf $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv too
+	rm -rf $(VENV)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no python3 found: install Python 3.11 or later, or say make PYTHON=/path/to/it" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-core: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[verify]'
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/.installed-core
+
+$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.installed-core

@@ -1,0 +1,1 @@
+"""The tests, in a package of their own name so that no other distribution's `tests` can stand in for it."""

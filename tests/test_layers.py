@@ -1,0 +1,166 @@
+"""The floors of the house hold: imports point down, are absolute, stand on top, and run in no circle.
+
+`schema` is the ground; `importers` and `exporters` stand on it side by side; `converter` on those; `tfconvert` on all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from tests.conftest import PACKAGES, SourceFile
+
+MAY_IMPORT = {
+    "schema": {"schema"},
+    "importers": {"schema", "importers"},
+    "exporters": {"schema", "exporters"},
+    "converter": {"schema", "importers", "exporters", "converter"},
+    "tfconvert": {"schema", "importers", "exporters", "converter", "tfconvert"},
+}
+# Where a late import keeps start-up lean: `tfconvert --help` needs neither numpy nor xDSL. The two of the front door
+# are how `import tfconvert` itself stays empty-handed.
+LATE_IMPORTS_ALLOWED = {
+    "converter.api",
+    "converter.cli",
+    "converter.pipeline",
+    "converter.service.app",
+    "tfconvert",
+    "tfconvert.__main__",
+}
+# Only in-memory Keras models and concrete functions need TensorFlow, and the script that lists its ops.
+TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
+MAY_IMPORT_TENSORFLOW = {"importers.keras", "schema.tensorflow.make_op_defs"}
+
+
+def _for_types_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def _imports(node: ast.AST, late: bool = False, typing: bool = False) -> Iterator[tuple[ast.stmt, bool, bool]]:
+    """Yields import statements below a node, with whether they are late and whether only for type checkers."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, late, typing
+        else:
+            inside = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _imports(child, late or inside, typing or _for_types_only(child))
+
+
+def _targets(statement: ast.stmt, modules: set[str]) -> set[str]:
+    """Returns what an import statement names: `from a import b` is the module `a.b` if there is one, else `a`."""
+    if isinstance(statement, ast.Import):
+        return {alias.name for alias in statement.names}
+    assert isinstance(statement, ast.ImportFrom)
+    base = statement.module or ""
+    names = {f"{base}.{alias.name}" for alias in statement.names}
+    return {name if name in modules else base for name in names}
+
+
+def _edges(files: Sequence[SourceFile], *, with_typing: bool) -> dict[str, set[str]]:
+    """Returns, for each of our modules, which of our modules it imports."""
+    modules = {file.module for file in files}
+    edges: dict[str, set[str]] = {module: set() for module in modules}
+    for file in files:
+        for statement, _, typing in _imports(file.tree):
+            if with_typing or not typing:
+                edges[file.module] |= _targets(statement, modules) & modules
+    return edges
+
+
+def _circle(edges: dict[str, set[str]]) -> list[str]:
+    """Returns a circle among the edges, its first module repeated at its end; empty if there is none."""
+    done: set[str] = set()
+    for start in sorted(edges):
+        path: list[str] = []
+        pending = [(start, 0)]
+        while pending:
+            module, depth = pending.pop()
+            if depth < len(path):
+                done.update(path[depth:])
+                del path[depth:]
+            if module in path:
+                return [*path[path.index(module) :], module]
+            if module not in done:
+                path.append(module)
+                pending.extend((target, depth + 1) for target in sorted(edges[module] - {module}))
+        done.update(path)
+    return []
+
+
+def test_there_is_something_to_check(source_files: Sequence[SourceFile]) -> None:
+    assert {file.path.parts[0] for file in source_files} == set(PACKAGES)
+
+
+def test_imports_point_down(source_files: Sequence[SourceFile]) -> None:
+    wrong = []
+    for file in source_files:
+        floor = file.path.parts[0]
+        for statement, _, _ in _imports(file.tree):
+            for target in _targets(statement, set()):
+                other = target.partition(".")[0]
+                if other in PACKAGES and other not in MAY_IMPORT[floor]:
+                    wrong.append(f"{file.path}:{statement.lineno}: {floor} imports {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_are_absolute(source_files: Sequence[SourceFile]) -> None:
+    wrong = [
+        f"{file.path}:{statement.lineno}"
+        for file in source_files
+        for statement, _, _ in _imports(file.tree)
+        if isinstance(statement, ast.ImportFrom) and statement.level
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_late_imports_only_where_start_up_needs_them(source_files: Sequence[SourceFile]) -> None:
+    wrong = [
+        f"{file.path}:{statement.lineno}: {ast.unparse(statement)}"
+        for file in source_files
+        for statement, late, typing in _imports(file.tree)
+        if late and not typing and file.module not in LATE_IMPORTS_ALLOWED
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_by_name_only_at_the_front_door(source_files: Sequence[SourceFile]) -> None:
+    """`importlib.import_module` would get round every other test here."""
+    wrong = [
+        f"{file.path}:{node.lineno}"
+        for file in source_files
+        for node in ast.walk(file.tree)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"__import__", "import_module", "importlib.import_module"}
+        and file.module not in LATE_IMPORTS_ALLOWED
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_circles(source_files: Sequence[SourceFile]) -> None:
+    assert not _circle(_edges(source_files, with_typing=False))
+
+
+def test_no_circles_even_for_type_checkers_between_packages(source_files: Sequence[SourceFile]) -> None:
+    """Within a package a type may refer back; between packages it would be a hidden dependency."""
+    edges: dict[str, set[str]] = {}
+    for module, targets in _edges(source_files, with_typing=True).items():
+        folder = module.partition(".")[0]
+        edges.setdefault(folder, set()).update(target.partition(".")[0] for target in targets)
+    assert not _circle(edges)
+
+
+def test_circles_are_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _circle({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": set()}) == []
+
+
+def test_tensorflow_stays_outside(source_files: Sequence[SourceFile]) -> None:
+    wrong = [
+        f"{file.path}:{statement.lineno}"
+        for file in source_files
+        if file.module not in MAY_IMPORT_TENSORFLOW
+        for statement, _, _ in _imports(file.tree)
+        for target in _targets(statement, set())
+        if target.partition(".")[0] in TENSORFLOW
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,94 @@
+"""What `tfconvert` shows to the world, and what showing it costs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.resources
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfconvert
+
+PUBLIC = ["ConversionError", "Diagnostic", "Model", "__version__", "convert"]
+HEAVY = {
+    "tensorflow",
+    "keras",
+    "numpy",
+    "xdsl",
+    "google.protobuf",
+    "flatbuffers",
+    "ml_dtypes",
+    "ai_edge_litert",
+    "rich",
+}
+
+
+def _imported_by(code: str) -> set[str]:
+    """Returns the modules that a fresh interpreter has after running some code."""
+    program = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(json.loads(process.stdout.splitlines()[-1]))
+
+
+def test_public_names() -> None:
+    assert sorted(tfconvert.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_exist(name: str) -> None:
+    assert getattr(tfconvert, name) is not None
+    assert name in dir(tfconvert)
+
+
+def test_other_names_do_not() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        getattr(tfconvert, "no_such_" + "name")
+
+
+def test_public_things_say_what_they_are() -> None:
+    for name in ("convert", "Model", "ConversionError", "Diagnostic"):
+        assert getattr(tfconvert, name).__doc__
+
+
+def test_version_is_the_distribution_s() -> None:
+    assert tfconvert.__version__ == importlib.metadata.version("tfconvert")
+
+
+def test_typed() -> None:
+    files = importlib.resources.files("tfconvert")
+    assert files.joinpath("py.typed").is_file()
+
+
+def test_import_is_light() -> None:
+    assert "tfconvert" in (modules := _imported_by("import tfconvert"))
+    assert not HEAVY & modules
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_is_light(arguments: list[str]) -> None:
+    code = f"""
+import sys
+from tfconvert.__main__ import main
+sys.argv = ["tfconvert", *{arguments!r}]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+"""
+    assert "converter.cli" in (modules := _imported_by(code))
+    assert not HEAVY & modules
+
+
+def test_front_door_and_module_are_one() -> None:
+    """`tfconvert` and `python -m tfconvert` are the same program."""
+    script = str(Path(sys.executable).parent / "tfconvert")
+    outputs = [
+        subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+        for command in ([sys.executable, "-m", "tfconvert"], [script])
+    ]
+    assert outputs[0] == outputs[1]
+    assert tfconvert.__version__ in outputs[0]
