@@ -1,0 +1,1 @@
+"""Foreign files to IR: SavedModels, GraphDefs, checkpoints. Importers know no LiteRT."""

@@ -1,0 +1,252 @@
+"""NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share (design §4).
+
+Only what the fetches reach, through data or control inputs, becomes IR; the islands come in a topological order in
+which every node follows its control inputs. V1 control flow is not importable yet and is named in the error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+from importers.attributes import import_attribute
+from importers.op_signatures import OpRegistry, OpSignature
+from importers.tensor_proto import shape_of
+from schema.diagnostics import ConversionError, Diagnostic, error
+from schema.dialects import attributes as attrs
+from schema.dialects import tf, tf_executor, types
+from schema.tensorflow.generated import tensorflow_pb2 as pb
+
+V1_CONTROL_FLOW = frozenset({
+    "Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
+    "RefNextIteration", "LoopCond", "ControlTrigger",
+})  # fmt: skip
+"""The executor's own ops, which are no islands."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorName:
+    """Where a value comes from.
+
+    Attributes:
+        node: The node's (or function argument's) name.
+        argument: The op's output argument, empty where `index` counts over all outputs.
+        index: The position in the argument, or over all outputs.
+    """
+
+    node: str
+    argument: str
+    index: int
+
+
+def parse_graph_input(text: str) -> TensorName:
+    """Parses an input of a main graph's node: `node` or `node:index`."""
+    node, colon, index = text.rpartition(":")
+    return TensorName(node, "", int(index)) if colon and index.isdigit() else TensorName(text, "", 0)
+
+
+def parse_function_input(text: str) -> TensorName:
+    """Parses an input of a function body's node: `argument` or `node:output:index`."""
+    parts = text.split(":")
+    if len(parts) == 3 and parts[2].isdigit():
+        return TensorName(parts[0], parts[1], int(parts[2]))
+    return TensorName(parts[0], parts[1] if len(parts) == 2 else "", 0)
+
+
+@dataclass(slots=True)
+class _Imported:
+    """A node's island and where each of its output arguments begins."""
+
+    island: tf_executor.IslandOp
+    signature: OpSignature
+    offsets: dict[str, tuple[int, int]]
+
+    def value(self, tensor: TensorName) -> SSAValue | None:
+        """Returns the island's result of an output, `None` if the node has no such output."""
+        start, count = (
+            self.offsets.get(tensor.argument, (0, 0)) if tensor.argument else (0, len(self.island.results) - 1)
+        )
+        return self.island.results[start + tensor.index] if tensor.index < count else None
+
+
+@dataclass(slots=True)
+class NodeGraphImporter:
+    """Imports one graph or function body.
+
+    Attributes:
+        nodes: The graph's nodes by name.
+        registry: Where op definitions come from.
+        parse_input: How the graph writes its inputs.
+        function: The enclosing function's name, empty in a main graph; becomes part of locations.
+        feeds: Values that stand for (node, output index): function arguments, placeholders.
+    """
+
+    nodes: Mapping[str, pb.NodeDef]
+    registry: OpRegistry
+    parse_input: Callable[[str], TensorName]
+    function: str = ""
+    feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
+    _done: dict[str, _Imported] = field(default_factory=dict, init=False)
+    _block: Block = field(default_factory=Block, init=False)
+
+    def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
+        """Returns the graph that computes some values and runs some nodes.
+
+        Args:
+            fetches: What the graph yields, in order.
+            controls: Nodes that must have run, yielding nothing.
+
+        Raises:
+            ConversionError: A missing node or output, a cycle, V1 control flow, an unknown op.
+        """
+        controls = list(controls)
+        roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
+        order = self._topological_order(roots)
+        _refuse_control_flow(order)
+        for node in order:
+            self._done[node.name] = self._import_node(node)
+        operands = [self._resolve(tensor, "the graph's fetch") for tensor in fetches]
+        operands += [self._done[node].island.control for node in controls]
+        self._block.add_op(tf_executor.FetchOp.create(operands=operands))
+        return tf_executor.GraphOp.build(self._block)
+
+    def _is_fed(self, tensor: TensorName) -> bool:
+        return (tensor.node, tensor.index) in self.feeds
+
+    def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
+        """Returns what the roots need, each node after its inputs; depth first with an explicit stack.
+
+        V1 control flow, whose loops are cycles, is not looked behind.
+        """
+        order: list[pb.NodeDef] = []
+        done: set[str] = set()
+        open_nodes: set[str] = set()
+        stack = [(root, False) for root in reversed(roots)]
+        while stack:
+            name, is_ready = stack.pop()
+            if name in done:
+                continue
+            node = self.nodes.get(name)
+            if node is None:
+                raise error(
+                    "missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged"
+                )
+            if is_ready or node.op in V1_CONTROL_FLOW:
+                open_nodes.discard(name)
+                done.add(name)
+                order.append(node)
+                continue
+            if name in open_nodes:
+                raise error("cyclic-graph", "the node depends on itself", node=name, hint="the model file is damaged")
+            open_nodes.add(name)
+            stack.append((name, True))
+            stack.extend((needed, False) for needed in reversed(self._needed(node)) if needed not in done)
+        return order
+
+    def _needed(self, node: pb.NodeDef) -> list[str]:
+        needed = []
+        for text in node.input:
+            if text.startswith("^"):
+                if (text[1:], 0) not in self.feeds:
+                    needed.append(text[1:])
+            elif not self._is_fed(tensor := self.parse_input(text)):
+                needed.append(tensor.node)
+        return needed
+
+    def _resolve(self, tensor: TensorName, user: str) -> SSAValue:
+        fed = self.feeds.get((tensor.node, tensor.index))
+        if fed is not None:
+            return fed
+        value = self._done[tensor.node].value(tensor)
+        if value is None:
+            raise error(
+                "missing-output", f"{user} uses output {tensor.argument or tensor.index!s}, which the op doesn't have",
+                op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node, hint="the model file is damaged",
+            )  # fmt: skip
+        return value
+
+    def _import_node(self, node: pb.NodeDef) -> _Imported:
+        signature = self.registry.signature(node.op, node.name)
+        location = attrs.name_location(f"{node.name}@{self.function}" if self.function else node.name)
+        operands: list[SSAValue] = []
+        controls: list[SSAValue] = []
+        for text in node.input:
+            if text.startswith("^"):
+                done = self._done.get(text[1:])
+                if done is not None:
+                    controls.append(done.island.control)
+            else:
+                operands.append(self._resolve(self.parse_input(text), node.name))
+        result_types, offsets = _result_types(node, signature)
+        properties, attributes = _node_attributes(node, signature)
+        op = tf.op_class(node.op).create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=attributes,
+            location=location,
+        )
+        island = tf_executor.IslandOp.wrap(op, controls, location)
+        self._block.add_op(island)
+        return _Imported(island, signature, offsets)
+
+
+def _refuse_control_flow(nodes: list[pb.NodeDef]) -> None:
+    found = [node for node in nodes if node.op in V1_CONTROL_FLOW]
+    if found:
+        raise ConversionError(
+            Diagnostic(
+                "control-flow-v1", "V1 control flow (Switch, Merge, Enter, ...) can't be imported yet",
+                op=f"tf.{node.op}", node=node.name,
+                hint="save the model with tf.compat.v1.enable_control_flow_v2(), or from TensorFlow 2",
+            )
+            for node in found
+        )  # fmt: skip
+
+
+def _result_types(node: pb.NodeDef, signature: OpSignature) -> tuple[list[Attribute], dict[str, tuple[int, int]]]:
+    """Returns the node's result types, with the shapes that the graph noted, and its output arguments' places."""
+    elements: list[int] = []
+    offsets: dict[str, tuple[int, int]] = {}
+    attributes = {**signature.default_protos, **node.attr}
+    try:
+        for output in signature.outputs:
+            numbers = output.types(attributes)
+            offsets[output.name] = (len(elements), len(numbers))
+            elements += numbers
+    except KeyError as missing:
+        raise error(
+            "bad-attribute", f"the attribute {missing} is missing or absurd", op=f"tf.{node.op}", node=node.name,
+            hint="the model file is damaged",
+        ) from None  # fmt: skip
+    shapes = attributes["_output_shapes"].list.shape if "_output_shapes" in attributes else ()
+    result_types: list[Attribute] = []
+    for index, number in enumerate(elements):
+        element = types.element_type(number)
+        if element is None:
+            raise error("bad-attribute", f"unknown element type {number}", op=f"tf.{node.op}", node=node.name)
+        shape = shape_of(shapes[index]) if index < len(shapes) else None
+        result_types.append(types.tensor(element, shape))
+    return result_types, offsets
+
+
+def _node_attributes(node: pb.NodeDef, signature: OpSignature) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """Returns the declared attributes, defaults filled in, and the private ones."""
+    properties = dict(signature.defaults)
+    attributes: dict[str, Attribute] = {}
+    for name, value in node.attr.items():
+        if name in signature.derived or name == "_output_shapes":
+            continue
+        attribute = import_attribute(value, node.name)
+        if name not in signature.declared:
+            attributes[name] = attribute
+        elif not isinstance(attribute, NoneAttr):
+            properties[name] = attribute
+    if node.device:
+        attributes["device"] = attrs.string(node.device)
+    if len(attributes) > 1:
+        attributes = dict(sorted(attributes.items()))
+    return properties, attributes

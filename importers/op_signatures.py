@@ -1,0 +1,118 @@
+"""What an op's OpDef says about its inputs and outputs, made ready for resolving thousands of nodes.
+
+The model's own (stripped) op list comes first, since it holds the custom ops and the versions that the model was
+made with; the bundled registry comes second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute
+
+from importers.attributes import import_attribute
+from schema.diagnostics import error
+from schema.dialects import types
+from schema.tensorflow import op_defs
+from schema.tensorflow.generated import tensorflow_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class OutputArgument:
+    """One output argument of an op: one tensor, or a list of them.
+
+    Attributes:
+        name: The argument's name, as function bodies refer to it.
+        type: The `DataType` number where fixed, else 0.
+        type_attr: The attribute that holds the type, if any.
+        number_attr: The attribute that holds how many tensors there are, if any.
+        type_list_attr: The attribute that holds the list of types, if any.
+        is_ref: Whether the tensors are references.
+    """
+
+    name: str
+    type: int
+    type_attr: str
+    number_attr: str
+    type_list_attr: str
+    is_ref: bool
+
+    def types(self, attributes: dict[str, pb.AttrValue]) -> list[int]:
+        """Returns the `DataType` numbers of the argument's tensors; `KeyError` if an attribute is missing."""
+        if self.type_list_attr:
+            return list(attributes[self.type_list_attr].list.type)
+        number = attributes[self.type_attr].type if self.type_attr else self.type
+        count = attributes[self.number_attr].i if self.number_attr else 1
+        if not 0 <= count <= 1 << 20:
+            raise KeyError(self.number_attr)
+        return [number + types.REF_OFFSET if self.is_ref and number < types.REF_OFFSET else number] * count
+
+
+@dataclass(frozen=True, slots=True)
+class OpSignature:
+    """An OpDef, digested.
+
+    Attributes:
+        outputs: The output arguments.
+        derived: Attributes that operands and results already tell; they are not kept on IR ops.
+        declared: All attributes that the OpDef declares; others are a node's private ones.
+        defaults: Default values of the declared attributes that are kept, as IR attributes.
+        default_protos: The same for the derived ones, as protos.
+    """
+
+    outputs: tuple[OutputArgument, ...]
+    derived: frozenset[str]
+    declared: frozenset[str]
+    defaults: dict[str, Attribute]
+    default_protos: dict[str, pb.AttrValue]
+
+
+class OpRegistry:
+    """Looks ops up by name, digests each once."""
+
+    def __init__(self, stripped_op_list: Iterable[pb.OpDef] = ()) -> None:
+        self._own = {op_def.name: op_def for op_def in stripped_op_list}
+        self._signatures: dict[str, OpSignature] = {}
+
+    def signature(self, op_name: str, node: str) -> OpSignature:
+        """Returns the signature of an op.
+
+        Args:
+            op_name: The name in TensorFlow's registry.
+            node: The node that uses it, for the error message.
+
+        Raises:
+            ConversionError: Neither the model nor the bundled registry knows the op (`unknown-op`).
+        """
+        signature = self._signatures.get(op_name)
+        if signature is None:
+            op_def = self._own.get(op_name) or op_defs.lookup(op_name)
+            if op_def is None:
+                raise error(
+                    "unknown-op", "the op is defined neither in the model nor in TensorFlow's registry",
+                    op=f"tf.{op_name}", node=node,
+                    hint="save the model as a SavedModel, whose op list has the definitions of custom ops",
+                )  # fmt: skip
+            signature = self._signatures[op_name] = _digest(op_def)
+        return signature
+
+
+def _digest(op_def: pb.OpDef) -> OpSignature:
+    arguments = (*op_def.input_arg, *op_def.output_arg)
+    derived = frozenset(
+        name for argument in arguments
+        for name in (argument.type_attr, argument.number_attr, argument.type_list_attr) if name
+    )  # fmt: skip
+    outputs = tuple(
+        OutputArgument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref)
+        for arg in op_def.output_arg
+    )
+    with_default = [attr for attr in op_def.attr if attr.HasField("default_value")]
+    return OpSignature(
+        outputs,
+        derived,
+        frozenset(attr.name for attr in op_def.attr),
+        {a.name: import_attribute(a.default_value, op_def.name) for a in with_default if a.name not in derived},
+        {a.name: a.default_value for a in with_default if a.name in derived},
+    )
