@@ -1,0 +1,89 @@
+"""Pass `canonicalize`: `tf` ops that do nothing at run time go away, and so does what nothing uses.
+
+Before:
+
+    %0 = "tf.Identity"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+    %1 = "tf.StopGradient"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    "tf.NoOp"() : () -> ()
+    func.return %1 : tensor<2xf32>
+
+After:
+
+    func.return %arg0 : tensor<2xf32>
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from converter.rewrite.driver import rewrite_greedily
+from converter.rewrite.pattern import Failure, Pattern, PatternSet
+from converter.rewrite.rewriter import Rewriter
+from schema.dialects import tf, types
+
+_FORWARDING = (
+    "Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "CheckNumerics",
+    "EnsureShape", "OptimizationBarrier", "XlaSharding",
+)  # fmt: skip
+"""Ops whose results are their operands, one by one; CheckNumerics and EnsureShape check nothing on a device."""
+
+_ERASED = ("NoOp", "Assert")
+"""Effects that a device has no use for: the official converter erases them too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canonicalize:
+    """Forwards identities and erases what is dead."""
+
+    name: ClassVar[str] = "canonicalize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied."""
+        applied: Counter[str] = Counter()
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                applied += rewrite_greedily(function.body, PATTERNS, tf.has_side_effects)
+        return applied
+
+
+def _match_forwarding(op: Operation) -> Failure | None:
+    for result, operand in zip(op.results, op.operands, strict=False):
+        if result.type != operand.type and types.element_of(result.type) != types.element_of(operand.type):
+            return Failure("it changes the element type")
+    return None
+
+
+def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
+    """Lets users use the operands; what the op knew of a value's shape stays with the value."""
+    for result, operand in zip(op.results, op.operands, strict=False):
+        merged = types.most_specific(operand.type, result.type)
+        if merged is not operand.type and isinstance(operand.owner, Operation):
+            operand._type = merged  # noqa: SLF001  # xDSL has no setter for a value's type
+        rewriter.replace_value(result, operand)
+    rewriter.erase(op)
+
+
+def _match_same_type(op: Operation) -> Failure | None:
+    same = types.element_of(op.operands[0].type) == types.element_of(op.results[0].type)
+    return None if same else Failure("it changes the element type")
+
+
+def _match_any(op: Operation) -> None:
+    return None
+
+
+def _erase(op: Operation, match: None, rewriter: Rewriter) -> None:
+    rewriter.erase(op)
+
+
+PATTERNS = PatternSet([
+    *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward) for name in _FORWARDING),
+    Pattern("forward-cast", "tf.Cast", _match_same_type, _forward),
+    *(Pattern(f"erase-{name}", f"tf.{name}", _match_any, _erase) for name in _ERASED),
+])  # fmt: skip

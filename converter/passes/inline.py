@@ -1,0 +1,174 @@
+"""Pass `inline`: replaces calls by the bodies of the functions they call, and drops functions that nothing calls.
+
+Calls are inlined bottom-up, so each body is moved (or copied, where there are more callers) once. A function that calls
+itself, directly or through others, can't be inlined and is an error.
+
+Before:
+
+    func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%arg0) <{f = @relu}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @relu(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from converter.rewrite.edit import erase
+from schema.diagnostics import error
+from schema.dialects import tf
+
+_CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
+_PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Inlines every call of a function of the module."""
+
+    name: ClassVar[str] = "inline"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Inlines calls, then erases private functions that nothing refers to.
+
+        Raises:
+            ConversionError: Functions call each other in a circle (`recursive-function`), a callee is missing
+                (`missing-function`) or is called with other operands than it takes (`bad-call`).
+        """
+        functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
+        references = _count_references(functions)
+        for name in _callees_first(functions, calls):
+            for call in calls[name]:
+                callee_name = _callee(call)
+                _inline(call, functions[callee_name], is_last=references[callee_name] == 1)
+                references[callee_name] -= 1
+        _erase_unreferenced(functions)
+
+
+def _callee(call: Operation) -> str:
+    attribute = call.properties.get("callee" if call.name == "func.call" else "f")
+    if isinstance(attribute, tf.FunctionAttr):
+        attribute = attribute.function
+    return attribute.root_reference.data if isinstance(attribute, SymbolRefAttr) else ""
+
+
+def _count_references(functions: dict[str, FuncOp]) -> Counter[str]:
+    """Returns how often each function is referred to; one that is exported counts as referred to once more."""
+    count = Counter(name for function in functions.values() for name in _references(function))
+    for name, function in functions.items():
+        if not _is_private(function):
+            count[name] += 1
+    return count
+
+
+def _is_private(function: FuncOp) -> bool:
+    visibility = function.sym_visibility
+    return visibility is not None and visibility.data == _PRIVATE
+
+
+def _references(function: FuncOp) -> list[str]:
+    found = []
+    for op in function.body.walk():
+        for attribute in op.properties.values():
+            for item in attribute.data if isinstance(attribute, ArrayAttr) else (attribute,):
+                if isinstance(item, tf.FunctionAttr):
+                    item = item.function
+                if isinstance(item, SymbolRefAttr):
+                    found.append(item.root_reference.data)
+    return found
+
+
+def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation]]) -> list[str]:
+    order: list[str] = []
+    state: dict[str, str] = {}
+    stack = [(name, False) for name in reversed(functions)]
+    while stack:
+        name, is_ready = stack.pop()
+        if is_ready:
+            state[name] = "done"
+            order.append(name)
+            continue
+        if state.get(name) == "done":
+            continue
+        state[name] = "open"
+        stack.append((name, True))
+        for call in calls[name]:
+            callee = _callee(call)
+            if callee not in functions:
+                raise error("missing-function", f"there is no function {callee!r}", op=call.name,
+                            hint="the model file is damaged")  # fmt: skip
+            if state.get(callee) == "open":
+                raise error("recursive-function", f"the function {callee!r} calls itself", op=call.name,
+                            hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+            if callee not in state:
+                stack.append((callee, False))
+    return order
+
+
+def _inline(call: Operation, callee: FuncOp, *, is_last: bool) -> None:
+    """Puts the callee's body in the place of a call; the last caller gets the very ops, others copies."""
+    block = call.parent
+    body = callee.body.block
+    if len(body.args) != len(call.operands) or block is None:
+        raise error("bad-call", f"the function {callee.sym_name.data!r} takes {len(body.args)} values, not "
+                    f"{len(call.operands)}", op=call.name, hint="the model file is damaged")  # fmt: skip
+    terminator = body.last_op
+    assert terminator is not None
+    if is_last:
+        for argument, operand in zip(body.args, call.operands, strict=True):
+            argument.replace_all_uses_with(operand)
+        values: list[SSAValue] = list(terminator.operands)
+        erase(terminator)
+        for op in list(body.ops):
+            body.detach_op(op)
+            _place(op, call)
+            block.insert_op_before(op, call)
+    else:
+        mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, call.operands, strict=True))
+        for op in body.ops:
+            if op is not terminator:
+                copy = op.clone(mapping)
+                _place(copy, call)
+                block.insert_op_before(copy, call)
+        values = [mapping.get(value, value) for value in terminator.operands]
+    for result, value in zip(call.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    erase(call)
+
+
+def _place(op: Operation, call: Operation) -> None:
+    op.location = CallSiteLoc(op.location, call.location)
+
+
+def _erase_unreferenced(functions: dict[str, FuncOp]) -> None:
+    """Erases private functions that no public one reaches."""
+    needed = [name for name, function in functions.items() if not _is_private(function)]
+    reached = set(needed)
+    while needed:
+        for name in _references(functions[needed.pop()]):
+            if name in functions and name not in reached:
+                reached.add(name)
+                needed.append(name)
+    for name, function in functions.items():
+        if name not in reached:
+            function.detach()
+            function.erase(safe_erase=False)
