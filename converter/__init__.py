@@ -1,0 +1,1 @@
+"""IR to IR: the pipeline, its passes, and the jobs around them."""

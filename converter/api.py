@@ -1,0 +1,93 @@
+"""`convert` and its result: what `import tfconvert` gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from converter.options import Options
+from converter.report import Report
+
+if TYPE_CHECKING:
+    from exporters.tflite.model import TFLiteFile
+
+
+class Model:
+    """A converted model.
+
+    Weights are still where they were, in the source's files: saving copies them straight to the new file.
+
+    Attributes:
+        report: What the conversion did.
+    """
+
+    def __init__(self, file: TFLiteFile, report: Report) -> None:
+        self._file = file
+        self.report = report
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the `.tflite` file; it appears whole or not at all.
+
+        Raises:
+            ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
+                (`bad-checksum`).
+        """
+        self._file.save(path)
+
+    def __bytes__(self) -> bytes:
+        return self._file.to_bytes()
+
+    def __len__(self) -> int:
+        return self._file.size
+
+    def __repr__(self) -> str:
+        return f"<tfconvert.Model of {self.report.source}: {self.report.size} bytes>"
+
+
+def convert(
+    model: str | os.PathLike[str],
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    signatures: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    allow_custom_ops: bool = False,
+    verify: bool = False,
+) -> Model:
+    """Converts a TensorFlow model to LiteRT.
+
+    Args:
+        model: A SavedModel folder, or a frozen graph (`.pb`, `.pbtxt`).
+        inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
+            placeholders.
+        outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
+        input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
+        signatures: SavedModels: the signatures to convert, every one by default.
+        tags: SavedModels: the tags of the graph to convert, `serve` by default.
+        allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
+        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
+            reference executor; the differences are in the report.
+
+    Returns:
+        The model, not yet written to anywhere.
+
+    Raises:
+        ConversionError: The model can't be converted; the error says what, where and what to do.
+    """
+    options = Options(inputs, outputs, input_shapes, signatures, tags, allow_custom_ops, verify)
+    return convert_with(model, options)
+
+
+def convert_with(model: str | os.PathLike[str], options: Options) -> Model:
+    """Converts a model with the settings in one object; see `convert`."""
+    from converter import pipeline
+
+    path = os.fspath(model)
+    result = Model(*pipeline.run(path, options))
+    if options.verify:
+        from converter import verify
+
+        result.report.verification = verify.verify(path, options, bytes(result))
+    return result

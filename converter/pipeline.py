@@ -1,0 +1,178 @@
+"""The pipeline: which passes run, in which order and why (design §5).
+
+Imports are late where they are, so that asking for help or making a mistake costs nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from converter.options import Options
+from converter.report import Report, Stage
+from schema.diagnostics import error
+
+if TYPE_CHECKING:
+    from exporters.tflite.model import TFLiteFile
+    from xdsl.dialects.builtin import ModuleOp
+
+Result = TypeVar("Result")
+
+
+class Pass(Protocol):
+    """A rewrite of a whole module."""
+
+    @property
+    def name(self) -> str:
+        """The name in `-p` and in the report; the file's name with dashes."""
+
+    def apply(self, module: ModuleOp) -> Counter[str] | None:
+        """Rewrites the module in place; may return how often each of its patterns was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pass in the pipeline.
+
+    Attributes:
+        run: The pass.
+        because: Why it stands here.
+        forbids: Prefixes of op names that no op has afterwards; what the next steps rely on.
+    """
+
+    run: Pass
+    because: str
+    forbids: tuple[str, ...] = ()
+
+    def broken_by(self, module: ModuleOp) -> str | None:
+        """Returns the name of an op that should be gone, `None` if the step did what it ensures."""
+        return (
+            next((op.name for op in module.walk() if op.name.startswith(self.forbids)), None) if self.forbids else None
+        )
+
+
+def steps(options: Options) -> list[Step]:
+    """Returns the passes from an imported module to one that the exporter takes."""
+    from converter.passes.canonicalize import Canonicalize
+    from converter.passes.cse import CommonSubexpressions
+    from converter.passes.executor_to_functional import ExecutorToFunctional
+    from converter.passes.freeze_variables import FreezeVariables
+    from converter.passes.inline import Inline
+    from converter.passes.legalize import Legalize
+    from converter.passes.merge_functions import MergeFunctions
+    from converter.passes.optimize import Optimize
+    from converter.passes.shape_inference import ShapeInference
+
+    return [
+        Step(MergeFunctions(), "signatures that compute the same are equal while their callees still stand"),
+        Step(ExecutorToFunctional(), "every later pass works on plain ops in program order", ("tf_executor.",)),
+        Step(Inline(), "folding and fusing see through calls", ("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
+        Step(FreezeVariables(), "weights are constants from here on"),
+        Step(Canonicalize(), "nothing stands between a constant and its use"),
+        Step(ShapeInference(), "legalization asks for shapes and constant operands"),
+        Step(Legalize(allow_custom_ops=options.allow_custom_ops), "only ops that LiteRT has are left", ("tf.",)),
+        Step(Optimize(), "fusing needs the target's ops, which have fused forms"),
+        Step(CommonSubexpressions(), "what folding made twice is kept once"),
+    ]
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Keeps the cycle collector from walking the whole IR again and again while it only grows."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def import_model(model: str | Path, options: Options) -> ModuleOp:
+    """Returns the module of a SavedModel folder or a GraphDef file.
+
+    Raises:
+        ConversionError: It is neither, or can't be imported.
+    """
+    from importers.graph_def import import_graph_def
+    from importers.saved_model import import_saved_model, is_saved_model
+
+    path = Path(model)
+    if path.name in ("saved_model.pb", "saved_model.pbtxt"):
+        path = path.parent
+    if path.is_dir() or is_saved_model(path) or not path.exists():
+        for name, value in (("inputs", options.inputs), ("outputs", options.outputs)):
+            if value is not None:
+                raise error("wrong-option", f"{name} names tensors of a GraphDef; a SavedModel has signatures",
+                            hint="choose signatures instead")  # fmt: skip
+        return import_saved_model(path, options.signatures, options.tags, options.input_shapes)
+    if path.suffix in (".pb", ".pbtxt", ".prototxt"):
+        return import_graph_def(path, options.inputs, options.outputs, options.input_shapes)
+    raise error("unknown-format", f"{path} is neither a SavedModel folder nor a GraphDef (.pb, .pbtxt)",
+                hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+
+
+def run(
+    model: str | Path, options: Options, on_stage: Callable[[str], None] = lambda name: None
+) -> tuple[TFLiteFile, Report]:
+    """Converts a model: import, the passes, the file's tables.
+
+    Args:
+        model: A SavedModel folder or a GraphDef file.
+        options: The settings.
+        on_stage: Called with each stage's name before it runs.
+
+    Raises:
+        ConversionError: The model can't be converted.
+    """
+    report = Report(str(model))
+
+    def timed(name: str, work: Callable[[], Result]) -> Result:
+        on_stage(name)
+        start = time.perf_counter()
+        result = work()
+        report.stages.append(Stage(name, time.perf_counter() - start))
+        return result
+
+    with _garbage_collection_paused():
+        module = timed("import", lambda: import_model(model, options))
+        for step in timed("load passes", lambda: steps(options)):
+            applied = timed(step.run.name, partial(step.run.apply, module))
+            if applied is not None:
+                report.rewrites += applied
+            if step.run.name == "inline":
+                report.operations_before = count_operations(module)
+        file = timed("export", lambda: _export(module))
+    report.frozen_variables = report.rewrites.pop("freeze-variable", 0)
+    report.signatures = list(file.signatures)
+    report.size = file.size
+    report.operators = file.operators
+    report.bytes_by_operator = file.bytes_by_operator
+    return file, report
+
+
+def _export(module: ModuleOp) -> TFLiteFile:
+    from exporters.tflite.model import export
+
+    return export(module)
+
+
+_STRUCTURE = ("func.", "builtin.", "tf_saved_model.")
+_NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoOp"})
+
+
+def count_operations(module: ModuleOp) -> Counter[str]:
+    """Returns how many ops of each name compute something, without their dialect's prefix."""
+    names = Counter(op.name for op in module.walk())
+    return Counter({
+        name.partition(".")[2]: count
+        for name, count in names.items()
+        if name not in _NO_WORK and not name.startswith(_STRUCTURE)
+    })  # fmt: skip

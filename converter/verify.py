@@ -1,0 +1,136 @@
+"""Checks a converted model: LiteRT and the reference executor on the same random inputs must agree.
+
+The reference runs the model as it was imported, before any pass but the lifting of islands, so that a mistake of any
+later stage shows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from converter.evaluate import executor
+from converter.options import Options
+from converter.passes.executor_to_functional import ExecutorToFunctional
+from converter.passes.merge_functions import MergeFunctions
+from converter.pipeline import import_model
+from converter.report import OutputError
+from schema.diagnostics import error
+from schema.dialects import types
+from schema.dialects.tensor_data import Array
+from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+
+try:
+    from ai_edge_litert.interpreter import Interpreter
+except ImportError:
+    Interpreter = None
+
+_BATCH = 2
+"""Size of unknown leading dimensions; more than one, so that a mixed-up batch shows."""
+
+_OTHER = 32
+"""Size of other unknown dimensions."""
+
+
+def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
+    """Returns how far LiteRT's outputs are from the reference's, for every exported function.
+
+    Args:
+        model: The model that was converted.
+        options: The settings it was converted with.
+        content: The converted file's bytes.
+
+    Raises:
+        ConversionError: LiteRT is not installed (`litert-missing`) or refuses the file (`runtime-error`), an op has
+            no reference kernel, or an input can't be made up (strings).
+    """
+    if Interpreter is None:
+        raise error("litert-missing", "verification runs the result in LiteRT, which is not installed",
+                    hint="pip install 'tfconvert[verify]'")  # fmt: skip
+    module = import_model(model, options)
+    MergeFunctions().apply(module)
+    ExecutorToFunctional().apply(module)
+    errors = []
+    for function in module.ops:
+        if isinstance(function, FuncOp) and ENTRY_FUNCTION in function.attributes:
+            errors += _verify_function(module, function, content)
+    return errors
+
+
+def _verify_function(module: ModuleOp, function: FuncOp, content: bytes) -> list[OutputError]:
+    key, inputs, outputs = _names(function)
+    values = [_random(arg.type, name) for arg, name in zip(function.body.block.args, inputs, strict=True)]
+    expected = executor.run(module, function.sym_name.data, values)
+    got = _run_litert(content, key, dict(zip(inputs, values, strict=True)), outputs)
+    label = key or function.sym_name.data
+    return [_compare(label, name, want, have) for name, want, have in zip(outputs, expected, got, strict=True)]
+
+
+def _names(function: FuncOp) -> tuple[str, list[str], list[str]]:
+    """Returns the function's first signature key (empty for a graph), its inputs' names and its outputs' names."""
+    exported = function.attributes.get(EXPORTED_NAMES)
+    key = exported.data[0].data if isinstance(exported, ArrayAttr) and exported.data else ""
+    entry = function.attributes[ENTRY_FUNCTION]
+    assert isinstance(entry, DictionaryAttr)
+    return key, _split(entry.data["inputs"]), _split(entry.data["outputs"])
+
+
+def _split(names: Attribute) -> list[str]:
+    assert isinstance(names, StringAttr)
+    return names.data.split(",") if names.data else []
+
+
+def _random(tensor_type: Attribute, name: str) -> Array:
+    """Returns a random value of a type, the same for the same name."""
+    shape = types.shape_of(tensor_type) or ()
+    static = tuple((_BATCH if axis == 0 else _OTHER) if dim < 0 else dim for axis, dim in enumerate(shape))
+    dtype = types.numpy_dtype(types.element_of(tensor_type))
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    if dtype.kind == "O":
+        raise error("unverifiable-input", f"no random value can be made up for the string input {name!r}",
+                    hint="verify this model with inputs of your own")  # fmt: skip
+    if dtype.kind == "b":
+        return generator.integers(0, 2, static).astype(dtype)
+    if dtype.kind in "iu":
+        return generator.integers(0, 10, static).astype(dtype)
+    return generator.uniform(-1, 1, static).astype(dtype)
+
+
+def _run_litert(content: bytes, key: str, inputs: Mapping[str, Array], outputs: list[str]) -> list[Array]:
+    try:
+        interpreter: Any = Interpreter(model_content=content)
+        if key:
+            results = interpreter.get_signature_runner(key)(**inputs)
+            return [results[name] for name in outputs]
+        details = interpreter.get_input_details()
+        for detail, value in zip(details, inputs.values(), strict=True):
+            interpreter.resize_tensor_input(detail["index"], value.shape)
+        interpreter.allocate_tensors()
+        for detail, value in zip(details, inputs.values(), strict=True):
+            interpreter.set_tensor(detail["index"], value)
+        interpreter.invoke()
+        return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+    except (RuntimeError, ValueError) as problem:
+        raise error("runtime-error", f"LiteRT refuses the converted model: {problem}",
+                    hint="this is a defect of the converter; please report it") from problem  # fmt: skip
+
+
+def _compare(signature: str, output: str, expected: Array, got: Array) -> OutputError:
+    if expected.shape != got.shape:
+        raise error("verification-failed", f"output {output!r} of {signature!r} has shape {list(got.shape)} in LiteRT, "
+                    f"the reference says {list(expected.shape)}",
+                    hint="this is a defect of the converter; please report it")  # fmt: skip
+    if expected.dtype.kind not in "fciub" or not expected.size:
+        return OutputError(signature, output, float(np.any(expected != got)), float(np.any(expected != got)))
+    wide = np.complex128 if expected.dtype.kind == "c" else np.float64
+    difference = np.abs(expected.astype(wide) - got.astype(wide))
+    same = (expected == got) | (np.isnan(difference) & np.isnan(expected) & np.isnan(got))
+    largest = float(np.max(np.where(same, 0, difference)))
+    scale = float(np.max(np.abs(expected.astype(wide))))
+    return OutputError(signature, output, largest, largest / scale if scale else largest)

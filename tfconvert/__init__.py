@@ -1,0 +1,43 @@
+"""tfconvert: TensorFlow models to LiteRT, without TensorFlow.
+
+    import tfconvert
+
+    model = tfconvert.convert("saved_model_dir")
+    model.save("model.tflite")
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from converter.api import Model, convert
+    from schema.diagnostics import ConversionError, Diagnostic
+
+__version__ = "0.1.0"
+
+__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "convert"]
+
+_HOMES = {
+    "ConversionError": "schema.diagnostics",
+    "Diagnostic": "schema.diagnostics",
+    "Model": "converter.api",
+    "convert": "converter.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tfconvert' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
