@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from importers.attributes import import_attributes
+from importers.debug_info import SourceOf, no_source
 from importers.node_graph import NodeGraphImporter, TensorName, parse_function_input
 from importers.op_signatures import OpRegistry
 from importers.tensor_proto import shape_of
@@ -55,9 +56,12 @@ def make_function(
 class FunctionLibrary:
     """The functions of a GraphDef, imported when something reaches them."""
 
-    def __init__(self, library: pb.FunctionDefLibrary, registry: OpRegistry) -> None:
+    def __init__(
+        self, library: pb.FunctionDefLibrary, registry: OpRegistry, source_of: SourceOf = no_source
+    ) -> None:
         self._definitions = {function.signature.name: function for function in library.function}
         self._registry = registry
+        self._source_of = source_of
 
     def import_reachable(self, roots: Iterable[Operation]) -> list[FuncOp]:
         """Returns the functions that ops refer to, directly or through other functions, each once.
@@ -87,7 +91,7 @@ class FunctionLibrary:
                 op=user.name,
                 hint="the model file is damaged",
             )
-        return import_function(definition, self._registry)
+        return import_function(definition, self._registry, self._source_of)
 
 
 def _referenced(op: Operation) -> set[str]:
@@ -103,7 +107,7 @@ def _referenced(op: Operation) -> set[str]:
     return names
 
 
-def import_function(definition: pb.FunctionDef, registry: OpRegistry) -> FuncOp:
+def import_function(definition: pb.FunctionDef, registry: OpRegistry, source_of: SourceOf = no_source) -> FuncOp:
     """Returns the function of a FunctionDef, its body a `tf_executor.graph`.
 
     FunctionDef attributes (`_implements`, `api_implements`, ...) become function attributes with the prefix `tf.`.
@@ -127,7 +131,7 @@ def import_function(definition: pb.FunctionDef, registry: OpRegistry) -> FuncOp:
         kept = {key: value for key, value in noted.items() if key != "_output_shapes"}
         arg_attrs.append({f"tf.{key}": value for key, value in import_attributes(kept, name).items()})
     importer = NodeGraphImporter(
-        {node.name: node for node in definition.node_def}, registry, parse_function_input, name, feeds
+        {node.name: node for node in definition.node_def}, registry, parse_function_input, name, feeds, source_of
     )
     fetches = [_fetch(definition, output.name) for output in signature.output_arg]
     graph = importer.import_graph(fetches, sorted(definition.control_ret.values()))

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, SSAValue
 
+from importers.debug_info import SourceOf, no_source
 from importers.function_library import FunctionLibrary, make_function
 from importers.node_graph import NodeGraphImporter, TensorName, parse_graph_input
 from importers.op_signatures import OpRegistry
@@ -68,7 +69,9 @@ class EntryPoint:
     controls: Sequence[str] = field(default=())
 
 
-def import_entry(nodes: Mapping[str, pb.NodeDef], registry: OpRegistry, entry: EntryPoint) -> FuncOp:
+def import_entry(
+    nodes: Mapping[str, pb.NodeDef], registry: OpRegistry, entry: EntryPoint, source_of: SourceOf = no_source
+) -> FuncOp:
     """Returns the function of an entry point.
 
     Raises:
@@ -78,7 +81,7 @@ def import_entry(nodes: Mapping[str, pb.NodeDef], registry: OpRegistry, entry: E
     feeds: dict[tuple[str, int], SSAValue] = {}
     for index, source in enumerate(entry.inputs):
         feeds[source.tensor.node, source.tensor.index] = block.insert_arg(source.type, index)
-    importer = NodeGraphImporter(nodes, registry, parse_graph_input, feeds=feeds)
+    importer = NodeGraphImporter(nodes, registry, parse_graph_input, feeds=feeds, source_of=source_of)
     graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
     names = {"inputs": ",".join(each.name for each in entry.inputs), "outputs": ",".join(o.name for o in entry.outputs)}
     attributes: dict[str, Attribute] = {

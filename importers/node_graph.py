@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from importers.attributes import import_attribute
+from importers.debug_info import SourceOf, no_source
 from importers.op_signatures import OpRegistry, OpSignature
 from importers.tensor_proto import shape_of
 from schema.diagnostics import ConversionError, Diagnostic, error
@@ -82,6 +83,7 @@ class NodeGraphImporter:
         parse_input: How the graph writes its inputs.
         function: The enclosing function's name, empty in a main graph; becomes part of locations.
         feeds: Values that stand for (node, output index): function arguments, placeholders.
+        source_of: From a node's full name to its source location.
     """
 
     nodes: Mapping[str, pb.NodeDef]
@@ -89,6 +91,7 @@ class NodeGraphImporter:
     parse_input: Callable[[str], TensorName]
     function: str = ""
     feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
+    source_of: SourceOf = no_source
     _done: dict[str, _Imported] = field(default_factory=dict, init=False)
     _block: Block = field(default_factory=Block, init=False)
 
@@ -170,7 +173,8 @@ class NodeGraphImporter:
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
         signature = self.registry.signature(node.op, node.name)
-        location = attrs.name_location(f"{node.name}@{self.function}" if self.function else node.name)
+        name = f"{node.name}@{self.function}" if self.function else node.name
+        location = attrs.name_location(name, self.source_of(name))
         operands: list[SSAValue] = []
         controls: list[SSAValue] = []
         for text in node.input:

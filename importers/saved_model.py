@@ -14,6 +14,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
+from importers.debug_info import load_debug_info
 from importers.function_library import FunctionLibrary
 from importers.graph_def import EntryPoint, GraphInput, GraphOutput, import_entry, override_shape
 from importers.node_graph import parse_graph_input
@@ -59,8 +60,9 @@ def import_saved_model(
     nodes = {node.name: node for node in graph.node}
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
     entries = _entry_points(meta_graph, nodes, signatures, dict(input_shapes or {}))
-    functions = [import_entry(nodes, registry, entry) for entry in entries]
-    called = FunctionLibrary(graph.library, registry).import_reachable(functions)
+    source_of = load_debug_info(folder)
+    functions = [import_entry(nodes, registry, entry, source_of) for entry in entries]
+    called = FunctionLibrary(graph.library, registry, source_of).import_reachable(functions)
     variables = import_variables(folder, meta_graph, nodes, functions)
     module = ModuleOp([*variables, *functions, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()

@@ -70,9 +70,9 @@ def symbol(name: str) -> SymbolRefAttr:
     return SymbolRefAttr(name)
 
 
-def name_location(name: str) -> LocationAttr:
-    """Returns the location of a graph node."""
-    return NameLoc(StringAttr(name), NO_LOCATION)
+def name_location(name: str, source: Attribute = NO_LOCATION) -> LocationAttr:
+    """Returns the location of a graph node, with its source line if that is known."""
+    return NameLoc(StringAttr(name), source)
 
 
 def of(value: Value) -> Attribute:

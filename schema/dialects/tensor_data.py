@@ -104,7 +104,7 @@ class FileSlice:
             return np.zeros(shape, dtype)
         view = self.file.view(self.offset, self.length)
         if not self._checked:
-            if self.crc32c is not None and google_crc32c.value(view) != self.crc32c:
+            if self.crc32c is not None and google_crc32c.value(np.frombuffer(view, np.uint8)) != self.crc32c:
                 raise error(
                     "bad-checksum",
                     f"the data of {self.name!r} in {self.file.path} is damaged: its CRC-32C is not the index's",
@@ -142,7 +142,7 @@ class BufferSource:
         if self.value.dtype == object:
             return ("strings", tuple(self.value.ravel()))
         data = np.ascontiguousarray(self.value)
-        return ("crc", google_crc32c.value(data.reshape(-1).view(np.uint8).data), data.nbytes)
+        return ("crc", google_crc32c.value(data.reshape(-1).view(np.uint8)), data.nbytes)
 
 
 def _transpose(args: list[Array], permutation: Any) -> Array:
