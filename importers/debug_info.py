@@ -37,7 +37,9 @@ def load_debug_info(folder: Path) -> SourceOf:
     try:
         info = pb.GraphDebugInfo.FromString(file.read_bytes())
     except (OSError, DecodeError) as problem:
-        raise error("damaged-debug-info", f"{file} can't be read: {problem}", hint="copy it again or delete it") from None
+        raise error(
+            "damaged-debug-info", f"{file} can't be read: {problem}", hint="copy it again or delete it"
+        ) from None
     return _Sources(info).find
 
 
@@ -52,7 +54,9 @@ class _Sources:
     def find(self, name: str) -> Attribute:
         """Returns the innermost frame of the user's own code, or the innermost of all."""
         frames = list(self._frames(name))
-        places = [(self._files[frame.file_index], frame) for frame in frames if 0 <= frame.file_index < len(self._files)]
+        places = [
+            (self._files[frame.file_index], frame) for frame in frames if 0 <= frame.file_index < len(self._files)
+        ]
         own = [place for place in places if not any(library in place[0] for library in _LIBRARIES)]
         if not places:
             return NO_LOCATION

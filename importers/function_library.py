@@ -56,9 +56,7 @@ def make_function(
 class FunctionLibrary:
     """The functions of a GraphDef, imported when something reaches them."""
 
-    def __init__(
-        self, library: pb.FunctionDefLibrary, registry: OpRegistry, source_of: SourceOf = no_source
-    ) -> None:
+    def __init__(self, library: pb.FunctionDefLibrary, registry: OpRegistry, source_of: SourceOf = no_source) -> None:
         self._definitions = {function.signature.name: function for function in library.function}
         self._registry = registry
         self._source_of = source_of

@@ -192,10 +192,8 @@ def _graph_input(
 
 
 def _output_type(node: pb.NodeDef, registry: OpRegistry, index: int) -> int:
-    numbers: list[int] = []
     signature = registry.signature(node.op, node.name)
-    for output in signature.outputs:
-        numbers += output.types({**signature.default_protos, **node.attr})
+    numbers = [number for _, numbers in signature.output_types(node) for number in numbers]
     if index >= len(numbers):
         raise error("missing-output", f"the op has no output {index}", op=f"tf.{node.op}", node=node.name)
     return numbers[index]

@@ -215,18 +215,10 @@ def _result_types(node: pb.NodeDef, signature: OpSignature) -> tuple[list[Attrib
     """Returns the node's result types, with the shapes that the graph noted, and its output arguments' places."""
     elements: list[int] = []
     offsets: dict[str, tuple[int, int]] = {}
-    attributes = {**signature.default_protos, **node.attr}
-    try:
-        for output in signature.outputs:
-            numbers = output.types(attributes)
-            offsets[output.name] = (len(elements), len(numbers))
-            elements += numbers
-    except KeyError as missing:
-        raise error(
-            "bad-attribute", f"the attribute {missing} is missing or absurd", op=f"tf.{node.op}", node=node.name,
-            hint="the model file is damaged",
-        ) from None  # fmt: skip
-    shapes = attributes["_output_shapes"].list.shape if "_output_shapes" in attributes else ()
+    for output, numbers in signature.output_types(node):
+        offsets[output.name] = (len(elements), len(numbers))
+        elements += numbers
+    shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
     result_types: list[Attribute] = []
     for index, number in enumerate(elements):
         element = types.element_type(number)

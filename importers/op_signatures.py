@@ -67,6 +67,21 @@ class OpSignature:
     defaults: dict[str, Attribute]
     default_protos: dict[str, pb.AttrValue]
 
+    def output_types(self, node: pb.NodeDef) -> list[tuple[OutputArgument, list[int]]]:
+        """Returns each output argument of a node with its tensors' `DataType` numbers.
+
+        Raises:
+            ConversionError: The node lacks an attribute that tells them (`bad-attribute`).
+        """
+        attributes = {**self.default_protos, **node.attr}
+        try:
+            return [(output, output.types(attributes)) for output in self.outputs]
+        except KeyError as missing:
+            raise error(
+                "bad-attribute", f"the attribute {missing} is missing or absurd", op=f"tf.{node.op}", node=node.name,
+                hint="the model file is damaged",
+            ) from None  # fmt: skip
+
 
 class OpRegistry:
     """Looks ops up by name, digests each once."""

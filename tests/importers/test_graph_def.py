@@ -1,0 +1,170 @@
+"""GraphDefs: feeds and fetches by name, and hostile graphs."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from importers.graph_def import import_graph_def
+from importers.tensor_proto import import_tensor
+from schema.diagnostics import ConversionError
+from schema.dialects import tensor_data
+from schema.tensorflow.generated import tensorflow_pb2 as pb
+
+GRAPH = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: -1 } dim { size: 2 } } } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 1 } } } }
+node { name: "parts" op: "Split" input: "axis" input: "x" attr { key: "num_split" value { i: 2 } }
+       attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "sum" op: "AddV2" input: "parts" input: "parts:1" input: "^relu"
+       attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "relu" op: "Relu" input: "parts:1" attr { key: "T" value { type: DT_FLOAT } } }
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "graph.pb"
+    path.write_bytes(text_format.Parse(text, pb.GraphDef()).SerializeToString())
+    return path
+
+
+def failure(path: Path, **arguments: object) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        import_graph_def(path, **arguments)  # type: ignore[arg-type]
+    return caught.value
+
+
+def test_defaults_are_placeholders_and_unused_nodes(tmp_path: Path) -> None:
+    text = str(import_graph_def(write(tmp_path, GRAPH)))
+    assert 'inputs = "x", outputs = "sum"' in text
+    assert "tensor<?x2xf32>" in text
+
+
+def test_text_and_binary_are_the_same(tmp_path: Path) -> None:
+    textual = tmp_path / "graph.pbtxt"
+    textual.write_text(GRAPH)
+    assert str(import_graph_def(textual)) == str(import_graph_def(write(tmp_path, GRAPH)))
+
+
+def test_controls_order_islands(tmp_path: Path) -> None:
+    text = str(import_graph_def(write(tmp_path, GRAPH)))
+    assert text.index("tf.Relu") < text.index("tf.AddV2")
+
+
+def test_any_tensor_can_be_fed_and_what_is_behind_it_goes(tmp_path: Path) -> None:
+    text = str(import_graph_def(write(tmp_path, GRAPH), inputs=["parts:1"], outputs=["relu"]))
+    assert "tf.Split" not in text
+    assert "tf.Relu" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"outputs": ["relux"]}, "unknown-tensor"),
+        ({"inputs": ["y"]}, "unknown-tensor"),
+        ({"outputs": ["parts:5"]}, "missing-output"),
+        ({"inputs": ["parts:5"]}, "missing-output"),
+        ({"input_shapes": {"q": [1]}}, "unknown-input"),
+        ({"input_shapes": {"x": [1, 3]}}, "shape-mismatch"),
+    ],
+)
+def test_wrong_names_are_told(tmp_path: Path, arguments: dict[str, object], code: str) -> None:
+    assert failure(write(tmp_path, GRAPH), **arguments).code == code
+
+
+def test_a_close_name_is_suggested(tmp_path: Path) -> None:
+    assert "relu" in failure(write(tmp_path, GRAPH), outputs=["relux"]).diagnostics[0].hint
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ('node { name: "a" op: "Relu" input: "b" attr { key: "T" value { type: DT_FLOAT } } }', "missing-node"),
+        (
+            'node { name: "a" op: "Relu" input: "b" attr { key: "T" value { type: DT_FLOAT } } }'
+            'node { name: "b" op: "Relu" input: "a" attr { key: "T" value { type: DT_FLOAT } } }'
+            'node { name: "c" op: "Relu" input: "a" attr { key: "T" value { type: DT_FLOAT } } }',
+            "cyclic-graph",
+        ),
+        ('node { name: "a" op: "NoSuchOp" }', "unknown-op"),
+        ('node { name: "a" op: "Placeholder" }', "bad-attribute"),
+        ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
+         'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 9999999999999 } } float_val: 1 } } } }', "bad-tensor"),
+        ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
+         'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 3 } } tensor_content: "abc" } } } }', "bad-tensor"),
+    ],
+)  # fmt: skip
+def test_broken_graphs_end_in_an_error(tmp_path: Path, text: str, code: str) -> None:
+    path = write(tmp_path, text)
+    name = "c" if code == "cyclic-graph" else "a"
+    assert failure(path, inputs=[], outputs=[name]).code == code
+
+
+def test_v1_control_flow_is_refused_with_every_node(tmp_path: Path) -> None:
+    text = (
+        GRAPH
+        + """
+    node { name: "p" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } }
+    node { name: "switch" op: "Switch" input: "x" input: "p" attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "merge" op: "Merge" input: "switch" input: "switch:1" attr { key: "T" value { type: DT_FLOAT } }
+           attr { key: "N" value { i: 2 } } }
+    node { name: "y" op: "Relu" input: "merge" attr { key: "T" value { type: DT_FLOAT } } }
+    """
+    )
+    problem = failure(write(tmp_path, text), outputs=["y"])
+    assert problem.code == "control-flow-v1"
+    assert problem.diagnostics[0].node == "merge"
+    module = import_graph_def(write(tmp_path, text), inputs=["x"], outputs=["relu"])
+    assert "tf.Relu" in str(module)
+
+
+def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
+    nodes = ['node { name: "n0" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }']
+    nodes += [f'node {{ name: "n{i}" op: "Relu" input: "n{i - 1}" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
+              for i in range(1, 5000)]  # fmt: skip
+    module = import_graph_def(write(tmp_path, "\n".join(nodes)), outputs=["n4999"])
+    assert sum(op.name == "tf.Relu" for op in module.walk()) == 4999
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(position=st.integers(0, 10_000), value=st.integers(0, 255), cut=st.booleans())
+def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cut: bool) -> None:
+    data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())
+    position %= len(data)
+    path = tmp_path / "damaged.pb"
+    if cut:
+        del data[position:]
+    else:
+        data[position] = value
+    path.write_bytes(bytes(data))
+    with suppress(ConversionError):
+        import_graph_def(path).verify()
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    assert failure(tmp_path / "nothing.pb").code == "unreadable-file"
+
+
+def test_tensor_protos_repeat_their_last_value() -> None:
+    proto = text_format.Parse(
+        "dtype: DT_FLOAT tensor_shape { dim { size: 4 } } float_val: 1 float_val: 2", pb.TensorProto()
+    )
+    np.testing.assert_array_equal(tensor_data.to_array(import_tensor(proto, "c")), [1, 2, 2, 2])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint8", "int64", "bool", "complex64", "bfloat16"])
+def test_tensor_protos_match_tensorflow(tf: object, dtype: str) -> None:
+    values = tf.cast(tf.constant([[0, 1, 2], [3, 4, 5]]), dtype)  # type: ignore[attr-defined]
+    for value in (values.numpy(), values[:1, :1].numpy()):
+        proto = pb.TensorProto.FromString(tf.make_tensor_proto(value).SerializeToString())  # type: ignore[attr-defined]
+        got = tensor_data.to_array(import_tensor(proto, "c"))
+        assert got.dtype == value.dtype
+        np.testing.assert_array_equal(got, value)
