@@ -149,7 +149,7 @@ def run(
                 report.rewrites += applied
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
-        file = timed("export", lambda: _export(module))
+        file = timed("export", lambda: _export(module, options))
     report.frozen_variables = report.rewrites.pop("freeze-variable", 0)
     report.signatures = list(file.signatures)
     report.size = file.size
@@ -158,10 +158,18 @@ def run(
     return file, report
 
 
-def _export(module: ModuleOp) -> TFLiteFile:
+def _export(module: ModuleOp, options: Options) -> TFLiteFile:
+    from exporters.tflite.metadata import Origin
     from exporters.tflite.model import export
+    from schema.dialects import tf, tf_saved_model
 
-    return export(module)
+    version = module.attributes.get(tf.PRODUCER_VERSION)
+    origin = Origin(
+        model_type="TF_SAVED_MODEL" if tf_saved_model.SEMANTICS in module.attributes else "NONE",
+        tensorflow_version=str(tf.python_value(version)) if version is not None else "",
+        allow_custom_ops=options.allow_custom_ops,
+    )
+    return export(module, origin=origin)
 
 
 _STRUCTURE = ("func.", "builtin.", "tf_saved_model.")

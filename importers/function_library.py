@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from importers.attributes import import_attributes
-from importers.debug_info import SourceOf, no_source
-from importers.node_graph import NodeGraphImporter, TensorName, parse_function_input
-from importers.op_signatures import OpRegistry
+from importers.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_function_input
 from importers.tensor_proto import shape_of
 from schema.diagnostics import error
 from schema.dialects import attributes as attrs
-from schema.dialects import tf, tf_executor, types
+from schema.dialects import tf_executor, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -53,59 +51,31 @@ def make_function(
     return FuncOp.create(properties=properties, attributes=dict(attributes), regions=(Region(block),))
 
 
-class FunctionLibrary:
-    """The functions of a GraphDef, imported when something reaches them."""
+def import_callees(library: pb.FunctionDefLibrary, context: ImportContext) -> list[FuncOp]:
+    """Returns the functions that imported nodes name, directly or through other functions, each once.
 
-    def __init__(self, library: pb.FunctionDefLibrary, registry: OpRegistry, source_of: SourceOf = no_source) -> None:
-        self._definitions = {function.signature.name: function for function in library.function}
-        self._registry = registry
-        self._source_of = source_of
+    Args:
+        library: The model's functions.
+        context: What the entry points were imported with; it knows what they call.
 
-    def import_reachable(self, roots: Iterable[Operation]) -> list[FuncOp]:
-        """Returns the functions that ops refer to, directly or through other functions, each once.
-
-        Args:
-            roots: Ops whose attributes (and whose regions' ops' attributes) may name functions.
-
-        Raises:
-            ConversionError: A function is missing, or can't be imported.
-        """
-        imported: dict[str, FuncOp] = {}
-        pending = list(roots)
-        while pending:
-            for op in pending.pop().walk():
-                for name in sorted(_referenced(op)):
-                    if name not in imported:
-                        imported[name] = self._import(name, op)
-                        pending.append(imported[name])
-        return list(imported.values())
-
-    def _import(self, name: str, user: Operation) -> FuncOp:
-        definition = self._definitions.get(name)
-        if definition is None:
-            raise error(
-                "missing-function",
-                f"the model has no function {name!r}",
-                op=user.name,
-                hint="the model file is damaged",
-            )
-        return import_function(definition, self._registry, self._source_of)
+    Raises:
+        ConversionError: A function is missing, or can't be imported.
+    """
+    definitions = {function.signature.name: function for function in library.function}
+    imported: dict[str, FuncOp] = {}
+    while len(imported) < len(context.callees):
+        for name, user in list(context.callees.items())[len(imported) :]:
+            definition = definitions.get(name)
+            if definition is None:
+                raise error(
+                    "missing-function", f"the model has no function {name!r}", op=f"tf.{user.op}", node=user.name,
+                    hint="the model file is damaged",
+                )  # fmt: skip
+            imported[name] = import_function(definition, context)
+    return list(imported.values())
 
 
-def _referenced(op: Operation) -> set[str]:
-    if isinstance(op, FuncOp):
-        return set()
-    names = set()
-    for attribute in op.properties.values():
-        for item in attribute.data if isinstance(attribute, ArrayAttr) else (attribute,):
-            if isinstance(item, tf.FunctionAttr):
-                item = item.function
-            if isinstance(item, SymbolRefAttr):
-                names.add(item.root_reference.data)
-    return names
-
-
-def import_function(definition: pb.FunctionDef, registry: OpRegistry, source_of: SourceOf = no_source) -> FuncOp:
+def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncOp:
     """Returns the function of a FunctionDef, its body a `tf_executor.graph`.
 
     FunctionDef attributes (`_implements`, `api_implements`, ...) become function attributes with the prefix `tf.`.
@@ -129,7 +99,7 @@ def import_function(definition: pb.FunctionDef, registry: OpRegistry, source_of:
         kept = {key: value for key, value in noted.items() if key != "_output_shapes"}
         arg_attrs.append({f"tf.{key}": value for key, value in import_attributes(kept, name).items()})
     importer = NodeGraphImporter(
-        {node.name: node for node in definition.node_def}, registry, parse_function_input, name, feeds, source_of
+        {node.name: node for node in definition.node_def}, context, parse_function_input, name, feeds
     )
     fetches = [_fetch(definition, output.name) for output in signature.output_arg]
     graph = importer.import_graph(fetches, sorted(definition.control_ret.values()))

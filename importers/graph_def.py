@@ -14,9 +14,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, SSAValue
 
-from importers.debug_info import SourceOf, no_source
-from importers.function_library import FunctionLibrary, make_function
-from importers.node_graph import NodeGraphImporter, TensorName, parse_graph_input
+from importers.function_library import import_callees, make_function
+from importers.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
 from importers.op_signatures import OpRegistry
 from importers.tensor_proto import shape_of
 from schema.diagnostics import error
@@ -69,9 +68,7 @@ class EntryPoint:
     controls: Sequence[str] = field(default=())
 
 
-def import_entry(
-    nodes: Mapping[str, pb.NodeDef], registry: OpRegistry, entry: EntryPoint, source_of: SourceOf = no_source
-) -> FuncOp:
+def import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry: EntryPoint) -> FuncOp:
     """Returns the function of an entry point.
 
     Raises:
@@ -81,7 +78,7 @@ def import_entry(
     feeds: dict[tuple[str, int], SSAValue] = {}
     for index, source in enumerate(entry.inputs):
         feeds[source.tensor.node, source.tensor.index] = block.insert_arg(source.type, index)
-    importer = NodeGraphImporter(nodes, registry, parse_graph_input, feeds=feeds, source_of=source_of)
+    importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
     graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
     names = {"inputs": ",".join(each.name for each in entry.inputs), "outputs": ",".join(o.name for o in entry.outputs)}
     attributes: dict[str, Attribute] = {
@@ -130,9 +127,9 @@ def import_graph_def(
         raise error("unknown-input", f"input_shapes names {sorted(shapes)}, which the graph doesn't feed",
                     hint=f"the inputs are {input_names}")  # fmt: skip
     targets = [GraphOutput(parse_graph_input(_known(name, nodes)), name) for name in output_names]
-    main = import_entry(nodes, registry, EntryPoint("main", [], sources, targets))
-    functions = FunctionLibrary(graph.library, registry).import_reachable([main])
-    return ModuleOp([main, *functions])
+    context = ImportContext(registry)
+    main = import_entry(nodes, context, EntryPoint("main", [], sources, targets))
+    return ModuleOp([main, *import_callees(graph.library, context)])
 
 
 def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:

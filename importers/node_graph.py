@@ -74,24 +74,45 @@ class _Imported:
 
 
 @dataclass(slots=True)
+class ImportContext:
+    """What the graphs of one model share.
+
+    Attributes:
+        registry: Where op definitions come from.
+        source_of: From a node's full name to its source location.
+        callees: Functions that the imported nodes name, each with the first such node.
+    """
+
+    registry: OpRegistry
+    source_of: SourceOf = no_source
+    callees: dict[str, pb.NodeDef] = field(default_factory=dict)
+
+    def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> None:
+        """Notes the functions that a node names."""
+        for name in signature.functions:
+            value = node.attr[name]
+            for function in (value.func, *value.list.func):
+                if function.name:
+                    self.callees.setdefault(function.name, node)
+
+
+@dataclass(slots=True)
 class NodeGraphImporter:
     """Imports one graph or function body.
 
     Attributes:
         nodes: The graph's nodes by name.
-        registry: Where op definitions come from.
+        context: What all graphs of the model share.
         parse_input: How the graph writes its inputs.
         function: The enclosing function's name, empty in a main graph; becomes part of locations.
         feeds: Values that stand for (node, output index): function arguments, placeholders.
-        source_of: From a node's full name to its source location.
     """
 
     nodes: Mapping[str, pb.NodeDef]
-    registry: OpRegistry
+    context: ImportContext
     parse_input: Callable[[str], TensorName]
     function: str = ""
     feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
-    source_of: SourceOf = no_source
     _done: dict[str, _Imported] = field(default_factory=dict, init=False)
     _block: Block = field(default_factory=Block, init=False)
 
@@ -172,9 +193,11 @@ class NodeGraphImporter:
         return value
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
-        signature = self.registry.signature(node.op, node.name)
+        signature = self.context.registry.signature(node.op, node.name)
+        if signature.functions:
+            self.context.note_callees(node, signature)
         name = f"{node.name}@{self.function}" if self.function else node.name
-        location = attrs.name_location(name, self.source_of(name))
+        location = attrs.name_location(name, self.context.source_of(name))
         operands: list[SSAValue] = []
         controls: list[SSAValue] = []
         for text in node.input:

@@ -59,6 +59,7 @@ class OpSignature:
         declared: All attributes that the OpDef declares; others are a node's private ones.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
+        functions: Attributes that name functions.
     """
 
     outputs: tuple[OutputArgument, ...]
@@ -66,6 +67,7 @@ class OpSignature:
     declared: frozenset[str]
     defaults: dict[str, Attribute]
     default_protos: dict[str, pb.AttrValue]
+    functions: tuple[str, ...]
 
     def output_types(self, node: pb.NodeDef) -> list[tuple[OutputArgument, list[int]]]:
         """Returns each output argument of a node with its tensors' `DataType` numbers.
@@ -130,4 +132,5 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
         frozenset(attr.name for attr in op_def.attr),
         {a.name: import_attribute(a.default_value, op_def.name) for a in with_default if a.name not in derived},
         {a.name: a.default_value for a in with_default if a.name in derived},
+        tuple(attr.name for attr in op_def.attr if attr.type in ("func", "list(func)")),
     )

@@ -8,25 +8,29 @@ SavedModel's save and restore functions are most of it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from importers.debug_info import load_debug_info
-from importers.function_library import FunctionLibrary
+from importers.function_library import import_callees
 from importers.graph_def import EntryPoint, GraphInput, GraphOutput, import_entry, override_shape
-from importers.node_graph import parse_graph_input
+from importers.node_graph import ImportContext, parse_graph_input
 from importers.op_signatures import OpRegistry
 from importers.tensor_proto import shape_of
 from importers.variables import import_variables
 from schema.diagnostics import error
-from schema.dialects import tf_saved_model, types
+from schema.dialects import attributes as attrs
+from schema.dialects import tf, tf_saved_model, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 INITIALIZER = "__saved_model_init_op"
 """The pseudo signature that names a SavedModel's init op."""
+
+_WRAPPER_NODES = 8
+"""A signature wrapper calls one function and forwards its results."""
 
 _TRAIN_OP = "__saved_model_train_op"
 
@@ -60,12 +64,13 @@ def import_saved_model(
     nodes = {node.name: node for node in graph.node}
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
     entries = _entry_points(meta_graph, nodes, signatures, dict(input_shapes or {}))
-    source_of = load_debug_info(folder)
-    functions = [import_entry(nodes, registry, entry, source_of) for entry in entries]
-    called = FunctionLibrary(graph.library, registry, source_of).import_reachable(functions)
+    context = ImportContext(registry, load_debug_info(folder))
+    functions = [import_entry(nodes, context, entry) for entry in entries]
+    called = import_callees(graph.library, context)
     variables = import_variables(folder, meta_graph, nodes, functions)
     module = ModuleOp([*variables, *functions, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
+    module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module
 
 
@@ -116,11 +121,12 @@ def _entry_points(
     if not keys:
         raise error("no-signature", "the model has no signature to convert",
                     hint="save it with signatures=model.signature_function.get_concrete_function(...)")  # fmt: skip
-    by_meaning: dict[object, EntryPoint] = {}
+    library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
+    by_meaning: dict[Hashable, EntryPoint] = {}
     used: set[str] = set()
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
-        same = by_meaning.setdefault(_meaning(entry, nodes), entry)
+        same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
         if same is not entry:
             same.exported_names.append(key)
     if unknown := sorted(input_shapes.keys() - used):
@@ -172,11 +178,11 @@ def _call_positions(nodes: Mapping[str, pb.NodeDef], outputs: Sequence[GraphOutp
     return {parse_graph_input(text).node: index for index, text in enumerate(node.input)}
 
 
-def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef]) -> object:
-    """Returns a key that entry points share exactly when they compute the same from the same inputs.
+def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:
+    """Returns a key that only entry points share that compute the same from the same inputs.
 
-    Known for calls of one function with the same arguments, which is what `serve` and `serving_default` are; any other
-    entry point is only equal to itself.
+    It sees through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
+    same function. Others that are equal are merged by the pass `merge-functions`, at the price of importing them.
     """
     called = {output.tensor.node for output in entry.outputs}
     node = nodes.get(next(iter(called))) if len(called) == 1 else None
@@ -186,4 +192,26 @@ def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef]) -> object:
     operands = tuple(fed.get(parse_graph_input(text).node, text) for text in node.input)
     inputs = tuple((each.name, each.type) for each in entry.inputs)
     outputs = tuple((each.name, each.tensor.index) for each in entry.outputs)
-    return (node.op, node.attr["f"].func.name, operands, inputs, outputs)
+    return (node.op, _wrapper_meaning(node.attr["f"].func.name, library), operands, inputs, outputs)
+
+
+def _wrapper_meaning(name: str, library: Mapping[str, pb.FunctionDef]) -> Hashable:
+    """Returns what a small function does, whatever its arguments are called; any other function's name."""
+    function = library.get(name)
+    if function is None or len(function.node_def) > _WRAPPER_NODES:
+        return name
+    numbers = {argument.name: str(index) for index, argument in enumerate(function.signature.input_arg)}
+    return (
+        tuple(argument.type for argument in function.signature.input_arg),
+        tuple(
+            (
+                node.name,
+                node.op,
+                tuple(numbers.get(text, text) for text in node.input),
+                tuple((key, node.attr[key].SerializeToString(deterministic=True)) for key in sorted(node.attr)),
+            )
+            for node in function.node_def
+        ),
+        tuple(function.ret[output.name] for output in function.signature.output_arg),
+        tuple(sorted(function.control_ret.values())),
+    )

@@ -18,18 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.rewrite.edit import erase
 from schema.dialects import attributes as attrs
 from schema.dialects import tf
 from schema.dialects.tf_saved_model import EXPORTED_NAMES
-
-_OWN = ("sym_name",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,46 +46,52 @@ class MergeFunctions:
 def _merge_round(module: ModuleOp) -> bool:
     """Merges the functions that are equal now and tells whether there were any."""
     groups: dict[Hashable, list[FuncOp]] = {}
-    for op in module.ops:
-        if isinstance(op, FuncOp):
-            groups.setdefault((op.function_type, _size(op)), []).append(op)
     renamed: dict[str, str] = {}
-    for candidates in groups.values():
-        if len(candidates) < 2:
+    for function in list(module.ops):
+        if not isinstance(function, FuncOp):
             continue
-        firsts: dict[Hashable, FuncOp] = {}
-        for function in candidates:
-            first = firsts.setdefault(_meaning(function), function)
-            if first is not function:
-                _absorb(first, function)
-                renamed[function.sym_name.data] = first.sym_name.data
+        group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes), [])
+        first = next((other for other in group if _are_equal(other, function)), None)
+        if first is None:
+            group.append(function)
+        else:
+            renamed[function.sym_name.data] = first.sym_name.data
+            _absorb(first, function)
     if renamed:
         _rename(module, renamed)
     return bool(renamed)
 
 
-def _size(function: FuncOp) -> int:
-    return sum(len(op.operands) for op in function.body.block.ops)
+def _are_equal(one: FuncOp, other: FuncOp) -> bool:
+    """Tells whether two functions differ in nothing but locations, names and, if private, what arguments are called."""
+    ignored = {"sym_name"} if EXPORTED_NAMES in one.attributes else {"sym_name", "arg_attrs"}
+    if _without(one.properties, ignored) != _without(other.properties, ignored):
+        return False
+    ignored = {EXPORTED_NAMES}
+    if _without(one.attributes, ignored) != _without(other.attributes, ignored):
+        return False
+    same: dict[SSAValue, SSAValue] = dict(zip(one.body.block.args, other.body.block.args, strict=True))
+    pairs = zip_longest(one.body.walk(), other.body.walk())
+    return all(a is not None and b is not None and _ops_are_equal(a, b, same) for a, b in pairs)
 
 
-def _meaning(function: FuncOp) -> Hashable:
-    """Returns a key that equal functions share: all but locations, names of values and, if private, of arguments."""
-    ignored = _OWN if EXPORTED_NAMES in function.attributes else (*_OWN, "arg_attrs")
-    numbers: dict[SSAValue, int] = {arg: index for index, arg in enumerate(function.body.block.args)}
-    ops = []
-    for op in function.body.walk():
-        for result in op.results:
-            numbers[result] = len(numbers)
-        ops.append((
-            op.name,
-            tuple(numbers[operand] for operand in op.operands),
-            tuple(result.type for result in op.results),
-            frozenset(op.properties.items()),
-            frozenset(op.attributes.items()),
-        ))  # fmt: skip
-    kept = frozenset((key, value) for key, value in function.properties.items() if key not in ignored)
-    own = frozenset((key, value) for key, value in function.attributes.items() if key != EXPORTED_NAMES)
-    return (tuple(ops), kept, own, EXPORTED_NAMES in function.attributes)
+def _without(attributes: dict[str, Attribute], ignored: set[str]) -> dict[str, Attribute]:
+    return {name: value for name, value in attributes.items() if name not in ignored}
+
+
+def _ops_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+    """Compares two ops; their results count as the same from then on."""
+    if one.name != other.name or len(one.operands) != len(other.operands) or len(one.results) != len(other.results):
+        return False
+    if one.properties != other.properties or one.attributes != other.attributes:
+        return False
+    if any(same.get(a) is not b for a, b in zip(one.operands, other.operands, strict=True)):
+        return False
+    for a, b in zip(one.results, other.results, strict=True):
+        if a.type != b.type:
+            return False
+        same[a] = b
+    return True
 
 
 def _absorb(first: FuncOp, second: FuncOp) -> None:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
+PRODUCER_VERSION = "tf.producer_version"
+"""Module attribute: the version of the TensorFlow that made the model."""
+
+
 @irdl_attr_definition
 class ShapeAttr(ParametrizedAttribute):
     """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown."""

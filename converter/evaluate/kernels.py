@@ -1,0 +1,75 @@
+"""The table of all kernels, and the one way to call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from converter.evaluate import (
+    convolution,
+    elementwise,
+    image,
+    indexing,
+    layout,
+    matmul,
+    normalization,
+    pooling,
+    reduction,
+    shape,
+)
+from converter.evaluate.call import Array, Call, Kernel, Results
+from schema.diagnostics import error
+
+KERNELS: Mapping[str, Kernel] = {
+    **convolution.KERNELS,
+    **elementwise.KERNELS,
+    **image.KERNELS,
+    **indexing.KERNELS,
+    **layout.KERNELS,
+    **matmul.KERNELS,
+    **normalization.KERNELS,
+    **pooling.KERNELS,
+    **reduction.KERNELS,
+    **shape.KERNELS,
+}
+"""Op name -> kernel, of every op that has one."""
+
+
+def kernel(op_name: str) -> Kernel | None:
+    """Returns the kernel of an op by its name in TensorFlow's registry, `None` if there is none."""
+    return KERNELS.get(op_name)
+
+
+def evaluate(call: Call) -> Results:
+    """Computes an op.
+
+    Args:
+        call: The op with its operands' values, which are not written to. Results may be views of them.
+
+    Returns:
+        The results, a new or shared array each; never to be written to either.
+
+    Raises:
+        ConversionError: The op has no kernel (`no-reference-kernel`), its operands don't fit it or each other
+            (`bad-operand`), or an integer is divided by zero (`integer-division-by-zero`).
+    """
+    function = KERNELS.get(call.op)
+    if function is None:
+        raise error("no-reference-kernel", "the op has no reference kernel", op=f"tf.{call.op}")
+    try:
+        with np.errstate(all="ignore"):
+            return tuple(map(_boxed, function(call)))
+    except (ValueError, IndexError, TypeError, MemoryError, OverflowError) as problem:
+        # numpy's own checks of shapes, axes and dtypes, and shapes that no machine has the memory for.
+        raise call.bad(f"the operands don't fit: {problem}") from problem
+
+
+def _boxed(value: Any) -> Array:
+    """Returns a value as an array, where numpy has made a scalar of an array without dimensions."""
+    if isinstance(value, np.ndarray):
+        return value
+    array = np.empty((), object if isinstance(value, bytes) else value.dtype)
+    array[()] = value
+    return array
