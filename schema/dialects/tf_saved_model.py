@@ -8,7 +8,7 @@ once, before anything else. Exported functions carry `tf_saved_model.exported_na
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute, Operation, OpTraits, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, OpTraits, TypeAttribute
 from xdsl.traits import SymbolOpInterface
 
 from schema.dialects import attributes as attrs
@@ -67,3 +67,6 @@ class SessionInitializerOp(Operation):
     def build(cls, functions: list[str]) -> SessionInitializerOp:
         """Returns an initializer of functions by symbol."""
         return cls.create(properties={"initializers": ArrayAttr([attrs.symbol(name) for name in functions])})
+
+
+TF_SAVED_MODEL = Dialect("tf_saved_model", [GlobalTensorOp, AssetOp, SessionInitializerOp], [])

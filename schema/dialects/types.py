@@ -156,6 +156,12 @@ class VariantType(_HandleType):
         return _parse_subtype(parser)
 
 
+NAMED_TYPES: tuple[type[TypeAttribute], ...] = (
+    StringType, QInt8Type, QUInt8Type, QInt16Type, QUInt16Type, QInt32Type, Float8E5M2Type, Float8E4M3FNType, RefType,
+    ResourceType, VariantType,
+)  # fmt: skip
+"""The types of `tf_type`."""
+
 STRING = StringType()
 RESOURCE = ResourceType(_NO_SUBTYPE)
 VARIANT = VariantType(_NO_SUBTYPE)

@@ -1,0 +1,57 @@
+"""The pass `canonicalize`."""
+
+from __future__ import annotations
+
+from converter.passes.canonicalize import Canonicalize
+from tests.converter.passes.conftest import FileCheck
+
+
+def test_identities_are_forwarded_and_what_is_unused_goes(filecheck: FileCheck) -> None:
+    filecheck(Canonicalize(), """
+    // CHECK: func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+    // CHECK-NEXT: func.return %x : tensor<2xf32>
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Identity"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.StopGradient"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+      %unused = "tf.Relu"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+      "tf.NoOp"() : () -> ()
+      func.return %1 : tensor<2xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None:
+    filecheck(Canonicalize(), """
+    // CHECK: "tf.Relu"(%x) : (tensor<*xf32>) -> tensor<2x3xf32>
+    // CHECK-NEXT: "tf.Neg"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    func.func @main(%x: tensor<*xf32>) -> tensor<2x3xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<*xf32>) -> tensor<2x?xf32>
+      %1 = "tf.EnsureShape"(%0) <{shape = #tf_type.shape<?x3>}> : (tensor<2x?xf32>) -> tensor<2x3xf32>
+      %2 = "tf.Neg"(%1) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      func.return %2 : tensor<2x3xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_effects_stay(filecheck: FileCheck) -> None:
+    filecheck(Canonicalize(), """
+    // CHECK: "tf.PrintV2"
+    // CHECK: "tf.RandomUniform"
+    func.func @main(%x: tensor<!tf_type.string>, %shape: tensor<1xi32>) {
+      "tf.PrintV2"(%x) <{output_stream = "stderr"}> : (tensor<!tf_type.string>) -> ()
+      %0 = "tf.RandomUniform"(%shape) : (tensor<1xi32>) -> tensor<?xf32>
+      func.return
+    }
+    """)  # fmt: skip
+
+
+def test_a_cast_stays_unless_it_changes_nothing(filecheck: FileCheck) -> None:
+    filecheck(Canonicalize(), """
+    // CHECK: [[CAST:%[0-9a-z_]+]] = "tf.Cast"(%{{[0-9a-z_]+}}) : (tensor<2xf32>) -> tensor<2xi32>
+    // CHECK-NEXT: func.return [[CAST]]
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xi32> {
+      %0 = "tf.Cast"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.Cast"(%0) : (tensor<2xf32>) -> tensor<2xi32>
+      func.return %1 : tensor<2xi32>
+    }
+    """)  # fmt: skip
