@@ -30,6 +30,7 @@ from schema.tensorflow import op_defs
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
     from xdsl.printer import Printer
 
 
@@ -50,6 +51,15 @@ class ShapeAttr(ParametrizedAttribute):
         if not isinstance(self.dims, ArrayAttr):
             return None
         return tuple(dim.value.data for dim in self.dims.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parses the dimensions."""
+        with parser.in_angle_brackets():
+            if parser.parse_optional_punctuation("*") is not None:
+                return [NoneAttr()]
+            dims = [max(dim, -1) for dim in parser.parse_dimension_list()]
+            return [ArrayAttr([attrs.integer(dim) for dim in dims])]
 
     def print_parameters(self, printer: Printer) -> None:
         """Prints the dimensions in TensorFlow's way."""
