@@ -1,6 +1,18 @@
 """`python -m tfconvert` and the `tfconvert` command."""
 
-from converter.cli import main
+from __future__ import annotations
+
+import gc
+
+
+def main() -> None:
+    """Runs the command line."""
+    # The process converts one model and ends: looking for garbage would only cost time, from the first import on.
+    gc.disable()
+    from converter.cli import main as command
+
+    command()
+
 
 if __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ them all the time.
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -145,35 +146,75 @@ class BufferSource:
         return ("crc", google_crc32c.value(data.reshape(-1).view(np.uint8)), data.nbytes)
 
 
-def _transpose(args: list[Array], permutation: Any) -> Array:
-    return args[0].transpose(permutation)
+_BLOCK = 16
+"""Rows that a transposition moves at once: a cache line of `f32`, so that each is read and written once."""
+
+_LARGE = 1 << 17
+"""From this size in bytes on, blocks make a transposition faster."""
 
 
-def _reshape(args: list[Array], shape: Any) -> Array:
+def _transpose(args: list[Array], permutation: Any, out: Array | None) -> Array:
+    """Returns a transposed copy; one that swaps leading with trailing axes is a matrix' and goes in blocks."""
+    array = args[0]
+    split = permutation[0] if permutation else 0
+    rank = len(permutation)
+    if array.nbytes < _LARGE or tuple(permutation) != (*range(split, rank), *range(split)):
+        return np.ascontiguousarray(array.transpose(permutation))
+    matrix = array.reshape(math.prod(array.shape[:split]), -1)
+    result = np.empty(matrix.shape[::-1], array.dtype)
+    for row in range(0, len(matrix), _BLOCK):
+        result[:, row : row + _BLOCK] = matrix[row : row + _BLOCK].T
+    return result.reshape(array.shape[split:] + array.shape[:split])
+
+
+def _reshape(args: list[Array], shape: Any, out: Array | None) -> Array:
     return args[0].reshape(shape)
 
 
-def _concatenate(args: list[Array], axis: Any) -> Array:
-    return np.concatenate(args, axis)
-
-
-def _cast(args: list[Array], dtype: Any) -> Array:
+def _cast(args: list[Array], dtype: Any, out: Array | None) -> Array:
     return args[0].astype(dtype)
 
 
-EXPRESSIONS: Mapping[str, Callable[[list[Array], Any], Array]] = {
+def _reverse(args: list[Array], axes: Any, out: Array | None) -> Array:
+    return np.flip(args[0], axes)
+
+
+def _pad(args: list[Array], pads: Any, out: Array | None) -> Array:
+    return np.pad(args[0], pads)
+
+
+def _concatenate(args: list[Array], axis: Any, out: Array | None) -> Array:
+    return np.concatenate(args, axis)
+
+
+def _elementwise(function: np.ufunc) -> Expression:
+    def compute(args: list[Array], parameter: Any, out: Array | None) -> Array:
+        return np.asarray(function(*args, out=out))
+
+    return compute
+
+
+Expression = Callable[[list[Array], Any, Array | None], Array]
+
+EXPRESSIONS: Mapping[str, Expression] = {
     "transpose": _transpose,
     "reshape": _reshape,
     "cast": _cast,
-    "mul": lambda args, _: np.multiply(args[0], args[1]),
-    "add": lambda args, _: np.add(args[0], args[1]),
-    "sub": lambda args, _: np.subtract(args[0], args[1]),
-    "div": lambda args, _: np.divide(args[0], args[1]),
-    "reverse": lambda args, axes: np.flip(args[0], axes),
-    "pad": lambda args, pads: np.pad(args[0], pads),
+    "reverse": _reverse,
+    "pad": _pad,
     "concat": _concatenate,
+    "mul": _elementwise(np.multiply),
+    "add": _elementwise(np.add),
+    "sub": _elementwise(np.subtract),
+    "div": _elementwise(np.divide),
 }
-"""What a deferred expression can compute: name -> function of the argument arrays and one hashable parameter."""
+"""What a deferred expression can compute.
+
+Name -> function of the argument arrays, one hashable parameter, and an array that may be overwritten with the result.
+"""
+
+_FRESH = frozenset({"transpose", "mul", "add", "sub", "div"})
+"""Expressions whose value is no view of something else."""
 
 
 @dataclass(eq=False, slots=True)
@@ -196,8 +237,16 @@ class Deferred:
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
         """Computes the value."""
-        value = EXPRESSIONS[self.function]([argument.array() for argument in self.arguments], self.parameter)
+        arrays = [argument.array() for argument in self.arguments]
+        value = EXPRESSIONS[self.function](arrays, self.parameter, self._overwritable(arrays, dtype, shape))
         return np.ascontiguousarray(value.astype(dtype, copy=False)).reshape(shape)
+
+    def _overwritable(self, arrays: list[Array], dtype: np.dtype[Any], shape: types.Shape) -> Array | None:
+        """Returns the first argument if it was computed for this value alone and has its form."""
+        source = self.arguments[0].source
+        if not isinstance(source, Deferred) or source.function not in _FRESH:
+            return None
+        return arrays[0] if arrays[0].shape == shape and arrays[0].dtype == dtype else None
 
     def release(self) -> None:
         """Gives back what the arguments mapped."""
