@@ -39,24 +39,23 @@ def rewrite_greedily(
     """
     worklist = [op for block in region.blocks for op in block.ops]
     worklist.reverse()
-    waiting = set(worklist)
+    waiting = set(map(id, worklist))  # ids are safe: the worklist keeps the ops; hashing an op is a Python call
     limit = _REWRITES_PER_OP * len(worklist) + 1024
     applied: Counter[str] = Counter()
     trace: list[str] = []
 
     def enqueue(op: Operation) -> None:
-        if op not in waiting:
-            waiting.add(op)
+        key = id(op)
+        if key not in waiting:
+            waiting.add(key)
             worklist.append(op)
 
-    rewriter = Rewriter(enqueue, waiting.discard)
+    rewriter = Rewriter(enqueue)
     buckets = patterns.for_root
     while worklist:
         op = worklist.pop()
-        if op not in waiting:
-            continue
-        waiting.discard(op)
-        if op.parent is None:
+        waiting.discard(id(op))
+        if op.parent is None:  # erased since it was enqueued
             continue
         if _is_unused(op) and not has_side_effects(op):
             rewriter.erase(op)
@@ -76,7 +75,10 @@ def rewrite_greedily(
 
 
 def _is_unused(op: Operation) -> bool:
-    return bool(op.results) and all(result.first_use is None for result in op.results)
+    for result in op.results:
+        if result.first_use is not None:
+            return False
+    return bool(op.results)
 
 
 def _cycle(op: Operation, trace: list[str]) -> Exception:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FusedLoc, LocationAttr, NoneAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 _NO_METADATA = NoneAttr()
 
@@ -34,11 +34,10 @@ class Rewriter:
         root: The op that the pattern matched.
     """
 
-    __slots__ = ("_enqueue", "_erased", "root")
+    __slots__ = ("_enqueue", "root")
 
-    def __init__(self, enqueue: Callable[[Operation], None], erased: Callable[[Operation], None]) -> None:
+    def __init__(self, enqueue: Callable[[Operation], None]) -> None:
         self._enqueue = enqueue
-        self._erased = erased
         self.root: Operation = None  # type: ignore[assignment]  # set by the driver before each rewrite
 
     def insert(self, op: Op, *absorbed: Operation, before: Operation | None = None) -> Op:
@@ -85,15 +84,13 @@ class Rewriter:
         operands = op.operands[:]
         op.detach()
         op.erase()
-        self._erased(op)
         for operand in operands:
             self.use_dropped(operand)
 
     def use_dropped(self, value: SSAValue) -> None:
         """Looks again at what made a value that lost a use, and at its last user if there is just one left."""
-        owner = value.owner
-        if isinstance(owner, Operation):
-            self._enqueue(owner)
+        if isinstance(value, OpResult):
+            self._enqueue(value.op)
         last = value.get_user_of_unique_use()
         if last is not None:
             self._enqueue(last)

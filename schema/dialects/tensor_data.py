@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 import google_crc32c
 import numpy as np
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
-from xdsl.ir import Attribute, Block, BuiltinAttribute, Data, SSAValue
+from xdsl.ir import Attribute, BuiltinAttribute, Data, OpResult, SSAValue
 from xdsl.irdl import irdl_attr_definition
 
 from schema.diagnostics import error
@@ -33,6 +33,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 SMALL = 1024
 """Constants up to this many bytes are dense attributes."""
+
+CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "arith.constant"})
+"""The ops that make constants; each holds its value in the property `value`."""
 
 MAX_DEPTH = 16
 """A deferred expression deeper than this is computed at once, so that reading one never recurses far."""
@@ -363,14 +366,10 @@ def to_array(constant: Attribute) -> Array:
 
 
 def constant_of(value: SSAValue) -> Constant | None:
-    """Returns what a value is known to be at compile time, `None` if it is not.
-
-    Every dialect's constant op has no operands and its value in the property `value`.
-    """
-    owner = value.owner
-    if isinstance(owner, Block) or owner.operands:
+    """Returns what a value is known to be at compile time, `None` if it is not."""
+    if type(value) is not OpResult or value.op.name not in CONSTANT_OPS:
         return None
-    constant = owner.properties.get("value")
+    constant = value.op.properties.get("value")
     return constant if is_constant(constant) else None
 
 

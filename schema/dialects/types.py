@@ -275,9 +275,15 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     return row.dtype
 
 
+_SHAPES: dict[int, Shape] = {}
+"""Shapes of the interned types by id; hashing a type is slower than all that is asked of it."""
+
+
 @cache
 def _ranked(element: Attribute, shape: Shape) -> TensorType[Attribute]:
-    return TensorType(element, [DYNAMIC_INDEX if dim < 0 else dim for dim in shape])
+    made = TensorType(element, [DYNAMIC_INDEX if dim < 0 else int(dim) for dim in shape])
+    _SHAPES[id(made)] = tuple(-1 if dim < 0 else int(dim) for dim in shape)
+    return made
 
 
 @cache
@@ -295,10 +301,12 @@ def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
 
 def shape_of(tensor_type: Attribute) -> Shape | None:
     """Returns a tensor type's dimensions, -1 where unknown; `None` if the rank is unknown or it is no tensor."""
-    return _shape_of(tensor_type) if isinstance(tensor_type, TensorType) else None
+    shape = _SHAPES.get(id(tensor_type))
+    if shape is None and isinstance(tensor_type, TensorType):
+        return _shape_of(tensor_type)
+    return shape
 
 
-@cache
 def _shape_of(tensor_type: TensorType[Attribute]) -> Shape:
     return tuple(-1 if dim == DYNAMIC_INDEX else dim for dim in tensor_type.get_shape())
 
@@ -310,7 +318,7 @@ def element_of(tensor_type: Attribute) -> Attribute:
 
 def most_specific(one: Attribute, other: Attribute) -> Attribute:
     """Returns the tensor type that knows what either of two types of one value knows; `one` where they contradict."""
-    if one == other or not isinstance(other, TensorType):
+    if one is other or one == other or not isinstance(other, TensorType):
         return one
     if not isinstance(one, TensorType):
         return other
