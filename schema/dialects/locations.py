@@ -29,6 +29,11 @@ class Place:
         return ", ".join(parts)
 
 
+def node_of(location: Attribute) -> str:
+    """Returns the name of the graph node that a location says, empty if it says none."""
+    return place_of(location).node
+
+
 def place_of(location: Attribute) -> Place:
     """Returns what a location says; of a fusion the last part, which is the op that gave the result its name."""
     calls: list[str] = []

@@ -47,7 +47,7 @@ def test_small_values_are_compared_by_value_and_large_ones_by_identity() -> None
     assert isinstance(of_array(big), TensorData)
     assert of_array(big) != of_array(big)
     handle = of_array(big)
-    assert handle == handle  # noqa: PLR0124  # what is asked is whether equality is identity
+    assert handle == handle  # what is asked is whether equality is identity
     assert len({handle, of_array(big)}) == 2
 
 

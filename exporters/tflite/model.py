@@ -1,0 +1,176 @@
+"""A module of `tfl` ops as a .tflite file.
+
+Functions that are entry points become subgraphs first, in the module's order, then those that they call. An entry
+function says in its attributes what its tensors are called (`tf.entry_function`) and which signatures it answers to
+(`tf_saved_model.exported_names`); its arguments and results say what the signatures call them
+(`tf_saved_model.index_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from exporters.tflite.file import LARGE, TFLiteFile
+from exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
+from exporters.tflite.subgraph import Shared, Subgraph, symbol_name
+from schema.diagnostics import ConversionError, error
+from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
+
+__all__ = ["TFLiteFile", "export"]
+
+SCHEMA_VERSION = 3
+
+MAIN = "main"
+"""Name of the only entry point's subgraph."""
+
+
+class _Exporter:
+    """Turns functions into subgraphs as they are met."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
+        self.shared = Shared()
+        self.subgraphs: list[Subgraph] = []
+        self._indices: dict[str, int] = {}
+        self._built = 0
+
+    def entries(self) -> list[str]:
+        """Returns the names of the entry functions.
+
+        Raises:
+            ConversionError: The module has no function.
+        """
+        marked = [
+            name for name, function in self.functions.items()
+            if ENTRY_FUNCTION in function.attributes or EXPORTED_NAMES in function.attributes
+        ]  # fmt: skip
+        if marked:
+            return marked
+        if not self.functions:
+            raise error("invalid-module", "the module has no function to export")
+        return [MAIN if MAIN in self.functions else next(iter(self.functions))]
+
+    def index(self, name: str) -> int:
+        """Returns the index of a function's subgraph, which is made later if it is not there yet.
+
+        Raises:
+            ConversionError: The module has no such function.
+        """
+        index = self._indices.get(name)
+        if index is None:
+            if name not in self.functions:
+                raise error("invalid-module", f"function @{name} is called, but the module does not have it")
+            index = self._indices[name] = len(self.subgraphs)
+            self.subgraphs.append(Subgraph(self.shared, self.functions[name], name))
+        return index
+
+    def build(self) -> None:
+        """Fills all subgraphs; those that are called join the list while it is worked through."""
+        while self._built < len(self.subgraphs):
+            subgraph = self.subgraphs[self._built]
+            function = self.functions[subgraph.name]
+            subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), self.index)
+            self._built += 1
+
+
+def _tensor_names(function: FuncOp, which: str) -> list[str]:
+    entry = function.attributes.get(ENTRY_FUNCTION)
+    names = entry.data.get(which) if isinstance(entry, DictionaryAttr) else None
+    return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
+
+
+def _strings(value: Attribute | None) -> list[str]:
+    return [item.data for item in value.data if isinstance(item, StringAttr)] if isinstance(value, ArrayAttr) else []
+
+
+def _path(attributes: Attribute | None, position: int) -> str:
+    """Returns the name that an argument's or result's index path stands for; empty if there is none."""
+    dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
+    dictionary = dictionaries[position] if position < len(dictionaries) else None
+    path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
+    if not isinstance(path, ArrayAttr):
+        return ""
+    parts = [
+        str(part.value.data) if isinstance(part, IntegerAttr) else part.data
+        for part in path.data
+        if isinstance(part, IntegerAttr | StringAttr)
+    ]
+    return "/".join(parts)
+
+
+def _maps(subgraph: Subgraph, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
+    return [
+        {"name": _path(attributes, position) or subgraph.tensor_name(tensor), "tensor_index": tensor}
+        for position, tensor in enumerate(tensors)
+    ]
+
+
+def _signatures(exporter: _Exporter, entries: Sequence[str]) -> list[dict[str, Any]]:
+    result = []
+    for name in entries:
+        function, index = exporter.functions[name], exporter.index(name)
+        subgraph = exporter.subgraphs[index]
+        inputs = _maps(subgraph, subgraph.inputs, function.arg_attrs)
+        outputs = _maps(subgraph, subgraph.outputs, function.res_attrs)
+        result += [
+            {"inputs": inputs, "outputs": outputs, "signature_key": key, "subgraph_index": index}
+            for key in _strings(function.attributes.get(EXPORTED_NAMES))
+        ]
+    return result
+
+
+def export(
+    module: ModuleOp,
+    *,
+    description: str = "tfconvert",
+    origin: Origin | None = None,
+    metadata: Mapping[str, bytes] | None = None,
+    large: int = LARGE,
+) -> TFLiteFile:
+    """Builds the tables of a .tflite file; weights are read when it is written.
+
+    Args:
+        module: Functions of `tfl` ops.
+        description: The file's description.
+        origin: How the model was made, for its metadata; `None` leaves that entry out.
+        metadata: Further entries.
+        large: Size in bytes from which on the file has the form for large files.
+
+    Raises:
+        ConversionError: The module holds something that a .tflite file can't.
+    """
+    exporter = _Exporter(module)
+    entries = exporter.entries()
+    for name in entries:
+        exporter.index(name)
+    exporter.build()
+    shared = exporter.shared
+    if shared.problems:
+        raise ConversionError(shared.problems)
+    entries_of_metadata = {MIN_RUNTIME_VERSION: runtime_entry(shared.codes.uses())}
+    if origin is not None:
+        entries_of_metadata[CONVERSION] = conversion_entry(origin)
+    entries_of_metadata.update(metadata or {})
+    if len(entries) == 1:
+        exporter.subgraphs[0].name = MAIN
+    model = {
+        "version": SCHEMA_VERSION,
+        "operator_codes": shared.codes.trees(),
+        "subgraphs": [subgraph.tree() for subgraph in exporter.subgraphs],
+        "description": description,
+        "metadata": [
+            {"name": name, "buffer": shared.buffers.add_bytes(content)} for name, content in entries_of_metadata.items()
+        ],
+    }
+    signatures = _signatures(exporter, entries)
+    if signatures:
+        model["signature_defs"] = signatures
+    file = TFLiteFile(model, shared.buffers.entries, large)
+    file.operators.update(shared.codes.calls)
+    file.bytes_by_operator.update(shared.bytes_by_operator)
+    return file

@@ -1,0 +1,98 @@
+"""Modules of `tfl` ops, built by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from schema.dialects import attributes as attrs
+from schema.dialects import tensor_data, tfl, types
+from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
+
+
+@dataclass
+class Function:
+    """A function in the making."""
+
+    block: Block
+    counter: int = 0
+    names: list[str] = field(default_factory=list)
+
+    @property
+    def args(self) -> Sequence[SSAValue]:
+        return self.block.args
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        shape: Sequence[int] | None,
+        properties: dict[str, Any] | None = None,
+        element: Attribute = types.F32,
+        at: str = "",
+    ) -> SSAValue:
+        """Adds an op with one result."""
+        self.counter += 1
+        location = attrs.name_location(at or f"{name}_{self.counter}")
+        return self.add(tfl.build(name, operands, [types.tensor(element, shape)], properties, location)).results[0]
+
+    def add(self, op: Operation) -> Operation:
+        self.block.add_op(op)
+        return op
+
+    def constant(self, value: Any, at: str = "const") -> SSAValue:
+        """Adds a constant."""
+        constant = tensor_data.of_array(np.asarray(value))
+        return self.add(tfl.constant(constant, attrs.name_location(at))).results[0]
+
+
+Body = Callable[[Function], Sequence[SSAValue]]
+
+
+@dataclass
+class ModuleBuilder:
+    """A module in the making."""
+
+    module: ModuleOp = field(default_factory=lambda: ModuleOp([]))
+
+    def function(
+        self,
+        name: str,
+        inputs: Sequence[Attribute],
+        body: Body,
+        signatures: Sequence[str] = (),
+        names: tuple[str, str] | None = None,
+        paths: tuple[Sequence[str], Sequence[str]] | None = None,
+    ) -> ModuleBuilder:
+        """Adds a function; `names` are those of its tensors, `paths` those of the signatures."""
+        block = Block(arg_types=inputs)
+        results = body(Function(block))
+        block.add_op(ReturnOp(*results))
+        function_type = FunctionType.from_lists(inputs, [result.type for result in results])
+        function = FuncOp(name, function_type, Region(block))
+        if names is not None:
+            entry = {"inputs": attrs.string(names[0]), "outputs": attrs.string(names[1])}
+            function.attributes[ENTRY_FUNCTION] = DictionaryAttr(entry)
+        if signatures:
+            function.attributes[EXPORTED_NAMES] = ArrayAttr([attrs.string(key) for key in signatures])
+        if paths is not None:
+            function.arg_attrs, function.res_attrs = map(_paths, paths)
+        self.module.body.block.add_op(function)
+        return self
+
+
+def _paths(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
+    return ArrayAttr([DictionaryAttr({INDEX_PATH: ArrayAttr([attrs.string(name)])}) for name in names])
+
+
+@pytest.fixture
+def modules() -> type[ModuleBuilder]:
+    """Returns the class that builds modules."""
+    return ModuleBuilder

@@ -1,0 +1,308 @@
+"""What is in the files that we write, and how they are written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert import schema_py_generated as official
+from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NoneAttr
+from xdsl.ir import Operation
+
+from exporters.tflite.metadata import Origin
+from exporters.tflite.model import export
+from schema.diagnostics import ConversionError
+from schema.dialects import attributes as attrs
+from schema.dialects import tensor_data, tfl, types
+from schema.tflite.reader import View, read_model
+
+F32 = types.F32
+
+
+def tensor(*shape: int, element: Any = F32) -> Any:
+    return types.tensor(element, shape)
+
+
+@pytest.fixture
+def chain(modules: Any) -> Any:
+    """Returns a module of a few ops with large and small constants, some of them equal."""
+    weights = np.arange(3000, dtype=np.float32)
+
+    def body(f: Any) -> Any:
+        value = f.args[0]
+        for position in range(6):
+            constant = f.constant(weights + position // 2)
+            value = f.op("add", [value, constant], (3000,), {"fused_activation_function": "RELU"})
+        return [f.op("mul", [value, f.constant(np.float32(3))], (3000,))]
+
+    return modules().function("main", [tensor(3000)], body, signatures=["serve"], paths=(["x"], ["y"])).module
+
+
+def test_layout(chain: Any) -> None:
+    file = export(chain, origin=Origin())
+    content = file.to_bytes()
+    assert len(content) == file.size
+    model = read_model(content)
+    buffers = model["buffers"]
+    assert list(buffers[0].stored()) == []
+    ends = []
+    for buffer in buffers[1:]:
+        data = buffer["data"]
+        start = data.__array_interface__["data"][0] - np.frombuffer(content, np.uint8).__array_interface__["data"][0]
+        assert start % 16 == 0
+        ends.append(start + len(data))
+    assert max(ends) == file.size
+    large = [buffer for buffer in buffers if buffer["data"] is not None and len(buffer["data"]) == 12000]
+    assert len(large) == 3
+
+
+def test_official_reader_sees_the_model(chain: Any) -> None:
+    model = official.ModelT.InitFromPackedBuf(export(chain, description="hello").to_bytes())
+    assert (model.version, model.description) == (3, b"hello")
+    (subgraph,) = model.subgraphs
+    assert subgraph.name == b"main"
+    assert [code.builtinCode for code in model.operatorCodes] == [0, 18]
+    assert [code.deprecatedBuiltinCode for code in model.operatorCodes] == [0, 18]
+    for operator in subgraph.operators[:-1]:
+        assert operator.builtinOptions.fusedActivationFunction == official.ActivationFunctionType.RELU
+        assert operator.builtinOptions.potScaleInt16
+    for item in subgraph.tensors:
+        assert item.hasRank
+        assert item.shapeSignature is None
+    assert [list(subgraph.tensors[index].shape) for index in subgraph.inputs] == [[3000]]
+
+
+def test_metadata(chain: Any) -> None:
+    origin = Origin("KERAS_MODEL", "2.21.0", ("PTQ_FLOAT16",), allow_custom_ops=True)
+    model = read_model(export(chain, origin=origin, metadata={"mine": b"abc"}).to_bytes())
+    entries = {item["name"]: bytes(model["buffers"][item["buffer"]]["data"]) for item in model["metadata"]}
+    assert list(entries) == ["min_runtime_version", "CONVERSION_METADATA", "mine"]
+    assert entries["min_runtime_version"] == b"1.5.0".ljust(16, b"\0")
+    assert entries["mine"] == b"abc"
+    conversion = ConversionMetadataT.InitFromPackedBuf(entries["CONVERSION_METADATA"])
+    assert conversion.environment.tensorflowVersion == b"2.21.0"
+    assert (conversion.environment.apiVersion, conversion.environment.modelType) == (2, 2)
+    assert list(conversion.options.modelOptimizationModes) == [1001]
+    assert (conversion.options.allowCustomOps, conversion.options.enableSelectTfOps) == (True, False)
+
+
+def test_statistics(chain: Any) -> None:
+    file = export(chain)
+    assert file.operators == {"ADD": 6, "MUL": 1}
+    assert file.bytes_by_operator == {"ADD": 3 * 12000, "MUL": 4}
+
+
+def test_custom_operator(modules: Any) -> None:
+    def body(f: Any) -> Any:
+        first = f.add(tfl.custom("Mine", b"\1\2", [f.args[0]], [tensor(2)])).results[0]
+        second = f.add(tfl.custom("Other", b"", [first], [tensor(2)])).results[0]
+        return [f.add(tfl.custom("Mine", b"\3", [second], [tensor(2)])).results[0]]
+
+    file = export(modules().function("f", [tensor(2)], body).module)
+    assert file.operators == {"Mine": 2, "Other": 1}
+    model = read_model(file.to_bytes())
+    codes = [(code["custom_code"], code["builtin_code"], code["version"]) for code in model["operator_codes"]]
+    assert codes == [("Mine", 32, 1), ("Other", 32, 1)]
+    calls = [(call["opcode_index"], bytes(call["custom_options"])) for call in model["subgraphs"][0]["operators"]]
+    assert calls == [(0, b"\1\2"), (1, b""), (0, b"\3")]
+    runtime = model["buffers"][model["metadata"][0]["buffer"]]["data"]
+    assert bytes(runtime) == bytes(16)
+
+
+def tensors(content: bytes) -> list[View]:
+    result: list[View] = read_model(content)["subgraphs"][0]["tensors"]
+    return result
+
+
+def test_names_are_unique_and_come_from_locations(modules: Any) -> None:
+    def body(f: Any) -> Any:
+        first = f.op("neg", [f.args[0]], (2,), at="node")
+        second = f.op("neg", [first], (2,), at="node")
+        fused = FusedLoc(ArrayAttr([attrs.name_location("conv"), attrs.name_location("relu")]), NoneAttr())
+        third = f.add(tfl.build("neg", [second], [tensor(2)], location=fused)).results[0]
+        parts = f.add(
+            tfl.build("split", [f.constant(np.int32(0), at="axis"), third], [tensor(1), tensor(1)], {"num_splits": 2})
+        )
+        return parts.results
+
+    content = export(modules().function("f", [tensor(2)], body, names=("x", "a,node")).module).to_bytes()
+    assert [item["name"] for item in tensors(content)] == ["x", "node_1", "node_2", "relu", "axis", "a", "node"]
+
+
+def test_unknown_dimensions_and_ranks(modules: Any) -> None:
+    def body(f: Any) -> Any:
+        return [f.op("neg", [f.args[0]], (-1, 3, -1)), f.op("neg", [f.args[1]], None), f.op("neg", [f.args[2]], ())]
+
+    inputs = [tensor(-1, 3, -1), types.tensor(F32, None), tensor()]
+    dynamic, unranked, scalar = tensors(export(modules().function("f", inputs, body).module).to_bytes())[:3]
+    assert (dynamic["shape"].tolist(), dynamic["shape_signature"].tolist()) == ([1, 3, 1], [-1, 3, -1])
+    assert (unranked["shape"], unranked["has_rank"]) == (None, False)
+    assert (scalar["shape"].tolist(), scalar["has_rank"], scalar["shape_signature"]) == ([], True, None)
+
+
+def test_versions_are_the_highest_of_all_uses(modules: Any) -> None:
+    def body(f: Any) -> Any:
+        return [
+            f.op("transpose", [f.args[0], f.constant(np.array([1, 0], np.int32))], (3, 2)),
+            f.op("transpose", [f.args[1], f.constant(np.arange(5, dtype=np.int32))], (1,) * 5),
+            f.op("add", [f.args[2], f.args[2]], (2,), element=types.I64),
+        ]
+
+    inputs = [tensor(2, 3), tensor(*(1,) * 5), tensor(2, element=types.I64)]
+    model = read_model(export(modules().function("f", inputs, body).module).to_bytes())
+    assert [(code.name("builtin_code"), code["version"]) for code in model["operator_codes"]] == [
+        ("TRANSPOSE", 4), ("ADD", 4),
+    ]  # fmt: skip
+    assert bytes(model["buffers"][model["metadata"][0]["buffer"]]["data"]).rstrip(b"\0") == b"2.6.0"
+
+
+def test_equal_bytes_are_stored_once_and_colliding_ones_twice(modules: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_data.BufferSource, "fingerprint", lambda self: "the same")
+    first, second = np.zeros(500, np.float32), np.ones(500, np.float32)
+
+    def body(f: Any) -> Any:
+        value = f.args[0]
+        for constant in (first, second, first.copy(), second.copy()):
+            value = f.op("add", [value, f.constant(constant)], (500,))
+        return [value]
+
+    model = read_model(export(modules().function("f", [tensor(500)], body).module).to_bytes())
+    large = [bytes(item["data"]) for item in model["buffers"] if item["data"] is not None and len(item["data"]) == 2000]
+    assert large == [first.tobytes(), second.tobytes()]
+
+
+def test_large_form_states_positions(chain: Any) -> None:
+    file = export(chain, large=1)
+    content = file.to_bytes()
+    assert len(content) == file.size
+    model = read_model(content)
+    assert "buffer_location" in [item["name"] for item in model["metadata"]]
+    outside = [item for item in model["buffers"] if item["offset"]]
+    assert len(outside) == 4  # three weights and the marker
+    for item in outside:
+        assert item["offset"] % 16 == 0
+        assert item["data"] is None
+        assert item["offset"] + item["size"] + 16 <= file.size
+    values = np.frombuffer(content, np.float32, 3000, outside[1]["offset"])
+    np.testing.assert_array_equal(values, np.arange(3000) + 1)
+
+
+def test_bytes_do_not_depend_on_the_process() -> None:
+    script = """
+import sys, numpy as np
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+from exporters.tflite.model import export
+from schema.dialects import tensor_data, tfl, types
+kind = types.tensor(types.F32, (400,))
+block = Block(arg_types=[kind])
+value = block.args[0]
+for number in range(5):
+    constant = tfl.constant(tensor_data.of_array(np.full(400, number, np.float32)))
+    op = tfl.build("add", [value, constant.results[0]], [kind], {"fused_activation_function": "NONE"})
+    block.add_ops([constant, op])
+    value = op.results[0]
+block.add_op(ReturnOp(value))
+module = ModuleOp([FuncOp("f", FunctionType.from_lists([kind], [kind]), Region(block))])
+sys.stdout.buffer.write(export(module).to_bytes())
+"""
+    root = Path(__file__).resolve().parents[2]
+    contents = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(contents) == 1
+    assert contents.pop()[4:8] == b"TFL3"
+
+
+def test_saving_replaces_the_file_and_leaves_nothing_else(chain: Any, tmp_path: Path) -> None:
+    target = tmp_path / "model.tflite"
+    target.write_bytes(b"old")
+    file = export(chain)
+    file.save(target)
+    assert target.read_bytes() == file.to_bytes()
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_stays_a_link(chain: Any, tmp_path: Path) -> None:
+    link = tmp_path / "link.tflite"
+    link.symlink_to(tmp_path / "model.tflite")
+    export(chain).save(link)
+    assert link.is_symlink()
+    assert (tmp_path / "model.tflite").stat().st_size == export(chain).size
+
+
+@pytest.mark.parametrize("place", ["missing/model.tflite", "folder", "file/model.tflite"])
+def test_a_path_that_can_not_be_written(chain: Any, tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConversionError) as caught:
+        export(chain).save(tmp_path / place)
+    assert caught.value.code == "output-not-writable"
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
+
+
+def test_a_full_disk(chain: Any, tmp_path: Path) -> None:
+    target = tmp_path / "model.tflite"
+    target.write_bytes(b"old")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
+    try:
+        with pytest.raises(ConversionError) as caught:
+            export(chain).save(target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.code == "output-not-writable"
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_bytes() == b"old"
+
+
+def test_a_full_device(chain: Any) -> None:
+    with pytest.raises(ConversionError) as caught:
+        export(chain).save("/dev/full")
+    assert caught.value.code == "output-not-writable"
+
+
+def test_all_problems_are_reported_at_once(modules: Any) -> None:
+    class Foreign(Operation):
+        name = "tf.Foreign"
+
+    def body(f: Any) -> Any:
+        kinds = [tensor(2, element=types.ELEMENT_TYPES[10].mlir)]
+        strange = f.add(
+            Foreign.create(operands=[f.args[0]], result_types=[tensor(2)], location=attrs.name_location("here"))
+        )
+        return [
+            f.op("neg", [f.args[0]], (2,)),
+            f.add(tfl.build("neg", [f.args[0]], kinds)).results[0],
+            *strange.results,
+        ]
+
+    with pytest.raises(ConversionError) as caught:
+        export(modules().function("f", [tensor(2)], body).module)
+    codes = {diagnostic.code for diagnostic in caught.value.diagnostics}
+    assert codes == {"unsupported-op", "unsupported-type", "invalid-module"}
+    assert any(item.op == "tf.Foreign" and item.node == "here" for item in caught.value.diagnostics)
+
+
+def test_a_call_of_a_missing_function(modules: Any) -> None:
+    def body(f: Any) -> Any:
+        return [f.op("while", [f.args[0]], (2,), {"cond": attrs.symbol("a"), "body": attrs.symbol("b")})]
+
+    with pytest.raises(ConversionError) as caught:
+        export(modules().function("f", [tensor(2)], body).module)
+    assert caught.value.code == "invalid-module"
