@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from converter.options import Options
-from converter.report import Report
+from converter.report import Report, Stage
 
 if TYPE_CHECKING:
     from exporters.tflite.model import TFLiteFile
@@ -33,7 +34,9 @@ class Model:
             ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
                 (`bad-checksum`).
         """
+        start = time.perf_counter()
         self._file.save(path)
+        self.report.stages.append(Stage("write", time.perf_counter() - start))
 
     def __bytes__(self) -> bytes:
         return self._file.to_bytes()

@@ -44,8 +44,7 @@ class Report:
         operations_before: TensorFlow ops after import, by name.
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
-        rewrites: How often each pattern was applied.
-        frozen_variables: Number of variables that became constants.
+        rewrites: What each pass that reports it did how often: patterns applied, variables frozen, ops folded.
         signatures: Exported signature keys.
         size: Bytes of the result.
         verification: Differences an output, empty unless verified.
@@ -57,12 +56,16 @@ class Report:
     operations_before: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     bytes_by_operator: Counter[str] = field(default_factory=Counter)
-    rewrites: Counter[str] = field(default_factory=Counter)
-    frozen_variables: int = 0
+    rewrites: dict[str, Counter[str]] = field(default_factory=dict)
     signatures: list[str] = field(default_factory=list)
     size: int = 0
     verification: list[OutputError] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def frozen_variables(self) -> int:
+        """Number of variables that became constants."""
+        return self.rewrites.get("freeze-variables", Counter())["frozen"]
 
     @property
     def seconds(self) -> float:
@@ -77,16 +80,16 @@ class Report:
             "seconds": round(self.seconds, 6),
             "signatures": self.signatures,
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
-            "operations_before": _ranked(self.operations_before),
-            "operators": _ranked(self.operators),
-            "bytes_by_operator": _ranked(self.bytes_by_operator),
-            "rewrites": _ranked(self.rewrites),
+            "operations_before": ranked(self.operations_before),
+            "operators": ranked(self.operators),
+            "bytes_by_operator": ranked(self.bytes_by_operator),
+            "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
             "frozen_variables": self.frozen_variables,
             "verification": [asdict(each) for each in self.verification],
             "notes": [note.to_dict() for note in self.notes],
         }
 
 
-def _ranked(counter: Counter[str]) -> dict[str, int]:
+def ranked(counter: Counter[str]) -> dict[str, int]:
     """Returns a counter's entries, largest first, equal ones by name."""
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from converter.report import Report
+from converter.report import Report, ranked
 
 _FEW = 8
 
@@ -27,12 +27,14 @@ def render(report: Report, output_file: str, verbose: bool) -> str:
         f"  signatures: {', '.join(report.signatures) or '(none)'}",
     ]
     lines += _section("operators", _operator_rows(report), most)
-    lines += _section("rewrites", _counter_rows(report.rewrites), most)
+    lines += _section("fused and folded", _counter_rows(report.rewrites.get("optimize", Counter())), most)
     if verbose:
-        lines += _section("TensorFlow ops", _counter_rows(report.operations_before), None)
-        lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in report.stages], None)
+        for name in (name for name in report.rewrites if name != "optimize"):
+            lines += _section(name, _counter_rows(report.rewrites[name]), most)
+        lines += _section("TensorFlow ops", _counter_rows(report.operations_before), most)
+        lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in report.stages], most)
     else:
-        slowest = sorted(report.stages, key=lambda stage: -stage.seconds)[:4]
+        slowest = sorted(report.stages, key=lambda stage: -stage.seconds)[:5]
         lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
     for each in report.verification:
         lines.append(f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
@@ -59,7 +61,7 @@ def _operator_rows(report: Report) -> list[tuple[str, str]]:
 
 
 def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
-    return [(name, f"{count:>4}") for name, count in sorted(counter.items(), key=lambda item: (-item[1], item[0]))]
+    return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
 
 
 def _bytes(size: int) -> str:

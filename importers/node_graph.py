@@ -18,7 +18,7 @@ from importers.op_signatures import OpRegistry, OpSignature
 from importers.tensor_proto import shape_of
 from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import attributes as attrs
-from schema.dialects import tf, tf_executor, types
+from schema.dialects import tensor_data, tf, tf_executor, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 V1_CONTROL_FLOW = frozenset({
@@ -207,8 +207,11 @@ class NodeGraphImporter:
                     controls.append(done.island.control)
             else:
                 operands.append(self._resolve(self.parse_input(text), node.name))
+        _check_operands(node, signature, operands)
         result_types, offsets = _result_types(node, signature)
         properties, attributes = _node_attributes(node, signature)
+        if node.op == "Const":
+            result_types = [_constant_type(node, properties, result_types[0])]
         op = tf.op_class(node.op).create(
             operands=operands,
             result_types=result_types,
@@ -219,6 +222,30 @@ class NodeGraphImporter:
         island = tf_executor.IslandOp.wrap(op, controls, location)
         self._block.add_op(island)
         return _Imported(island, signature, offsets)
+
+
+def _check_operands(node: pb.NodeDef, signature: OpSignature, operands: Sequence[SSAValue]) -> None:
+    """Checks that a node has as many data inputs as its op takes, of the right element types."""
+    expected = signature.input_types(node)
+    if len(expected) != len(operands):
+        raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
+    for index, (number, operand) in enumerate(zip(expected, operands, strict=True)):
+        wanted, there = types.element_type(number), types.element_of(operand.type)
+        if wanted is not there and types.dereferenced(wanted) != types.dereferenced(there):
+            raise _bad_input(node, f"input {index} must be of type {wanted}, not {there}")
+
+
+def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
+    return error("bad-input", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
+
+
+def _constant_type(node: pb.NodeDef, properties: Mapping[str, Attribute], declared: Attribute) -> Attribute:
+    """Returns the type of a constant node: that of its value, which must be of the declared element type."""
+    value = properties["value"]
+    if not tensor_data.is_constant(value) or value.type.element_type != types.element_of(declared):
+        raise error("bad-tensor", "the node declares another element type than its value has", op="tf.Const",
+                    node=node.name, hint="the model file is damaged")  # fmt: skip
+    return value.type
 
 
 def _refuse_control_flow(nodes: list[pb.NodeDef]) -> None:
@@ -254,6 +281,7 @@ def _result_types(node: pb.NodeDef, signature: OpSignature) -> tuple[list[Attrib
 
 def _node_attributes(node: pb.NodeDef, signature: OpSignature) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Returns the declared attributes, defaults filled in, and the private ones."""
+    signature.check_attributes(node)
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
     for name, value in node.attr.items():

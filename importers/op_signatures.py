@@ -12,18 +12,24 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute
 
 from importers.attributes import import_attribute
-from schema.diagnostics import error
+from schema.diagnostics import ConversionError, error
 from schema.dialects import types
 from schema.tensorflow import op_defs
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
+_KINDS = {
+    "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
+    "func": "func",
+}  # fmt: skip
+"""An OpDef attribute's type -> the AttrValue field that holds it; all others are lists."""
+
 
 @dataclass(frozen=True, slots=True)
-class OutputArgument:
-    """One output argument of an op: one tensor, or a list of them.
+class Argument:
+    """One input or output argument of an op: one tensor, or a list of them.
 
     Attributes:
-        name: The argument's name, as function bodies refer to it.
+        name: The argument's name; function bodies refer to outputs by it.
         type: The `DataType` number where fixed, else 0.
         type_attr: The attribute that holds the type, if any.
         number_attr: The attribute that holds how many tensors there are, if any.
@@ -54,35 +60,64 @@ class OpSignature:
     """An OpDef, digested.
 
     Attributes:
+        inputs: The input arguments.
         outputs: The output arguments.
         derived: Attributes that operands and results already tell; they are not kept on IR ops.
         declared: All attributes that the OpDef declares; others are a node's private ones.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
         functions: Attributes that name functions.
+        required: Declared attributes without a default, with the AttrValue field that holds each.
     """
 
-    outputs: tuple[OutputArgument, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
     derived: frozenset[str]
     declared: frozenset[str]
     defaults: dict[str, Attribute]
     default_protos: dict[str, pb.AttrValue]
     functions: tuple[str, ...]
+    required: tuple[tuple[str, str], ...]
 
-    def output_types(self, node: pb.NodeDef) -> list[tuple[OutputArgument, list[int]]]:
+    def output_types(self, node: pb.NodeDef) -> list[tuple[Argument, list[int]]]:
         """Returns each output argument of a node with its tensors' `DataType` numbers.
 
         Raises:
             ConversionError: The node lacks an attribute that tells them (`bad-attribute`).
         """
+        return self._types(node, self.outputs)
+
+    def input_types(self, node: pb.NodeDef) -> list[int]:
+        """Returns the `DataType` numbers that a node's data inputs must have.
+
+        Raises:
+            ConversionError: The node lacks an attribute that tells them (`bad-attribute`).
+        """
+        return [number for _, numbers in self._types(node, self.inputs) for number in numbers]
+
+    def _types(self, node: pb.NodeDef, arguments: tuple[Argument, ...]) -> list[tuple[Argument, list[int]]]:
         attributes = {**self.default_protos, **node.attr}
         try:
-            return [(output, output.types(attributes)) for output in self.outputs]
+            return [(argument, argument.types(attributes)) for argument in arguments]
         except KeyError as missing:
-            raise error(
-                "bad-attribute", f"the attribute {missing} is missing or absurd", op=f"tf.{node.op}", node=node.name,
-                hint="the model file is damaged",
-            ) from None  # fmt: skip
+            raise _bad_attribute(node, f"the attribute {missing} is missing or absurd") from None
+
+    def check_attributes(self, node: pb.NodeDef) -> None:
+        """Checks that a node has the attributes that it must have, each of the declared kind.
+
+        Raises:
+            ConversionError: It has not (`bad-attribute`).
+        """
+        for name, kind in self.required:
+            if name not in node.attr:
+                raise _bad_attribute(node, f"the attribute {name!r} is missing")
+            there = node.attr[name].WhichOneof("value")
+            if there not in (kind, "placeholder"):
+                raise _bad_attribute(node, f"the attribute {name!r} holds {there or 'nothing'!r} instead of {kind!r}")
+
+
+def _bad_attribute(node: pb.NodeDef, what: str) -> ConversionError:
+    return error("bad-attribute", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
 
 
 class OpRegistry:
@@ -121,16 +156,20 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
         name for argument in arguments
         for name in (argument.type_attr, argument.number_attr, argument.type_list_attr) if name
     )  # fmt: skip
-    outputs = tuple(
-        OutputArgument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref)
-        for arg in op_def.output_arg
+    inputs, outputs = (
+        tuple(
+            Argument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref) for arg in args
+        )
+        for args in (op_def.input_arg, op_def.output_arg)
     )
     with_default = [attr for attr in op_def.attr if attr.HasField("default_value")]
     return OpSignature(
+        inputs,
         outputs,
         derived,
         frozenset(attr.name for attr in op_def.attr),
         {a.name: import_attribute(a.default_value, op_def.name) for a in with_default if a.name not in derived},
         {a.name: a.default_value for a in with_default if a.name in derived},
         tuple(attr.name for attr in op_def.attr if attr.type in ("func", "list(func)")),
+        tuple((a.name, _KINDS.get(a.type, "list")) for a in op_def.attr if not a.HasField("default_value")),
     )

@@ -60,7 +60,7 @@ class FreezeVariables:
                     _freeze(handle, tensor)
                 erase(tensor)
                 frozen += 1
-        return Counter({"freeze-variable": frozen})
+        return Counter({"frozen": frozen})
 
 
 def _is_only_read(handle: Operation) -> bool:

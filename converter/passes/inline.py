@@ -25,12 +25,13 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from converter.rewrite.edit import erase
 from schema.diagnostics import error
@@ -56,10 +57,12 @@ class Inline:
         functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
         calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
         references = _count_references(functions)
+        shared = {name for name, count in references.items() if count > 1}
         for name in _callees_first(functions, calls):
             for call in calls[name]:
                 callee_name = _callee(call)
-                _inline(call, functions[callee_name], is_last=references[callee_name] == 1)
+                is_last = references[callee_name] == 1
+                _inline(call, functions[callee_name], is_last=is_last, note_call=callee_name in shared)
                 references[callee_name] -= 1
         _erase_unreferenced(functions)
 
@@ -124,39 +127,49 @@ def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation
     return order
 
 
-def _inline(call: Operation, callee: FuncOp, *, is_last: bool) -> None:
-    """Puts the callee's body in the place of a call; the last caller gets the very ops, others copies."""
+def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) -> None:
+    """Puts the callee's body in the place of a call.
+
+    Args:
+        call: The call.
+        callee: What it calls.
+        is_last: Whether nothing else needs the body: it is moved instead of copied.
+        note_call: Whether locations tell the call; of a function with one caller they needn't.
+    """
     block = call.parent
     body = callee.body.block
     if len(body.args) != len(call.operands) or block is None:
         raise error("bad-call", f"the function {callee.sym_name.data!r} takes {len(body.args)} values, not "
                     f"{len(call.operands)}", op=call.name, hint="the model file is damaged")  # fmt: skip
-    terminator = body.last_op
-    assert terminator is not None
-    if is_last:
-        for argument, operand in zip(body.args, call.operands, strict=True):
-            argument.replace_all_uses_with(operand)
-        values: list[SSAValue] = list(terminator.operands)
-        erase(terminator)
-        for op in list(body.ops):
-            body.detach_op(op)
-            _place(op, call)
-            block.insert_op_before(op, call)
-    else:
-        mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, call.operands, strict=True))
-        for op in body.ops:
-            if op is not terminator:
-                copy = op.clone(mapping)
-                _place(copy, call)
-                block.insert_op_before(copy, call)
-        values = [mapping.get(value, value) for value in terminator.operands]
+    values, ops = (_move if is_last else _copy)(body, call.operands[:])
+    for op in ops:
+        if note_call:
+            op.location = CallSiteLoc(op.location, call.location)
+        block.insert_op_before(op, call)
     for result, value in zip(call.results, values, strict=True):
         result.replace_all_uses_with(value)
     erase(call)
 
 
-def _place(op: Operation, call: Operation) -> None:
-    op.location = CallSiteLoc(op.location, call.location)
+def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+    """Takes the ops out of a body, whose arguments become operands; returns what it returns, and the ops."""
+    for argument, operand in zip(body.args, operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    ops = list(body.ops)
+    for op in ops:
+        body.detach_op(op)
+    terminator = ops.pop()
+    values = list(terminator.operands)
+    terminator.erase()
+    return values, ops
+
+
+def _copy(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+    """Copies the ops of a body, as `_move` moves them."""
+    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, operands, strict=True))
+    *originals, terminator = body.ops
+    ops = [op.clone(mapping) for op in originals]
+    return [mapping.get(value, value) for value in terminator.operands], ops
 
 
 def _erase_unreferenced(functions: dict[str, FuncOp]) -> None:

@@ -162,7 +162,7 @@ def _transpose(args: list[Array], permutation: Any, out: Array | None) -> Array:
     split = permutation[0] if permutation else 0
     rank = len(permutation)
     if array.nbytes < _LARGE or tuple(permutation) != (*range(split, rank), *range(split)):
-        return np.ascontiguousarray(array.transpose(permutation))
+        return array.transpose(permutation).copy()
     matrix = array.reshape(math.prod(array.shape[:split]), -1)
     result = np.empty(matrix.shape[::-1], array.dtype)
     for row in range(0, len(matrix), _BLOCK):

@@ -329,6 +329,15 @@ def most_specific(one: Attribute, other: Attribute) -> Attribute:
     return one if merged == a else tensor(one.element_type, merged)
 
 
+def dereferenced(element: Attribute | None) -> Attribute | None:
+    """Returns the element type behind a reference type; handles without what they hold."""
+    if isinstance(element, RefType):
+        element = element.base
+    if isinstance(element, ResourceType):
+        return RESOURCE
+    return VARIANT if isinstance(element, VariantType) else element
+
+
 def is_static(shape: Shape | None) -> bool:
     """Tells whether every dimension is known."""
     return shape is not None and -1 not in shape
