@@ -79,6 +79,7 @@ def steps(options: Options) -> list[Step]:
         Step(Canonicalize(), "nothing stands between a constant and its use"),
         Step(ShapeInference(), "legalization asks for shapes and constant operands"),
         Step(Legalize(allow_custom_ops=options.allow_custom_ops), "only ops that LiteRT has are left", ("tf.",)),
+        Step(CommonSubexpressions(), "what is computed twice reads its operand twice, which hinders fusing"),
         Step(Optimize(), "fusing needs the target's ops, which have fused forms"),
         Step(CommonSubexpressions(), "what folding made twice is kept once"),
     ]

@@ -61,7 +61,7 @@ def evaluate(call: Call) -> Results:
     try:
         with np.errstate(all="ignore"):
             return tuple(map(_boxed, function(call)))
-    except (ValueError, IndexError, TypeError, MemoryError, OverflowError) as problem:
+    except (ValueError, IndexError, TypeError, MemoryError, ArithmeticError) as problem:
         # numpy's own checks of shapes, axes and dtypes, and shapes that no machine has the memory for.
         raise call.bad(f"the operands don't fit: {problem}") from problem
 

@@ -22,6 +22,8 @@ from schema.tflite.versions import ABSENT, Operand
 
 _ABSENT = (-1, ABSENT)
 
+_MAX_DIMENSION = 2**31 - 1
+
 
 class Shared:
     """What all subgraphs of a model have in common.
@@ -56,6 +58,9 @@ class Shared:
         shape = types.shape_of(value_type)
         fields: dict[str, Any] = {"type": row.tflite}
         if shape is not None:
+            if max(shape, default=0) > _MAX_DIMENSION:
+                self.problems.append(Diagnostic("absurd-shape", f"a tensor of shape {list(shape)} is beyond LiteRT"))
+                shape = tuple(min(dim, _MAX_DIMENSION) for dim in shape)
             fields.update(shape=tuple(1 if dim < 0 else dim for dim in shape), has_rank=True)
             if not types.is_static(shape):
                 fields["shape_signature"] = shape

@@ -241,7 +241,8 @@ class Deferred:
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
         """Computes the value."""
         arrays = [argument.array() for argument in self.arguments]
-        value = EXPRESSIONS[self.function](arrays, self.parameter, self._overwritable(arrays, dtype, shape))
+        with np.errstate(all="ignore"):
+            value = EXPRESSIONS[self.function](arrays, self.parameter, self._overwritable(arrays, dtype, shape))
         return np.ascontiguousarray(value.astype(dtype, copy=False)).reshape(shape)
 
     def _overwritable(self, arrays: list[Array], dtype: np.dtype[Any], shape: types.Shape) -> Array | None:
@@ -299,7 +300,7 @@ class TensorData(Data[Source], BuiltinAttribute):
     def nbytes(self) -> int:
         """Size of the value in bytes; 0 for strings."""
         dtype = self.dtype
-        return 0 if dtype.kind == "O" else int(np.prod(self.shape, dtype=np.int64)) * dtype.itemsize
+        return 0 if dtype.kind == "O" else math.prod(self.shape) * dtype.itemsize
 
     def array(self) -> Array:
         """Returns the value as a C-contiguous array that must not be written to."""

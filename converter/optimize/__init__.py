@@ -1,0 +1,1 @@
+"""LiteRT ops to fewer, faster ones: one family of rewrites a file."""

@@ -1,0 +1,60 @@
+"""Additions after a convolution or a matrix product go into its bias.
+
+    add(conv(x, w, b), c)  ->  conv(x, w, b + c)
+
+The constant has one value a channel, or one for all, and nothing else uses the product.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from converter.optimize import matching, weighted
+from converter.rewrite.pattern import Failure, Pattern
+from converter.rewrite.rewriter import Rewriter
+from schema.dialects import tensor_data
+from schema.dialects.tensor_data import Constant
+
+
+def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    source = matching.sole_producer(value, weighted.NAMES)
+    if source is None:
+        return Failure("the other operand is no convolution or product, or is used elsewhere too")
+    if not matching.is_plain(source):
+        return Failure("an activation comes before the addition")
+    if not matching.is_float(value):
+        return Failure("the elements aren't 32-bit floats")
+    dims, length = matching.shape(value), weighted.channels(source)
+    if dims is None or length is None or dims[-1] != length:
+        return Failure("the number of channels is unknown")
+    vector = matching.as_vector(constant, length, len(dims))
+    if isinstance(vector, Failure):
+        return vector
+    bias = weighted.bias_of(source)
+    if isinstance(bias, Failure):
+        return bias
+    if bias is not None and matching.size_of(bias) != length:
+        return Failure("the bias isn't one value a channel")
+    return source, weighted.sum_of(bias, vector, length)
+
+
+def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
+    source, bias = match
+    index = weighted.OPS[source.name].bias
+    addend = next(value for value in op.operands if value.owner is not source)
+    old = [value for value in source.operands[index : index + 1] if tensor_data.constant_of(value) is not None]
+    value = matching.insert_constant(rewriter, bias, *old, addend)
+    operands = weighted.with_operands(source, {index: value}, rewriter)
+    # The addition's own activation stays.
+    options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
+    fused = matching.rebuild(source, operands, [op.results[0].type], options)
+    rewriter.replace(rewriter.insert(fused, source))
+
+
+PATTERNS: tuple[Pattern[tuple[Operation, Constant]], ...] = (
+    Pattern("fold-add-into-bias", "tfl.add", _match, _rewrite, benefit=20),
+)

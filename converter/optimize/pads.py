@@ -1,0 +1,106 @@
+"""Padding: none where nothing is padded, one op instead of two, and none before a convolution that pads the same way.
+
+    conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME means exactly this padding
+    pad(pad(x, p), q)          ->  pad(x, p + q)
+    pad(x, 0)                  ->  x
+
+What is added behind the last window of a convolution is never read, so it may be more than SAME adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from converter.optimize import matching, weighted
+from converter.rewrite.pattern import Failure, Pattern
+from converter.rewrite.rewriter import Rewriter
+from schema.dialects import tfl
+from schema.dialects.tensor_data import Array
+
+Window = tuple[int, int]
+
+_PADS = ("pad", "padv2")
+
+_SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d": (1, 2)}
+"""Which dimensions of the input an op slides over; the filter's are the same."""
+
+
+def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
+    """Returns how much a `tfl.pad` adds before and after each dimension, `None` if that is computed."""
+    flat = matching.integers(pad.operands[1])
+    return None if flat is None else tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def same_padding(size: int, window: int, stride: int) -> Window:
+    """Returns what SAME adds before and after a dimension, for a window of this many elements, dilation counted."""
+    total = max((-(-size // stride) - 1) * stride + window - size, 0)
+    return total // 2, total - total // 2
+
+
+def _match_same(op: Operation) -> Operation | Failure:
+    if op.properties.get("padding") != matching.VALID:
+        return Failure("the convolution pads by itself")
+    # Other users don't matter: the padding stays for them, or goes when the last one has gone.
+    pad = matching.producer(op.operands[0], "tfl.pad")
+    pads = None if pad is None else paddings_of(pad)
+    if pad is None or pads is None or len(pads) != 4:
+        return Failure("the input isn't padded by constants")
+    dims, weights = matching.shape(pad.operands[0]), matching.shape(op.operands[1])
+    if dims is None or weights is None or pads[0] != (0, 0) or pads[3] != (0, 0):
+        return Failure("more than height and width is padded")
+    for axis, side in zip(_SPATIAL[op.name], "hw", strict=True):
+        size, stride = dims[axis], tfl.attribute(op, f"stride_{side}")
+        window = (weights[axis] - 1) * tfl.attribute(op, f"dilation_{side}_factor") + 1
+        if size < 0:
+            return Failure("the size of the image is unknown")
+        before, after = pads[axis]
+        windows = (size + before + after - window) // stride + 1
+        # What is added behind the last window doesn't matter.
+        if before != same_padding(size, window, stride)[0] or windows != -(-size // stride):
+            return Failure("SAME would pad in another way")
+    return pad
+
+
+def _rewrite_same(op: Operation, match: Operation, rewriter: Rewriter) -> None:
+    operands = weighted.with_operands(op, {0: match.operands[0]}, rewriter)
+    fused = matching.rebuild(op, operands, None, {"padding": matching.SAME})
+    rewriter.replace(rewriter.insert(fused, match))
+
+
+def _match_nothing(op: Operation) -> Failure | None:
+    pads = matching.integers(op.operands[1])
+    return None if pads is not None and not any(pads) else Failure("it pads something, or computes how much")
+
+
+def _rewrite_nothing(op: Operation, match: None, rewriter: Rewriter) -> None:
+    rewriter.replace(op.operands[0])
+
+
+def _match_twice(op: Operation) -> tuple[Operation, Array] | Failure:
+    inner = matching.sole_producer(op.operands[0], op.name)
+    if inner is None:
+        return Failure("no padding comes before")
+    first, second = paddings_of(inner), paddings_of(op)
+    if first is None or second is None or len(first) != len(second):
+        return Failure("how much is padded is computed")
+    if len(op.operands) > 2 and matching.number(op.operands[2]) != matching.number(inner.operands[2]):
+        return Failure("the paddings have different values")
+    return inner, np.add(first, second).astype(np.int32)
+
+
+def _rewrite_twice(op: Operation, match: tuple[Operation, Array], rewriter: Rewriter) -> None:
+    inner, pads = match
+    value: SSAValue = matching.insert_constant(rewriter, pads, op.operands[1])
+    merged = matching.rebuild(op, [inner.operands[0], value, *op.operands[2:]])
+    rewriter.replace(rewriter.insert(merged, inner))
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(Pattern(f"pad-into-{root[4:]}", root, _match_same, _rewrite_same, benefit=10) for root in _SPATIAL),
+    *(Pattern(f"no-{name}", f"tfl.{name}", _match_nothing, _rewrite_nothing, benefit=10) for name in _PADS),
+    *(Pattern(f"twice-{name}", f"tfl.{name}", _match_twice, _rewrite_twice) for name in _PADS),
+)

@@ -1,0 +1,91 @@
+"""Ops with a filter and a bias: where their operands are, and along which dimension of the filter the channels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from converter.optimize import matching
+from converter.rewrite.pattern import Failure
+from converter.rewrite.rewriter import Rewriter
+from schema.dialects import tensor_data, tfl
+from schema.dialects.tensor_data import Constant
+
+
+class Weighted(NamedTuple):
+    """The layout of one op.
+
+    Attributes:
+        data: Index of the operand that is filtered.
+        filter: Index of the filter.
+        bias: Index of the bias, which may be absent.
+        out_axis: The filter's dimension of output channels.
+        in_axis: The filter's dimension of input channels, `None` where it isn't one whole dimension.
+    """
+
+    data: int
+    filter: int
+    bias: int
+    out_axis: int
+    in_axis: int | None
+
+
+OPS: Mapping[str, Weighted] = {
+    "tfl.conv_2d": Weighted(0, 1, 2, 0, 3),
+    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 3, None),
+    "tfl.fully_connected": Weighted(0, 1, 2, 0, 1),
+    "tfl.transpose_conv": Weighted(2, 1, 3, 0, 3),
+    "tfl.conv_3d": Weighted(0, 1, 2, 4, 3),
+}
+
+NAMES = frozenset(OPS)
+
+
+def channels(op: Operation) -> int | None:
+    """Returns how many output channels a weighted op has, `None` if unknown."""
+    layout = OPS[op.name]
+    dims = matching.shape(op.operands[layout.filter])
+    if dims is None or len(dims) <= layout.out_axis or dims[layout.out_axis] < 0:
+        return None
+    return dims[layout.out_axis]
+
+
+def bias_of(op: Operation) -> Constant | Failure | None:
+    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is computed."""
+    layout = OPS[op.name]
+    if len(op.operands) <= layout.bias:
+        return None
+    bias = op.operands[layout.bias]
+    if tfl.is_absent(bias):
+        return None
+    constant = tensor_data.constant_of(bias)
+    return constant if constant is not None else Failure("the bias is computed")
+
+
+def is_zero(constant: Constant) -> bool:
+    """Tells whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+        return False
+    return not tensor_data.to_array(constant).any()
+
+
+def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
+    """Returns the bias plus a vector of `length` elements or of one."""
+    if bias is None or is_zero(bias):
+        if matching.size_of(vector) == length:
+            return vector
+        bias = tensor_data.of_array(np.zeros(length, np.float32))
+    return tensor_data.defer("add", (bias, vector), (length,))
+
+
+def with_operands(op: Operation, changed: Mapping[int, SSAValue], rewriter: Rewriter) -> list[SSAValue]:
+    """Returns an op's operands with some replaced; where the bias is absent its place is filled."""
+    operands = list(op.operands)
+    while len(operands) <= max(changed):
+        operands.append(rewriter.insert(tfl.no_value()).results[0])
+    for index, value in changed.items():
+        operands[index] = value
+    return operands

@@ -1,0 +1,154 @@
+"""Pass `legalize`: `tf` ops become `tfl` ops, the ones that LiteRT's kernels compute.
+
+Before:
+
+    %0 = "tf.Const"() <{value = dense<[0, 1]> : tensor<2xi32>}> : () -> tensor<2xi32>
+    %1 = "tf.Relu"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = "tf.Sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32>
+
+After:
+
+    %0 = "tfl.pseudo_const"() <{value = dense<[0, 1]> : tensor<2xi32>}> : () -> tensor<2xi32>
+    %1 = "tfl.relu"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+    %2 = "tfl.sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32>
+
+What no pattern takes is gathered, and either becomes a custom op or is all told in one error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from flatbuffers import flexbuffers
+from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from converter.legalize import table
+from converter.rewrite.driver import rewrite_greedily
+from converter.rewrite.edit import erase
+from converter.rewrite.pattern import PatternSet
+from schema.diagnostics import ConversionError, Diagnostic
+from schema.dialects import tf, tfl, types
+
+_NAMED = 3
+"""How many nodes of an op that is not supported the error names."""
+
+_ERASED = frozenset({"tf.NoOp", "tf.Assert"})
+
+
+@dataclass(frozen=True, slots=True)
+class Legalize:
+    """Turns `tf` ops into `tfl` ops.
+
+    Attributes:
+        allow_custom_ops: Whether an op that LiteRT hasn't got becomes a custom op, which whoever runs the model has
+            to register, instead of an error.
+    """
+
+    allow_custom_ops: bool = False
+    name: ClassVar[str] = "legalize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied.
+
+        Raises:
+            ConversionError: Some ops have no counterpart (`unsupported-op`, one diagnostic for each kind of op).
+        """
+        applied: Counter[str] = Counter()
+        phases = (table.fusions(), table.patterns())
+        left: list[Operation] = []
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for patterns in phases:
+                    applied += rewrite_greedily(function.body, patterns, _has_side_effects)
+                left += _left_over(function)
+        if left and not self.allow_custom_ops:
+            raise ConversionError(_unsupported(left, table.patterns()))
+        for op in left:
+            _customize(op)
+        return applied
+
+
+def _has_side_effects(op: Operation) -> bool:
+    return tf.has_side_effects(op) if isinstance(op, tf.TFOp) else tfl.has_side_effects(op)
+
+
+def _left_over(function: FuncOp) -> list[Operation]:
+    """Returns the `tf` ops that are left, but for those that a device has no use for, which are erased."""
+    left = []
+    for op in reversed([op for op in function.walk() if op.name.startswith("tf.")]):
+        if op.name in _ERASED:
+            erase(op)
+        else:
+            left.append(op)
+    left.reverse()
+    return left
+
+
+def _unsupported(ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]:
+    by_reason: dict[tuple[str, str], list[Operation]] = {}
+    for op in ops:
+        by_reason.setdefault((op.name, _reason(op, patterns)), []).append(op)
+    return [_diagnostic(name, reason, same) for (name, reason), same in by_reason.items()]
+
+
+def _reason(op: Operation, patterns: PatternSet) -> str:
+    if not patterns.for_root(op.name):
+        return "LiteRT has no such operator and no other operators compute the same"
+    return "; ".join(patterns.reasons(op))
+
+
+def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
+    nodes = [node for op in ops if (node := node_name(op.location))]
+    count = f"{len(ops)} times" if len(ops) > 1 else "once"
+    others = f", for example at {', '.join(nodes[:_NAMED])}" if len(ops) > 1 and nodes else ""
+    return Diagnostic(
+        "unsupported-op",
+        f"can't be converted, used {count}{others} ({reason})",
+        op=name,
+        node=nodes[0] if nodes else "",
+        hint="allow custom ops if your runtime registers an operator of this name",
+    )
+
+
+def node_name(location: LocationAttr) -> str:
+    """Returns the name of the graph node that an op comes from; empty if unknown."""
+    while not isinstance(location, NameLoc):
+        if isinstance(location, CallSiteLoc):
+            inner: Any = location.callee
+        elif isinstance(location, FusedLoc):
+            parts: Any = location.locations
+            inner = next(iter(parts), None)
+        else:
+            inner = None
+        if not isinstance(inner, LocationAttr):
+            return ""
+        location = inner
+    return location.desc.data.partition("@")[0]
+
+
+def _customize(op: Operation) -> None:
+    """Replaces an op by a custom op of its name, whose options are its attributes as a flexbuffer map."""
+    assert isinstance(op, tf.TFOp)
+    assert op.parent is not None
+    attributes = {name: _plain(tf.python_value(value)) for name, value in sorted(op.properties.items())}
+    options = flexbuffers.Dumps({name: value for name, value in attributes.items() if value is not None})
+    result_types = [result.type for result in op.results]
+    new = tfl.custom(op.op_name, bytes(options), op.operands[:], result_types, op.location)
+    op.parent.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=True):
+        old.replace_all_uses_with(result)
+    erase(op)
+
+
+def _plain(value: Any) -> Any:
+    """Returns an attribute's value in terms that a flexbuffer has: element types by number."""
+    if isinstance(value, np.dtype):
+        return types.from_dtype(value).number
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,62 @@
+"""Pass `optimize`: fewer and faster LiteRT ops for the same values.
+
+Before:
+
+    %f = "tfl.pseudo_const"() <{value = dense<2.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+    %b = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+    %c = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+    %0 = "tfl.conv_2d"(%arg0, %f, %b) <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32}>
+        : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+    %1 = "tfl.mul"(%0, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+    %2 = "tfl.add"(%1, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+    %3 = "tfl.relu6"(%2) : (tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32>
+    func.return %3 : tensor<1x2x2x1xf32>
+
+After:
+
+    %f = "tfl.pseudo_const"() <{value = dense<6.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+    %b = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+    %3 = "tfl.conv_2d"(%arg0, %f, %b)
+        <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32, fused_activation_function = "RELU6"}>
+        : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+    func.return %3 : tensor<1x2x2x1xf32>
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from converter.optimize import table
+from converter.rewrite.driver import rewrite_greedily
+from schema.dialects import tfl
+
+_MAX_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Applies every pattern of `converter.optimize` until none matches."""
+
+    name: ClassVar[str] = "optimize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied.
+
+        The driver looks again at the neighbours of what it changed; some patterns look further than that, hence the
+        further rounds.
+        """
+        applied: Counter[str] = Counter()
+        patterns = table.patterns()
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for _ in range(_MAX_ROUNDS):
+                    count = rewrite_greedily(function.body, patterns, tfl.has_side_effects)
+                    applied += count
+                    if not count:
+                        break
+        return applied
