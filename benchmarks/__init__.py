@@ -1,0 +1,1 @@
+"""The model zoo, and what is measured on it: speed, memory, and results beside the official converter's."""

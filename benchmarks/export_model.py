@@ -1,0 +1,175 @@
+"""Makes one model of the zoo; `zoo.py` runs it in a process of its own.
+
+Fresh networks answer nearly the same to any input: their norms do nothing, their biases are zero, and their batch-norm
+statistics fit no data, so signals fade or burst on the way. A wrong converter could go unnoticed. So norms and biases
+get random values, the statistics are those of a random batch, and the last layer is scaled until two inputs get
+clearly different answers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.architectures import Flavour
+from benchmarks.samples import Sample, images, save_samples
+
+SEED = 20
+USUAL_SHAPE = (224, 224, 3)
+CALIBRATION_IMAGES = 32
+"""With few, deep batch norms fit these images alone, and signals burst on any other."""
+
+SHARPENING_IMAGES = 8
+MOST_SHARPENING = 8.0
+"""More would turn rounding errors of the features into differences that are worth talking about."""
+
+FAINT = 1e-3
+LEAST_DIFFERENCE = 0.05
+
+
+def load_library(flavour: Flavour) -> Any:
+    """Returns Keras 3 or tf_keras, with TensorFlow held to one thread."""
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    if flavour == "k3":
+        import keras
+
+        return keras
+    import tf_keras
+
+    return tf_keras
+
+
+def build(library: Any, name: str) -> Any:
+    """Returns a network with fresh weights and an input of known size; some leave theirs open unless told."""
+    network = getattr(library.applications, name)
+    model = network(weights=None)
+    return model if None not in model.input_shape[1:] else network(weights=None, input_shape=USUAL_SHAPE)
+
+
+def all_layers(layer: Any) -> Iterator[Any]:
+    """Yields the layers of a model, in order, with those of nested models."""
+    for child in getattr(layer, "layers", ()):
+        yield child
+        yield from all_layers(child)
+
+
+def _role(weight: Any) -> str:
+    path: str = getattr(weight, "path", None) or weight.name
+    return path.rpartition("/")[2].partition(":")[0]
+
+
+def randomize(model: Any, random: np.random.Generator) -> None:
+    """Gives norms and biases random values."""
+    for layer in all_layers(model):
+        if getattr(layer, "layers", None):
+            continue
+        layer_scale = type(layer).__name__ == "LayerScale"
+        for weight in layer.weights:
+            role, shape = _role(weight), tuple(weight.shape)
+            if layer_scale:
+                weight.assign(random.uniform(0.1, 0.5, shape))
+            elif role == "gamma":
+                weight.assign(random.uniform(0.6, 1.4, shape))
+            elif role == "beta" or role.endswith("bias"):
+                weight.assign(random.normal(0, 0.2, shape))
+
+
+@contextmanager
+def _set(objects: list[Any], attribute: str, value: float) -> Iterator[None]:
+    before = [getattr(item, attribute) for item in objects]
+    for item in objects:
+        setattr(item, attribute, value)
+    try:
+        yield
+    finally:
+        for item, old in zip(objects, before, strict=True):
+            setattr(item, attribute, old)
+
+
+def calibrate(model: Any, batch: np.ndarray) -> None:
+    """Makes the statistics of all batch norms those of a batch: one training step that forgets what was before."""
+    layers = list(all_layers(model))
+    norms = [layer for layer in layers if type(layer).__name__ in ("BatchNormalization", "SyncBatchNormalization")]
+    droppers = [layer for layer in layers if type(layer).__name__ == "Dropout"]
+    if norms:
+        with _set(norms, "momentum", 0.0), _set(droppers, "rate", 0.0):
+            model(batch, training=True)
+
+
+def sharpen(model: Any, batch: np.ndarray, random: np.random.Generator) -> None:
+    """Scales the classifier so that its logits vary by about one between inputs, round about zero."""
+    classifier = [layer for layer in all_layers(model) if hasattr(layer, "kernel")][-1]
+    kernel, bias = np.asarray(classifier.kernel), np.asarray(classifier.bias)
+    # Logits come back from the softmax only as long as it isn't saturated.
+    classifier.kernel.assign(kernel * FAINT)
+    classifier.bias.assign(np.zeros_like(bias))
+    probabilities = np.asarray(model(batch, training=False), np.float64)
+    logits = np.log(probabilities) / FAINT
+    logits -= logits.mean(axis=1, keepdims=True)
+    factor = min(1.0 / float(logits.std(axis=0).mean()), MOST_SHARPENING)
+    classifier.kernel.assign(kernel * factor)
+    classifier.bias.assign(random.normal(0, 0.5, bias.shape) - factor * logits.mean(axis=0).reshape(bias.shape))
+
+
+def export(model: Any, flavour: Flavour, folder: Path) -> None:
+    """Saves the model as users of its library do."""
+    if flavour == "k3":
+        model.export(str(folder), verbose=False)
+    else:
+        model.save(str(folder), save_format="tf")
+
+
+def answer(saved_model: Path, batch: np.ndarray) -> Sample:
+    """Runs the saved model's serving signature in TensorFlow."""
+    import tensorflow as tf
+
+    signature = tf.saved_model.load(str(saved_model)).signatures["serving_default"]
+    (name,) = signature.structured_input_signature[1]
+    outputs = {key: value.numpy() for key, value in signature(**{name: tf.constant(batch)}).items()}
+    return Sample({name: batch}, outputs)
+
+
+def main() -> None:
+    """Runs the command line: NAME FLAVOUR LOW HIGH FOLDER."""
+    name, kind, low, high, target = sys.argv[1:]
+    flavour: Flavour = "k3" if kind == "k3" else "tfk"
+    folder, numbers = Path(target), (float(low), float(high))
+    library = load_library(flavour)
+    library.utils.set_random_seed(SEED)
+    random = np.random.default_rng(SEED)
+    model = build(library, name)
+    shape = tuple(model.input_shape[1:])
+    randomize(model, random)
+    calibrate(model, images(SEED, CALIBRATION_IMAGES, shape, numbers))
+    sharpen(model, images(SEED + 2, SHARPENING_IMAGES, shape, numbers), random)
+    export(model, flavour, folder / "saved_model")
+
+    pair = answer(folder / "saved_model", images(SEED + 1, 2, shape, numbers))
+    (batch,), (answers,) = pair.inputs.values(), pair.outputs.values()
+    first, second = answers
+    difference = float(np.abs(first - second).max() / np.abs(answers).max())
+    if not difference > LEAST_DIFFERENCE:
+        raise SystemExit(f"{name} answers nearly the same to two inputs: they differ by {difference:.1%}")
+    save_samples(folder / "io.npz", {1: answer(folder / "saved_model", batch[:1]), 2: pair})
+    told = {
+        "name": name,
+        "flavour": flavour,
+        "parameters": model.count_params(),
+        "difference": difference,
+        "least": float(first.min()),
+        "greatest": float(first.max()),
+    }
+    (folder / "spread.json").write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Shows how our time and memory grow with the number of nodes.
+
+    python -m benchmarks.scaling
+    python -m benchmarks.scaling --nodes 1000,10000 --shape wide --stages
+
+The budget: ten times the nodes take at most eleven times the time. Exit status 1 if a step is over it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.litert import last_line
+from benchmarks.measure import child_environment, measure
+from benchmarks.synthetic import INPUT, OUTPUT, SHAPES, write
+from benchmarks.zoo import REPOSITORY
+
+NODES = "1000,10000,100000"
+SLACK = 1.1
+"""How much faster than the nodes the time may grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a graph of some size takes.
+
+    Attributes:
+        shape: The kind of graph.
+        nodes: Its size.
+        seconds: Median wall time of the whole process.
+        peak: Median peak memory in bytes.
+        stages: Seconds of each stage, empty if not asked for.
+    """
+
+    shape: str
+    nodes: int
+    seconds: float
+    peak: float
+    stages: dict[str, float]
+
+    def row(self, before: Point | None) -> str:
+        """Returns a row of the table, with the growth since the next smaller size."""
+        growth = ""
+        if before is not None:
+            growth = f"{self.nodes / before.nodes:.1f}x nodes, {self.seconds / before.seconds:.1f}x time"
+        each = f"{self.seconds / self.nodes * 1e6:.0f} us"
+        return f"| {self.shape} | {self.nodes} | {self.seconds:.2f} s | {each} | {self.peak / 1e6:.0f} MB | {growth} |"
+
+    def too_slow(self, before: Point | None) -> bool:
+        """Whether time has grown faster than nodes since the next smaller size."""
+        return before is not None and self.seconds / before.seconds > SLACK * self.nodes / before.nodes
+
+
+def stage_seconds(command: list[str]) -> dict[str, float]:
+    """Runs a conversion and returns what its report says of each stage.
+
+    Raises:
+        RuntimeError: It failed.
+    """
+    done = subprocess.run(
+        [*command, "--json"], cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(last_line(done.stderr))
+    return {stage["name"]: stage["seconds"] for stage in json.loads(done.stdout)["stages"]}
+
+
+def point(shape: str, nodes: int, folder: Path, runs: int, with_stages: bool) -> Point:
+    """Measures one size.
+
+    Raises:
+        RuntimeError: The conversion failed.
+    """
+    source, result = folder / f"{shape}.pb", folder / f"{shape}.tflite"
+    count = write(shape, nodes, source)
+    command = [sys.executable, "-m", "tfconvert", str(source), "-o", str(result), "--input", INPUT, "--output", OUTPUT]
+    taken = [measure([*command, "--quiet"], REPOSITORY) for _ in range(runs)]
+    return Point(
+        shape,
+        count,
+        statistics.median(run.seconds for run in taken),
+        statistics.median(run.peak for run in taken),
+        stage_seconds(command) if with_stages else {},
+    )
+
+
+def stage_table(points: Sequence[Point]) -> list[str]:
+    """Returns the seconds of each stage, a column a size."""
+    names = list(dict.fromkeys(name for each in points for name in each.stages))
+    lines = [f"| stage | {' | '.join(f'{each.shape} {each.nodes}' for each in points)} |"]
+    lines.append(f"| --- |{' ---: |' * len(points)}")
+    rows = ([f"{each.stages.get(name, 0.0):.3f}" for each in points] for name in names)
+    return [*lines, *(f"| {name} | {' | '.join(row)} |" for name, row in zip(names, rows, strict=True))]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--nodes", default=NODES, metavar="N,...", help="ascending, default: %(default)s")
+    parser.add_argument("--shape", choices=(*SHAPES, "all"), default="all", help="default: %(default)s")
+    parser.add_argument("--runs", type=int, default=3, help="of each size, default: %(default)s")
+    parser.add_argument("--stages", action="store_true", help="show the time of each stage too")
+    options = parser.parse_args(arguments)
+    sizes = [int(size) for size in options.nodes.split(",")]
+    points: list[Point] = []
+    slow = False
+    print(
+        "| graph | nodes | time | a node | peak memory | growth |\n| --- | ---: | ---: | ---: | ---: | --- |",
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as temporary:
+        for shape in SHAPES if options.shape == "all" else (options.shape,):
+            before: Point | None = None
+            for size in sizes:
+                try:
+                    now = point(shape, size, Path(temporary), options.runs, options.stages)
+                except RuntimeError as problem:
+                    print(f"{shape} of {size} nodes: {last_line(str(problem))}", file=sys.stderr)
+                    return 1
+                print(now.row(before), flush=True)
+                slow |= now.too_slow(before)
+                points.append(now)
+                before = now
+    if options.stages:
+        print("\n".join(["", *stage_table(points)]))
+    return 1 if slow else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
