@@ -15,9 +15,11 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-# Both must stand before TensorFlow is first imported, by whichever test comes first.
+# These must stand before TensorFlow is first imported, by whichever test comes first.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("schema", "importers", "exporters", "converter", "tfconvert")
@@ -80,8 +82,6 @@ def source_files() -> tuple[SourceFile, ...]:
 def tf() -> ModuleType:
     """Returns TensorFlow, on two threads and without its log."""
     tensorflow = importlib.import_module("tensorflow")
-    tensorflow.config.threading.set_inter_op_parallelism_threads(1)
-    tensorflow.config.threading.set_intra_op_parallelism_threads(2)
     tensorflow.get_logger().setLevel("ERROR")
     return tensorflow
 

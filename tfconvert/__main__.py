@@ -11,7 +11,7 @@ def main() -> None:
     gc.disable()
     from converter.cli import main as command
 
-    command()
+    command(prog_name="tfconvert")
 
 
 if __name__ == "__main__":

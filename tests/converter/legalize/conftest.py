@@ -187,3 +187,28 @@ def check(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> Check:
         return sorted(model.report.operators)
 
     return run
+
+
+CheckPair = Callable[[Case, Case, Sequence[int], Sequence[int]], None]
+
+
+@pytest.fixture
+def check_pair(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> CheckPair:
+    """Returns a function that compares a case with channels first with TensorFlow's result with channels last."""
+
+    def run(first: Case, last: Case, to_last: Sequence[int], to_first: Sequence[int]) -> None:
+        operands = [operand(spec, zlib.crc32(first.op.encode()) + i) for i, spec in enumerate(first.operands)]
+        image = operands[0].value
+        path = tmp_path / "graph.pb"
+        path.write_bytes(graph(first, operands).SerializeToString())
+        model = tfconvert.convert(path, inputs=["x0"], outputs=["y"])
+        moved = np.ascontiguousarray(image.transpose(to_last))
+        operands[0] = Operand(moved, moved.shape)
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            content = graph(last, operands).SerializeToString()
+            tf.import_graph_def(tf.compat.v1.GraphDef.FromString(content), name="")
+            expected = session.run("y:0", {"x0:0": moved})
+        (got,) = run_tflite(bytes(model), [image])
+        compare(first, got, expected.transpose(to_first))
+
+    return run

@@ -12,7 +12,7 @@ from schema.tensorflow import op_defs
 from tests.converter.legalize.conftest import Case, Check
 
 _NAMES = {"complex<f32>": "c64"}
-_POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "Xlogy", "Xlog1py"}
+_POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}
 _UNIT = {"Acos", "Asin", "Atanh"}
 _SKIPPED = {"Const", "Cast", "Bitcast", "AddN", "AccumulateNV2", "Real", "Imag", "ComplexAbs", "BiasAddGrad", "L2Loss"}
 _NOT_ELEMENTWISE = {
@@ -26,7 +26,7 @@ _ONE = {
     "Acos", "Atan", "Reciprocal", "Inv", "IsNan", "IsInf", "IsFinite",
 }  # fmt: skip
 
-_NO_ORACLE = {("NotEqual", "i16"), ("Mod", "f32")}
+_NO_ORACLE = {("NotEqual", "i16"), ("Mod", "f32"), ("Rint", "f16"), ("Rint", "bf16")}
 """TensorFlow has no kernel for these itself."""
 
 
