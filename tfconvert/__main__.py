@@ -7,11 +7,15 @@ import gc
 
 def main() -> None:
     """Runs the command line."""
-    # The process converts one model and ends: looking for garbage would only cost time, from the first import on.
+    # The process converts one model and ends. Looking for garbage would only cost time: while modules and IR grow, and
+    # once more at the end, when everything goes anyway.
     gc.disable()
     from converter.cli import main as command
 
-    command(prog_name="tfconvert")
+    try:
+        command(prog_name="tfconvert")
+    finally:
+        gc.freeze()
 
 
 if __name__ == "__main__":
