@@ -36,6 +36,8 @@ def _function(value: pb.NameAttrList, node: str) -> Attribute:
 
 
 def _list(value: pb.AttrValue.ListValue, node: str) -> Attribute:
+    if value.i:
+        return attrs.integers(tuple(value.i))
     for field, convert in _LIST_FIELDS.items():
         items = getattr(value, field)
         if items:
@@ -57,7 +59,7 @@ _SCALARS: Mapping[str, Callable[[Any, str], Attribute]] = {
     "placeholder": lambda value, node: tf.PlaceholderAttr(attrs.string(value)),
 }
 
-_LIST_FIELDS = {field: _SCALARS[field] for field in ("s", "i", "f", "b", "type", "shape", "tensor", "func")}
+_LIST_FIELDS = {field: _SCALARS[field] for field in ("s", "f", "b", "type", "shape", "tensor", "func")}
 
 
 def import_attribute(value: pb.AttrValue, node: str) -> Attribute:

@@ -180,20 +180,18 @@ def _graph_input(
         noted = shape_of(node.attr["_output_shapes"].list.shape[tensor.index])
     elif "shape" in node.attr and node.op in _PLACEHOLDERS:
         noted = shape_of(node.attr["shape"].shape)
-    element = types.element_type(_output_type(node, registry, tensor.index))
-    if element is None:
-        raise error("bad-attribute", "the fed tensor has no known element type", op=f"tf.{node.op}", node=node.name)
+    element = _output_type(node, registry, tensor.index)
     wanted = shapes.pop(name, None)
     shape = noted if wanted is None else override_shape(name, noted, wanted)
     return GraphInput(tensor, types.tensor(element, shape), name)
 
 
-def _output_type(node: pb.NodeDef, registry: OpRegistry, index: int) -> int:
+def _output_type(node: pb.NodeDef, registry: OpRegistry, index: int) -> Attribute:
     signature = registry.signature(node.op, node.name)
-    numbers = [number for _, numbers in signature.output_types(node) for number in numbers]
-    if index >= len(numbers):
+    outputs = signature.resolve(node, node.attr).outputs
+    if index >= len(outputs):
         raise error("missing-output", f"the op has no output {index}", op=f"tf.{node.op}", node=node.name)
-    return numbers[index]
+    return outputs[index]
 
 
 def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | None]) -> types.Shape:

@@ -62,14 +62,14 @@ class _Imported:
     """A node's island and where each of its output arguments begins."""
 
     island: tf_executor.IslandOp
-    signature: OpSignature
-    offsets: dict[str, tuple[int, int]]
+    places: Mapping[str, tuple[int, int]]
 
     def value(self, tensor: TensorName) -> SSAValue | None:
         """Returns the island's result of an output, `None` if the node has no such output."""
-        start, count = (
-            self.offsets.get(tensor.argument, (0, 0)) if tensor.argument else (0, len(self.island.results) - 1)
-        )
+        if tensor.argument:
+            start, count = self.places.get(tensor.argument, (0, 0))
+        else:
+            start, count = 0, len(self.island.results) - 1
         return self.island.results[start + tensor.index] if tensor.index < count else None
 
 
@@ -113,6 +113,7 @@ class NodeGraphImporter:
     parse_input: Callable[[str], TensorName]
     function: str = ""
     feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
+    _inputs: dict[str, tuple[list[TensorName], list[str]]] = field(default_factory=dict, init=False)
     _done: dict[str, _Imported] = field(default_factory=dict, init=False)
     _block: Block = field(default_factory=Block, init=False)
 
@@ -171,14 +172,16 @@ class NodeGraphImporter:
         return order
 
     def _needed(self, node: pb.NodeDef) -> list[str]:
-        needed = []
+        """Parses a node's inputs, notes them, and returns the nodes that must come before it."""
+        tensors: list[TensorName] = []
+        controls: list[str] = []
         for text in node.input:
-            if text.startswith("^"):
-                if (text[1:], 0) not in self.feeds:
-                    needed.append(text[1:])
-            elif not self._is_fed(tensor := self.parse_input(text)):
-                needed.append(tensor.node)
-        return needed
+            if not text.startswith("^"):
+                tensors.append(self.parse_input(text))
+            elif (text[1:], 0) not in self.feeds:
+                controls.append(text[1:])
+        self._inputs[node.name] = (tensors, controls)
+        return [tensor.node for tensor in tensors if not self._is_fed(tensor)] + controls
 
     def _resolve(self, tensor: TensorName, user: str) -> SSAValue:
         fed = self.feeds.get((tensor.node, tensor.index))
@@ -196,22 +199,20 @@ class NodeGraphImporter:
         signature = self.context.registry.signature(node.op, node.name)
         if signature.functions:
             self.context.note_callees(node, signature)
-        name = f"{node.name}@{self.function}" if self.function else node.name
-        location = attrs.name_location(name, self.context.source_of(name))
-        operands: list[SSAValue] = []
-        controls: list[SSAValue] = []
-        for text in node.input:
-            if text.startswith("^"):
-                done = self._done.get(text[1:])
-                if done is not None:
-                    controls.append(done.island.control)
-            else:
-                operands.append(self._resolve(self.parse_input(text), node.name))
-        _check_operands(node, signature, operands)
-        result_types, offsets = _result_types(node, signature)
-        properties, attributes = _node_attributes(node, signature)
+        name = node.name
+        location_name = f"{name}@{self.function}" if self.function else name
+        location = attrs.name_location(location_name, self.context.source_of(location_name))
+        tensors, controls = self._inputs[name]
+        operands = [self._resolve(tensor, name) for tensor in tensors]
+        tokens = [self._done[control].island.control for control in controls]
+        given = dict(node.attr)
+        types_of_node = signature.resolve(node, given)
+        _check_operands(node, types_of_node.inputs, operands)
+        properties, attributes = _node_attributes(node, given, signature)
         if node.op == "Const":
-            result_types = [_constant_type(node, properties, result_types[0])]
+            result_types = [_constant_type(node, properties, types_of_node.outputs[0])]
+        else:
+            result_types = _result_types(types_of_node.outputs, given.get("_output_shapes"))
         op = tf.op_class(node.op).create(
             operands=operands,
             result_types=result_types,
@@ -219,30 +220,29 @@ class NodeGraphImporter:
             attributes=attributes,
             location=location,
         )
-        island = tf_executor.IslandOp.wrap(op, controls, location)
+        island = tf_executor.IslandOp.wrap(op, tokens, location)
         self._block.add_op(island)
-        return _Imported(island, signature, offsets)
+        return _Imported(island, types_of_node.places)
 
 
-def _check_operands(node: pb.NodeDef, signature: OpSignature, operands: Sequence[SSAValue]) -> None:
+def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[SSAValue]) -> None:
     """Checks that a node has as many data inputs as its op takes, of the right element types."""
-    expected = signature.input_types(node)
     if len(expected) != len(operands):
         raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
-    for index, (number, operand) in enumerate(zip(expected, operands, strict=True)):
-        wanted, there = types.element_type(number), types.element_of(operand.type)
+    for wanted, operand in zip(expected, operands, strict=True):
+        there = types.element_of(operand.type)
         if wanted is not there and types.dereferenced(wanted) != types.dereferenced(there):
-            raise _bad_input(node, f"input {index} must be of type {wanted}, not {there}")
+            raise _bad_input(node, f"an input must be of type {wanted}, not {there}")
 
 
 def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
     return error("bad-input", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
 
 
-def _constant_type(node: pb.NodeDef, properties: Mapping[str, Attribute], declared: Attribute) -> Attribute:
+def _constant_type(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
     """Returns the type of a constant node: that of its value, which must be of the declared element type."""
     value = properties["value"]
-    if not tensor_data.is_constant(value) or value.type.element_type != types.element_of(declared):
+    if not tensor_data.is_constant(value) or value.type.element_type != element:
         raise error("bad-tensor", "the node declares another element type than its value has", op="tf.Const",
                     node=node.name, hint="the model file is damaged")  # fmt: skip
     return value.type
@@ -261,30 +261,20 @@ def _refuse_control_flow(nodes: list[pb.NodeDef]) -> None:
         )  # fmt: skip
 
 
-def _result_types(node: pb.NodeDef, signature: OpSignature) -> tuple[list[Attribute], dict[str, tuple[int, int]]]:
-    """Returns the node's result types, with the shapes that the graph noted, and its output arguments' places."""
-    elements: list[int] = []
-    offsets: dict[str, tuple[int, int]] = {}
-    for output, numbers in signature.output_types(node):
-        offsets[output.name] = (len(elements), len(numbers))
-        elements += numbers
-    shapes = node.attr["_output_shapes"].list.shape if "_output_shapes" in node.attr else ()
-    result_types: list[Attribute] = []
-    for index, number in enumerate(elements):
-        element = types.element_type(number)
-        if element is None:
-            raise error("bad-attribute", f"unknown element type {number}", op=f"tf.{node.op}", node=node.name)
-        shape = shape_of(shapes[index]) if index < len(shapes) else None
-        result_types.append(types.tensor(element, shape))
-    return result_types, offsets
+def _result_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:
+    """Returns the types of a node's results, with the shapes that the graph noted."""
+    shapes = map(shape_of, noted.list.shape) if noted is not None else iter(())
+    return [types.tensor(element, next(shapes, None)) for element in elements]
 
 
-def _node_attributes(node: pb.NodeDef, signature: OpSignature) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+def _node_attributes(
+    node: pb.NodeDef, given: Mapping[str, pb.AttrValue], signature: OpSignature
+) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Returns the declared attributes, defaults filled in, and the private ones."""
-    signature.check_attributes(node)
+    signature.check_attributes(node, given)
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
-    for name, value in node.attr.items():
+    for name, value in given.items():
         if name in signature.derived or name == "_output_shapes":
             continue
         attribute = import_attribute(value, node.name)

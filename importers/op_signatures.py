@@ -6,8 +6,8 @@ made with; the bundled registry comes second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.ir import Attribute
 
@@ -22,6 +22,9 @@ _KINDS = {
     "func": "func",
 }  # fmt: skip
 """An OpDef attribute's type -> the AttrValue field that holds it; all others are lists."""
+
+_MAX_COUNT = 1 << 20
+"""More tensors than this in one argument are taken for damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +47,40 @@ class Argument:
     type_list_attr: str
     is_ref: bool
 
-    def types(self, attributes: dict[str, pb.AttrValue]) -> list[int]:
-        """Returns the `DataType` numbers of the argument's tensors; `KeyError` if an attribute is missing."""
+    def types(self, node: pb.NodeDef, values: Mapping[str, int | tuple[int, ...]]) -> list[int]:
+        """Returns the `DataType` numbers of the argument's tensors.
+
+        Args:
+            node: The node, for error messages.
+            values: What the node's derived attributes hold.
+
+        Raises:
+            ConversionError: The number of tensors is absurd (`bad-attribute`).
+        """
         if self.type_list_attr:
-            return list(attributes[self.type_list_attr].list.type)
-        number = attributes[self.type_attr].type if self.type_attr else self.type
-        count = attributes[self.number_attr].i if self.number_attr else 1
-        if not 0 <= count <= 1 << 20:
-            raise KeyError(self.number_attr)
+            listed = values[self.type_list_attr]
+            return list(listed) if isinstance(listed, tuple) else []
+        number = values[self.type_attr] if self.type_attr else self.type
+        count = values[self.number_attr] if self.number_attr else 1
+        assert isinstance(number, int)
+        if not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
+            raise _bad_attribute(node, f"the attribute {self.number_attr!r} is absurd")
         return [number + types.REF_OFFSET if self.is_ref and number < types.REF_OFFSET else number] * count
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTypes:
+    """What a node's derived attributes make of its op's arguments.
+
+    Attributes:
+        inputs: Element types of the data inputs.
+        outputs: Element types of the outputs.
+        places: For each output argument its first output and the number of its outputs.
+    """
+
+    inputs: tuple[Attribute, ...]
+    outputs: tuple[Attribute, ...]
+    places: Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +90,8 @@ class OpSignature:
     Attributes:
         inputs: The input arguments.
         outputs: The output arguments.
-        derived: Attributes that operands and results already tell; they are not kept on IR ops.
+        derived: Attributes that operands and results already tell, which are not kept on IR ops, each with the
+            AttrValue field that holds it.
         declared: All attributes that the OpDef declares; others are a node's private ones.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
@@ -72,48 +101,70 @@ class OpSignature:
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
-    derived: frozenset[str]
+    derived: Mapping[str, str]
     declared: frozenset[str]
     defaults: dict[str, Attribute]
     default_protos: dict[str, pb.AttrValue]
     functions: tuple[str, ...]
     required: tuple[tuple[str, str], ...]
+    _resolved: dict[Hashable, NodeTypes] = field(default_factory=dict)
 
-    def output_types(self, node: pb.NodeDef) -> list[tuple[Argument, list[int]]]:
-        """Returns each output argument of a node with its tensors' `DataType` numbers.
+    def resolve(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> NodeTypes:
+        """Returns the types of a node's inputs and outputs; nodes of equal derived attributes share them.
 
-        Raises:
-            ConversionError: The node lacks an attribute that tells them (`bad-attribute`).
-        """
-        return self._types(node, self.outputs)
-
-    def input_types(self, node: pb.NodeDef) -> list[int]:
-        """Returns the `DataType` numbers that a node's data inputs must have.
+        Args:
+            node: The node.
+            attributes: Its attributes.
 
         Raises:
-            ConversionError: The node lacks an attribute that tells them (`bad-attribute`).
+            ConversionError: An attribute that tells types is missing, absurd or unknown (`bad-attribute`).
         """
-        return [number for _, numbers in self._types(node, self.inputs) for number in numbers]
+        key = tuple([self._derived_value(node, attributes, name, kind) for name, kind in self.derived.items()])
+        types_of_node = self._resolved.get(key)
+        if types_of_node is None:
+            types_of_node = self._resolved[key] = self._resolve(node, dict(zip(self.derived, key, strict=True)))
+        return types_of_node
 
-    def _types(self, node: pb.NodeDef, arguments: tuple[Argument, ...]) -> list[tuple[Argument, list[int]]]:
-        attributes = {**self.default_protos, **node.attr}
-        try:
-            return [(argument, argument.types(attributes)) for argument in arguments]
-        except KeyError as missing:
-            raise _bad_attribute(node, f"the attribute {missing} is missing or absurd") from None
+    def _derived_value(
+        self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue], name: str, kind: str
+    ) -> int | tuple[int, ...]:
+        value = attributes.get(name) or self.default_protos.get(name)
+        if value is None:
+            raise _bad_attribute(node, f"the attribute {name!r} is missing")
+        return tuple(value.list.type) if kind == "list" else getattr(value, kind)
 
-    def check_attributes(self, node: pb.NodeDef) -> None:
+    def _resolve(self, node: pb.NodeDef, values: Mapping[str, int | tuple[int, ...]]) -> NodeTypes:
+        inputs = [number for argument in self.inputs for number in argument.types(node, values)]
+        outputs: list[int] = []
+        places = {}
+        for argument in self.outputs:
+            numbers = argument.types(node, values)
+            places[argument.name] = (len(outputs), len(numbers))
+            outputs += numbers
+        return NodeTypes(_elements(node, inputs), _elements(node, outputs), places)
+
+    def check_attributes(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
         """Checks that a node has the attributes that it must have, each of the declared kind.
 
         Raises:
             ConversionError: It has not (`bad-attribute`).
         """
         for name, kind in self.required:
-            if name not in node.attr:
+            if name not in attributes:
                 raise _bad_attribute(node, f"the attribute {name!r} is missing")
-            there = node.attr[name].WhichOneof("value")
+            there = attributes[name].WhichOneof("value")
             if there not in (kind, "placeholder"):
                 raise _bad_attribute(node, f"the attribute {name!r} holds {there or 'nothing'!r} instead of {kind!r}")
+
+
+def _elements(node: pb.NodeDef, numbers: Sequence[int]) -> tuple[Attribute, ...]:
+    elements = []
+    for number in numbers:
+        element = types.element_type(number)
+        if element is None:
+            raise _bad_attribute(node, f"there is no element type {number}")
+        elements.append(element)
+    return tuple(elements)
 
 
 def _bad_attribute(node: pb.NodeDef, what: str) -> ConversionError:
@@ -152,10 +203,11 @@ class OpRegistry:
 
 def _digest(op_def: pb.OpDef) -> OpSignature:
     arguments = (*op_def.input_arg, *op_def.output_arg)
-    derived = frozenset(
+    names = {
         name for argument in arguments
         for name in (argument.type_attr, argument.number_attr, argument.type_list_attr) if name
-    )  # fmt: skip
+    }  # fmt: skip
+    derived = {attr.name: _KINDS.get(attr.type, "list") for attr in op_def.attr if attr.name in names}
     inputs, outputs = (
         tuple(
             Argument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref) for arg in args

@@ -42,6 +42,12 @@ def integer(value: int) -> Attribute:
 
 
 @lru_cache(_ENTRIES)
+def integers(values: tuple[int, ...]) -> Attribute:
+    """Returns an array of `i64` attributes."""
+    return ArrayAttr([integer(value) for value in values])
+
+
+@lru_cache(_ENTRIES)
 def int32(value: int) -> Attribute:
     """Returns an `i32` attribute."""
     return IntegerAttr(value, I32)

@@ -52,7 +52,9 @@ class Case:
     tolerance: float = 2e-6
 
     def __str__(self) -> str:
-        texts = [operand if isinstance(operand, str) else str(np.asarray(operand).tolist()) for operand in self.operands]
+        texts = [
+            operand if isinstance(operand, str) else str(np.asarray(operand).tolist()) for operand in self.operands
+        ]
         return f"{self.op}({' '.join(texts)[:60]})"
 
 
@@ -83,7 +85,7 @@ def operand(spec: Any, seed: int) -> Operand:
     random = np.random.default_rng(seed)
     unsigned = dtype.kind == "u"
     low, high = (float(found[4]), float(found[5])) if found[4] else (0.0 if unsigned else -4.0, 4.0)
-    value = random.uniform(low, high, shape)
+    value: Array = random.uniform(low, high, shape)
     if dtype.kind == "b":
         value = value > (low + high) / 2
     elif dtype.kind in "iu":
@@ -94,12 +96,17 @@ def operand(spec: Any, seed: int) -> Operand:
     return Operand(np.asarray(value).astype(dtype), None if found[1] else open_shape)
 
 
+def _number(dtype: np.dtype[Any]) -> Any:
+    """Returns a `DataType`; the generated code's annotations take no plain number for one."""
+    return types.from_dtype(dtype).number
+
+
 def graph(case: Case, operands: Sequence[Operand]) -> pb.GraphDef:
     """Returns the graph of a case: operands `x0`, `x1`, ... and the op `y`."""
     result = pb.GraphDef(versions=pb.VersionDef(producer=1882))
     for index, each in enumerate(operands):
         node = result.node.add(name=f"x{index}", op="Const" if each.shape is None else "Placeholder")
-        number = types.from_dtype(each.value.dtype).number
+        number = _number(each.value.dtype)
         node.attr["dtype"].type = number
         dims = each.value.shape if each.shape is None else each.shape
         shape = pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=dim) for dim in dims])
@@ -122,7 +129,7 @@ def _set_attributes(node: pb.NodeDef, case: Case, operands: Sequence[Operand]) -
     position = 0
     for arg in definition.input_arg:
         if arg.type_attr:
-            node.attr[arg.type_attr].type = types.from_dtype(operands[position].value.dtype).number
+            node.attr[arg.type_attr].type = _number(operands[position].value.dtype)
         if arg in lists:
             node.attr[arg.number_attr].i = repeated
         position += repeated if arg in lists else 1
@@ -142,7 +149,7 @@ def _set(attribute: pb.AttrValue, kind: str, value: Any) -> None:
     elif kind == "shape":
         attribute.shape.CopyFrom(pb.TensorShapeProto(dim=[pb.TensorShapeProto.Dim(size=dim) for dim in value]))
     elif kind == "type":
-        attribute.type = types.from_dtype(np.dtype(value)).number
+        attribute.type = _number(np.dtype(value))
     else:
         setattr(attribute, fields[kind], value)
 

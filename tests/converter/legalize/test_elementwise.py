@@ -14,7 +14,19 @@ from tests.converter.legalize.conftest import Case, Check
 _NAMES = {"complex<f32>": "c64"}
 _POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}
 _UNIT = {"Acos", "Asin", "Atanh"}
-_SKIPPED = {"Const", "Cast", "Bitcast", "AddN", "AccumulateNV2", "Real", "Imag", "ComplexAbs", "BiasAddGrad", "L2Loss"}
+_SKIPPED = {
+    "Const",
+    "Cast",
+    "Bitcast",
+    "AddN",
+    "AccumulateNV2",
+    "Real",
+    "Imag",
+    "ComplexAbs",
+    "BiasAddGrad",
+    "L2Loss",
+    "ClipByValue",
+}
 _NOT_ELEMENTWISE = {
     "AvgPool", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul",
     "MaxPool", "Cumsum", "Max", "Mean", "Min", "Prod", "Sum",
@@ -78,6 +90,7 @@ CASES += [
     Case("Cast", ["i1[2,3]"], {"DstT": np.float32}),
     Case("Bitcast", ["f32[2,3]"], {"type": np.int32}),
     Case("L2Loss", ["f32[2,3]"]),
+    Case("ClipByValue", ["f32[2,3]", -1.0, "f32[]@0:2"]),
     Case("BiasAddGrad", ["f32[2,3,4]"]),
     Case("FloorDiv", [np.array([2**62 + 12345, -(2**61) - 7, 100, -100]), np.array([3, 7, -7, 9])]),
     Case("FloorMod", ["f32[?2,3]", "f32[3]@1:3"]),

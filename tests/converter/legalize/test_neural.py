@@ -88,7 +88,6 @@ MATRICES = [
             ("ijk->j", ["f32[2,3,4]"]),
             ("i,j->ij", ["f32[2]", "f32[3]"]),
             ("i,i->", ["f32[3]", "f32[3]"]),
-            ("ij,jk,kl->il", ["f32[2,3]", "f32[3,4]", "f32[4,5]"]),
             ("bij,bj->bi", ["f32[2,3,4]", "f32[2,4]"]),
         )
     ),
@@ -110,6 +109,8 @@ NORMALIZATIONS = [
     Case("LRN", ["f32[2,4,3,8]"], {"depth_radius": 2, "bias": 1.5, "alpha": 0.1, "beta": 0.75}),
 ]  # fmt: skip
 
+_BOXES = np.array([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 2, 1, 3], [0, 2.1, 1, 3.1], [5, 5, 6, 6]], np.float32)
+
 OTHERS = [
     Case("ResizeBilinear", ["f32[1,3,4,2]", [6, 5]], tolerance=1e-5),
     Case("ResizeBilinear", ["f32[1,3,4,2]", [6, 5]], {"half_pixel_centers": True}, tolerance=1e-5),
@@ -118,6 +119,12 @@ OTHERS = [
     Case("ResizeNearestNeighbor", ["f32[?1,3,4,2]", [6, 5]]),
     Case("ResizeNearestNeighbor", ["ui8[1,3,4,2]", [6, 5]], {"half_pixel_centers": True}),
     Case("ResizeNearestNeighbor", ["f16[1,3,4,2]", [6, 5]]),
+    Case("NonMaxSuppressionV2", [_BOXES, "f32[5]", 3, 0.5]),
+    Case("NonMaxSuppressionV3", [_BOXES, "f32[5]", 3, 0.5, 0.0]),
+    Case("NonMaxSuppressionV4", [_BOXES, "f32[5]", 4, 0.5, 0.0], {"pad_to_max_output_size": True}),
+    Case("NonMaxSuppressionV4", [_BOXES, "f32[5]", "i32[]@4:5", 0.5, 0.0]),
+    Case("NonMaxSuppressionV5", [_BOXES, "f32[5]@0.1:1", 4, 0.5, 0.0, 0.3]),
+    Case("NonMaxSuppressionV5", [_BOXES, "f32[5]@0.1:1", 4, 0.5, 0.0, 0.0]),
     Case("RFFT", ["f32[2,8]", [8]], tolerance=1e-5),
     Case("RFFT2D", ["f32[2,4,8]", [4, 8]], tolerance=1e-5),
 ]
@@ -151,7 +158,9 @@ def test_becomes(case: Case, operators: list[str], check: Check) -> None:
 _TO_LAST, _TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
-def _channels_first(op: str, operands: list[Any], attributes: dict[str, Any], last: dict[str, Any]) -> tuple[Case, Case]:
+def _channels_first(
+    op: str, operands: list[Any], attributes: dict[str, Any], last: dict[str, Any]
+) -> tuple[Case, Case]:
     return Case(op, operands, attributes | {"data_format": "NCHW"}), Case(op, operands, attributes | last)
 
 
@@ -173,7 +182,7 @@ FIRST = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("first", "last"), FIRST, ids=lambda case: str(case))
+@pytest.mark.parametrize(("first", "last"), FIRST, ids=str)
 def test_channels_first(first: Case, last: Case, check_pair: Any) -> None:
     check_pair(first, last, _TO_LAST, _TO_FIRST)
 

@@ -129,7 +129,6 @@ INDEXED = [
     Case("Where", ["f32[5]@0:9"]),
     Case("TopKV2", ["f32[2,5]", 3]),
     Case("TopKV2", ["i32[2,5]@0:99", 2], {"index_type": _I64}),
-    Case("TopK", ["f32[2,5]"], {"k": 2}),
     Case("Select", ["i1[2,3]", "f32[2,3]", "f32[2,3]"]),
     Case("Select", ["i1[2]", "f32[2,3]", "f32[2,3]"]),
     Case("SelectV2", ["i1[2,1]", "f32[2,3]", "f32[3]"]),

@@ -1,0 +1,112 @@
+"""Shapes: reshapes, shapes as values, and values made from shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from converter.legalize.emit import Emit
+from converter.legalize.row import Entry, Lowering, ResultType, Row, constant_operand
+from schema.dialects import tensor_data, tf, types
+
+
+def is_spelled(shape: types.Shape | None) -> bool:
+    """Tells whether a constant can stand for a shape: one dimension at most is left to the runtime to work out."""
+    if shape is None:
+        return False
+    return -1 not in shape or (shape.count(-1) == 1 and 0 not in shape)
+
+
+def _reshaped(op: Operation, emit: Emit) -> SSAValue:
+    shape = types.shape_of(op.results[0].type)
+    assert shape is not None
+    return emit.tfl("reshape", (op.operands[0], emit.ints(shape)), op.results[0].type, {"new_shape": shape})
+
+
+def _reshape(op: Operation, emit: Emit) -> SSAValue:
+    if is_spelled(types.shape_of(op.results[0].type)):
+        return _reshaped(op, emit)
+    return emit.tfl("reshape", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
+
+
+def _expand_dims(op: Operation, emit: Emit) -> SSAValue:
+    if is_spelled(types.shape_of(op.results[0].type)):
+        return _reshaped(op, emit)
+    return emit.tfl("expand_dims", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
+
+
+def _squeeze(op: Operation, emit: Emit) -> SSAValue:
+    if is_spelled(types.shape_of(op.results[0].type)):
+        return _reshaped(op, emit)
+    axes: Sequence[int] = tf.get(op, "squeeze_dims") or ()
+    return emit.tfl("squeeze", op.operands, op.results[0].type, {"squeeze_dims": tuple(axes)})
+
+
+def _shapes(op: Operation, emit: Emit) -> list[SSAValue]:
+    pairs = zip(op.operands, op.results, strict=True)
+    return [emit.tf("Shape", (operand,), result.type) for operand, result in pairs]
+
+
+def _size(op: Operation, emit: Emit) -> SSAValue:
+    element = types.element_of(op.results[0].type)
+    shape = types.shape_of(op.operands[0].type)
+    if types.is_static(shape):
+        return emit.scalar(int(np.prod(shape or (), dtype=np.int64)), element)
+    return emit.cast(emit.reduce("Prod", emit.shape(op.operands[0]), (0,)), element)
+
+
+def _filled(op: Operation, emit: Emit, value: int) -> SSAValue:
+    fill = emit.scalar(value, types.element_of(op.results[0].type))
+    return emit.tf("Fill", (emit.shape(op.operands[0]), fill), op.results[0].type)
+
+
+def _zeros_like(op: Operation, emit: Emit) -> SSAValue:
+    return _filled(op, emit, 0)
+
+
+def _ones_like(op: Operation, emit: Emit) -> SSAValue:
+    return _filled(op, emit, 1)
+
+
+def _empty(op: Operation, emit: Emit) -> SSAValue:
+    """What `Empty` holds is not defined; zeros are as good as anything, and the same every time."""
+    return emit.tf("Fill", (op.operands[0], emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
+
+
+def _lin_space(op: Operation, emit: Emit) -> SSAValue:
+    start, stop, number = op.operands
+    constant = tensor_data.constant_of(number)
+    assert constant is not None
+    count = int(tensor_data.to_array(constant).reshape(()))
+    part = emit.constant(np.linspace(0, 1, count, dtype=np.float32))
+    return emit.binary("AddV2", start, emit.binary("Mul", emit.binary("Sub", stop, start), part))
+
+
+def _broadcast_args_constraint(op: Operation) -> str | None:
+    elements = {types.element_of(operand.type) for operand in op.operands}
+    return None if len(elements) == 1 and elements <= {types.I32, types.I64} else "shapes are i32 or i64"
+
+
+_NUMBERS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
+_HAS_RANGE = "f32 i32 i64"
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("Reshape", "reshape", _reshape),
+    Lowering("ExpandDims", "reshape", _expand_dims),
+    Lowering("Squeeze", "reshape", _squeeze),
+    Row("Shape", "shape", options={"out_type": ResultType()}),
+    Lowering("ShapeN", "Shape", _shapes),
+    Row("Rank", "rank"),
+    Lowering("Size", "shape reduce_prod", _size),
+    Row("Fill", "fill", f"{_NUMBERS} !tf_type.string", narrow=(0,), typed=1),
+    Row("Range", "range", _HAS_RANGE),
+    Row("ZerosLike", "zeros_like", "f32 i32 i64"),
+    Lowering("ZerosLike", "Fill", _zeros_like, _NUMBERS),
+    Lowering("OnesLike", "Fill", _ones_like, _NUMBERS),
+    Lowering("Empty", "Fill", _empty),
+    Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", constant_operand(2, "the number of values")),
+    Row("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
+    Row("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
+)
