@@ -21,7 +21,7 @@ from converter.passes.executor_to_functional import ExecutorToFunctional
 from converter.passes.merge_functions import MergeFunctions
 from converter.pipeline import import_model
 from converter.report import OutputError
-from schema.diagnostics import error
+from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import types
 from schema.dialects.tensor_data import Array
 from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
@@ -30,6 +30,9 @@ try:
     from ai_edge_litert.interpreter import Interpreter
 except ImportError:
     Interpreter = None
+
+TOLERANCE = 1e-3
+"""Largest difference, relative to an output's largest value, that rounding explains in a deep network."""
 
 _BATCH = 2
 """Size of unknown leading dimensions; more than one, so that a mixed-up batch shows."""
@@ -47,8 +50,9 @@ def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
         content: The converted file's bytes.
 
     Raises:
-        ConversionError: LiteRT is not installed (`litert-missing`) or refuses the file (`runtime-error`), an op has
-            no reference kernel, or an input can't be made up (strings).
+        ConversionError: The outputs differ by more than `TOLERANCE` (`verification-failed`), LiteRT is not installed
+            (`litert-missing`) or refuses the file (`runtime-error`), an op has no reference kernel, or an input can't
+            be made up (strings).
     """
     if Interpreter is None:
         raise error("litert-missing", "verification runs the result in LiteRT, which is not installed",
@@ -60,6 +64,17 @@ def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
     for function in module.ops:
         if isinstance(function, FuncOp) and ENTRY_FUNCTION in function.attributes:
             errors += _verify_function(module, function, content)
+    bad = [each for each in errors if not each.max_relative <= TOLERANCE]
+    if bad:
+        raise ConversionError(
+            Diagnostic(
+                "verification-failed",
+                f"output {each.output!r} of {each.signature!r} differs from the reference by {each.max_absolute:.3g}, "
+                f"{each.max_relative:.1e} of its largest value",
+                hint="this is a defect of the converter; please report it",
+            )
+            for each in bad
+        )
     return errors
 
 

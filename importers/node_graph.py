@@ -28,6 +28,10 @@ V1_CONTROL_FLOW = frozenset({
 """The executor's own ops, which are no islands."""
 
 
+_NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
+"""Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
+
+
 @dataclass(frozen=True, slots=True)
 class TensorName:
     """Where a value comes from.
@@ -275,7 +279,7 @@ def _node_attributes(
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
     for name, value in given.items():
-        if name in signature.derived or name == "_output_shapes":
+        if name in signature.derived or name in _NOT_KEPT:
             continue
         attribute = import_attribute(value, node.name)
         if name not in signature.declared:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import NameLoc, SymbolRefAttr, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
 from importers.checkpoint import Checkpoint
 from importers.node_graph import parse_graph_input
@@ -39,12 +39,13 @@ def import_variables(
     Raises:
         ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
     """
-    handles = [op for function in functions for op in _wrapped(function, "tf.VarHandleOp")]
+    ops = list(_ops(functions))
+    handles = [op for op in ops if op.name == "tf.VarHandleOp"]
     if not handles:
         return []
     checkpoint = Checkpoint(folder / "variables" / "variables")
     if meta_graph.HasField("object_graph_def"):
-        keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, functions)
+        keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
     else:
         keys = _restored_keys(meta_graph, nodes)
     tensors: dict[str, GlobalTensorOp] = {}
@@ -62,19 +63,14 @@ def import_variables(
     return list(tensors.values())
 
 
-def _wrapped(function: FuncOp, name: str) -> Iterator[Operation]:
-    for island in _islands(function):
-        op = island.wrapped
-        if op is not None and op.name == name:
-            yield op
-
-
-def _islands(function: FuncOp) -> Iterator[tf_executor.IslandOp]:
-    for graph in function.body.block.ops:
-        if isinstance(graph, tf_executor.GraphOp):
-            for island in graph.body.ops:
-                if isinstance(island, tf_executor.IslandOp):
-                    yield island
+def _ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
+    """Yields the op in each island of functions whose islands hold one op."""
+    for function in functions:
+        for graph in function.body.block.ops:
+            if isinstance(graph, tf_executor.GraphOp):
+                for island in graph.body.ops:
+                    if isinstance(island, tf_executor.IslandOp) and island.body.first_op is not None:
+                        yield island.body.first_op
 
 
 def _node_name(op: Operation) -> str:
@@ -113,28 +109,21 @@ def _value(checkpoint: Checkpoint, key: str) -> tensor_data.TensorData:
 
 
 def _object_graph_keys(
-    objects: pb.SavedObjectGraph, checkpoint: Checkpoint, functions: Sequence[FuncOp]
+    objects: pb.SavedObjectGraph, checkpoint: Checkpoint, ops: Sequence[Operation]
 ) -> dict[str, str]:
     """Returns variable node -> checkpoint key, through the bound inputs of the functions that the main graph calls."""
     ids: dict[str, int] = {}
-    for function in functions:
-        for island in _islands(function):
-            call = island.wrapped
-            callee = call.properties.get("f") if call is not None else None
-            if call is None or not isinstance(callee, SymbolRefAttr):
-                continue
-            bound = objects.concrete_functions[callee.root_reference.data].bound_inputs \
-                if callee.root_reference.data in objects.concrete_functions else ()  # fmt: skip
-            for operand, node_id in zip(list(call.operands)[len(call.operands) - len(bound) :], bound, strict=True):
-                ids[_node_name(_producer(operand))] = node_id
+    for call in ops:
+        callee = call.properties.get("f")
+        if not isinstance(callee, SymbolRefAttr) or callee.root_reference.data not in objects.concrete_functions:
+            continue
+        bound = objects.concrete_functions[callee.root_reference.data].bound_inputs
+        # From the end: captured values come after a function's own arguments.
+        for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
+            if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:
+                ids[_node_name(operand.owner.wrapped)] = node_id
     key_of_object = _checkpoint_keys(objects, checkpoint)
     return {node: key_of_object[node_id] for node, node_id in ids.items() if node_id in key_of_object}
-
-
-def _producer(value: SSAValue) -> Operation:
-    island = value.owner
-    assert isinstance(island, tf_executor.IslandOp)
-    return island.wrapped or island
 
 
 def _checkpoint_keys(objects: pb.SavedObjectGraph, checkpoint: Checkpoint) -> dict[int, str]:
