@@ -50,7 +50,8 @@ class ShapeOption(click.ParamType[tuple[str, list[int]]]):
 @click.option("-o", "--output-file", metavar="FILE", required=True, help="The .tflite file to write.")
 @click.option("--signature", "signatures", metavar="KEY", multiple=True,
               help="A signature to convert; repeatable. Default: every one.")  # fmt: skip
-@click.option("--tags", metavar="TAG,...", help="Tags of the SavedModel's graph. Default: serve.")
+@click.option("--tags", metavar="TAG", multiple=True,
+              help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve.")  # fmt: skip
 @click.option("--input", "inputs", metavar="NAME", multiple=True,
               help="GraphDefs: a tensor to feed; repeatable, order kept. Default: the placeholders.")  # fmt: skip
 @click.option("--output", "outputs", metavar="NAME", multiple=True,
@@ -67,7 +68,7 @@ def main(
     model: str,
     output_file: str,
     signatures: tuple[str, ...],
-    tags: str | None,
+    tags: tuple[str, ...],
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     input_shapes: tuple[tuple[str, list[int]], ...],
@@ -88,7 +89,7 @@ def main(
         outputs=outputs or None,
         input_shapes=dict(input_shapes) or None,
         signatures=signatures or None,
-        tags=tags.split(",") if tags is not None else None,
+        tags=",".join(tags).split(",") if tags else None,
         allow_custom_ops=allow_custom_ops,
         verify=verify,
     )
@@ -127,6 +128,4 @@ def _print_report(report: Report, output_file: str, as_json: bool, quiet: bool, 
 
         click.echo(json.dumps(report.to_dict(), indent=2))
     elif not quiet:
-        from converter.report_text import render
-
-        click.echo(render(report, output_file, verbose))
+        click.echo(report.to_text(output_file, verbose=verbose))

@@ -22,6 +22,7 @@ from schema.diagnostics import error
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from converter.interface import Interface
     from exporters.tflite.model import TFLiteFile
 
 Result = TypeVar("Result")
@@ -153,11 +154,17 @@ def run(
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
         file = timed("export", lambda: _export(module, options))
-    report.signatures = list(file.signatures)
+    report.interfaces = _interfaces(module)
     report.size = file.size
     report.operators = file.operators
     report.bytes_by_operator = file.bytes_by_operator
     return file, report
+
+
+def _interfaces(module: ModuleOp) -> list[Interface]:
+    from converter.interface import interfaces
+
+    return list(interfaces(module))
 
 
 def _load(options: Options) -> list[Step]:

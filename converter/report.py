@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schema.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from converter.interface import Interface
+
+_FEW = 8
+"""How many rows a section of the short text has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +52,7 @@ class Report:
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
         rewrites: What each pass that reports it did how often: patterns applied, variables frozen, ops folded.
-        signatures: Exported signature keys.
+        interfaces: The exported functions from the outside.
         size: Bytes of the result.
         verification: Differences an output, empty unless verified.
         notes: Warnings and decisions.
@@ -57,7 +64,7 @@ class Report:
     operators: Counter[str] = field(default_factory=Counter)
     bytes_by_operator: Counter[str] = field(default_factory=Counter)
     rewrites: dict[str, Counter[str]] = field(default_factory=dict)
-    signatures: list[str] = field(default_factory=list)
+    interfaces: list[Interface] = field(default_factory=list)
     size: int = 0
     verification: list[OutputError] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
@@ -78,7 +85,7 @@ class Report:
             "source": self.source,
             "size": self.size,
             "seconds": round(self.seconds, 6),
-            "signatures": self.signatures,
+            "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
             "operations_before": ranked(self.operations_before),
             "operators": ranked(self.operators),
@@ -89,7 +96,67 @@ class Report:
             "notes": [note.to_dict() for note in self.notes],
         }
 
+    def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
+        """Returns the report as a person reads it on a terminal.
+
+        Args:
+            output_file: Where the result was written.
+            verbose: Whether to list everything instead of the largest few.
+        """
+        most = None if verbose else _FEW
+        lines = [
+            f"{self.source} -> {output_file}" if output_file else self.source,
+            f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
+            f"(from {sum(self.operations_before.values())} TensorFlow ops), "
+            f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
+            *(f"  {interface}" for interface in self.interfaces),
+        ]
+        lines += _section("operators", self._operator_rows(), most)
+        lines += _section("fused and folded", _counter_rows(self.rewrites.get("optimize", Counter())), most)
+        if verbose:
+            for name in (name for name in self.rewrites if name != "optimize"):
+                lines += _section(name, _counter_rows(self.rewrites[name]), most)
+            lines += _section("TensorFlow ops", _counter_rows(self.operations_before), most)
+            lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in self.stages], most)
+        else:
+            slowest = sorted(self.stages, key=lambda stage: -stage.seconds)[:5]
+            lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
+        for each in self.verification:
+            lines.append(f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+                         f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+        lines += [f"  {note.severity}: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _operator_rows(self) -> list[tuple[str, str]]:
+        ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
+        return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
+
 
 def ranked(counter: Counter[str]) -> dict[str, int]:
     """Returns a counter's entries, largest first, equal ones by name."""
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _section(title: str, rows: Iterable[tuple[str, str]], most: int | None) -> list[str]:
+    rows = list(rows)
+    if not rows:
+        return []
+    shown = rows[:most]
+    width = max(len(name) for name, _ in shown)
+    lines = [f"  {title}:", *(f"    {name:<{width}}  {value}" for name, value in shown)]
+    if len(shown) < len(rows):
+        lines.append(f"    ... and {len(rows) - len(shown)} more (-v shows all)")
+    return lines
+
+
+def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
+    return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
+
+
+def _bytes(size: int) -> str:
+    if size < 1000:
+        return f"{size} B"
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from converter.evaluate import executor
+from converter.interface import interface_of
 from converter.options import Options
 from converter.passes.executor_to_functional import ExecutorToFunctional
 from converter.passes.merge_functions import MergeFunctions
@@ -24,7 +25,7 @@ from converter.report import OutputError
 from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import types
 from schema.dialects.tensor_data import Array
-from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+from schema.dialects.tf_saved_model import ENTRY_FUNCTION
 
 try:
     from ai_edge_litert.interpreter import Interpreter
@@ -79,26 +80,15 @@ def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
 
 
 def _verify_function(module: ModuleOp, function: FuncOp, content: bytes) -> list[OutputError]:
-    key, inputs, outputs = _names(function)
+    interface = interface_of(function)
+    inputs = [tensor.name for tensor in interface.inputs]
+    outputs = [tensor.name for tensor in interface.outputs]
     values = [_random(arg.type, name) for arg, name in zip(function.body.block.args, inputs, strict=True)]
-    expected = executor.run(module, function.sym_name.data, values)
+    expected = executor.run(module, interface.function, values)
+    key = interface.keys[0] if interface.keys else ""
     got = _run_litert(content, key, dict(zip(inputs, values, strict=True)), outputs)
-    label = key or function.sym_name.data
+    label = key or interface.function
     return [_compare(label, name, want, have) for name, want, have in zip(outputs, expected, got, strict=True)]
-
-
-def _names(function: FuncOp) -> tuple[str, list[str], list[str]]:
-    """Returns the function's first signature key (empty for a graph), its inputs' names and its outputs' names."""
-    exported = function.attributes.get(EXPORTED_NAMES)
-    key = exported.data[0].data if isinstance(exported, ArrayAttr) and exported.data else ""
-    entry = function.attributes[ENTRY_FUNCTION]
-    assert isinstance(entry, DictionaryAttr)
-    return key, _split(entry.data["inputs"]), _split(entry.data["outputs"])
-
-
-def _split(names: Attribute) -> list[str]:
-    assert isinstance(names, StringAttr)
-    return names.data.split(",") if names.data else []
 
 
 def _random(tensor_type: Attribute, name: str) -> Array:

@@ -58,7 +58,10 @@ def test_json_is_the_whole_report(digits_model: Path, tmp_path: Path) -> None:
     output = tmp_path / "digits.tflite"
     report = json.loads(tfconvert(digits_model, "-o", output, "--json").stdout)
     assert report["size"] == output.stat().st_size
-    assert report["signatures"] == ["serve", "serving_default"]
+    (function,) = report["functions"]
+    assert function["signatures"] == ["serve", "serving_default"]
+    assert function["inputs"] == {"pixels": "f32[?,8,8,1]"}
+    assert function["outputs"] == {"output_0": "f32[?,10]"}
     assert report["frozen_variables"] > 0
     assert {stage["name"] for stage in report["stages"]} >= {"import", "legalize", "optimize", "export"}
 
@@ -72,7 +75,8 @@ def test_verify_compares_with_the_reference(digits_model: Path, tmp_path: Path) 
 
 def test_one_signature_can_be_chosen(digits_model: Path, tmp_path: Path) -> None:
     run = tfconvert(digits_model, "-o", tmp_path / "d.tflite", "--signature", "serving_default", "--json")
-    assert json.loads(run.stdout)["signatures"] == ["serving_default"]
+    (function,) = json.loads(run.stdout)["functions"]
+    assert function["signatures"] == ["serving_default"]
 
 
 def test_same_input_same_bytes_whatever_the_hash_seed(digits_model: Path, tmp_path: Path) -> None:
