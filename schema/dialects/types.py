@@ -275,14 +275,14 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     return row.dtype
 
 
-_SHAPES: dict[int, Shape] = {}
-"""Shapes of the interned types by id; hashing a type is slower than all that is asked of it."""
+_SHAPES: dict[int, tuple[TensorType[Attribute], Shape]] = {}
+"""Interned types with their shapes by id, which stays theirs since they are kept; hashing one would be slow."""
 
 
 @cache
 def _ranked(element: Attribute, shape: Shape) -> TensorType[Attribute]:
     made = TensorType(element, [DYNAMIC_INDEX if dim < 0 else int(dim) for dim in shape])
-    _SHAPES[id(made)] = tuple(-1 if dim < 0 else int(dim) for dim in shape)
+    _SHAPES[id(made)] = (made, tuple(-1 if dim < 0 else int(dim) for dim in shape))
     return made
 
 
@@ -301,10 +301,10 @@ def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
 
 def shape_of(tensor_type: Attribute) -> Shape | None:
     """Returns a tensor type's dimensions, -1 where unknown; `None` if the rank is unknown or it is no tensor."""
-    shape = _SHAPES.get(id(tensor_type))
-    if shape is None and isinstance(tensor_type, TensorType):
-        return _shape_of(tensor_type)
-    return shape
+    interned = _SHAPES.get(id(tensor_type))
+    if interned is not None:
+        return interned[1]
+    return _shape_of(tensor_type) if isinstance(tensor_type, TensorType) else None
 
 
 def _shape_of(tensor_type: TensorType[Attribute]) -> Shape:
