@@ -26,7 +26,7 @@ CALIBRATION_IMAGES = 32
 """With few, deep batch norms fit these images alone, and signals burst on any other."""
 
 SHARPENING_IMAGES = 8
-MOST_SHARPENING = 3.0
+MOST_SHARPENING = 4.0
 """More would turn rounding errors of the features into differences that are worth talking about."""
 
 SPREAD = 0.4
