@@ -6,10 +6,10 @@ Imports are late where they are, so that asking for help or making a mistake cos
 from __future__ import annotations
 
 import gc
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from converter.options import Options
 from converter.report import Report, Stage
-from schema.diagnostics import error
+from schema.diagnostics import WARNING, Diagnostic, error
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -86,16 +86,34 @@ def steps(options: Options) -> list[Step]:
     ]
 
 
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Keeps the cycle collector from walking the whole IR again and again while it only grows."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+class _CollectorPause:
+    """Keeps the cycle collector from walking the whole IR again and again while it only grows.
+
+    Several threads may convert at once: the first to come switches the collector off, the last to go switches it on.
+    """
+
+    __slots__ = ("_inside", "_lock", "_was_enabled")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._was_enabled = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._was_enabled:
+                gc.enable()
+
+
+_COLLECTOR_PAUSE = _CollectorPause()
 
 
 def import_model(model: str | Path, options: Options) -> ModuleOp:
@@ -144,7 +162,7 @@ def run(
         report.stages.append(Stage(name, time.perf_counter() - start))
         return result
 
-    with _garbage_collection_paused():
+    with _COLLECTOR_PAUSE:
         pipeline = timed("load", lambda: _load(options))
         module = timed("import", lambda: import_model(model, options))
         for step in pipeline:
@@ -154,6 +172,7 @@ def run(
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
         file = timed("export", lambda: _export(module, options))
+    report.notes += _notes(report.rewrites)
     report.interfaces = _interfaces(module)
     report.size = file.size
     report.operators = file.operators
@@ -165,6 +184,20 @@ def _interfaces(module: ModuleOp) -> list[Interface]:
     from converter.interface import interfaces
 
     return list(interfaces(module))
+
+
+def _notes(rewrites: Mapping[str, Counter[str]]) -> list[Diagnostic]:
+    """Returns what the passes have dropped or changed so that it may show in the results."""
+    from converter.legalize import table
+    from converter.passes import canonicalize
+
+    texts = {**canonicalize.NOTES, **table.notes()}
+    return [
+        Diagnostic("unchecked-or-inexact", f"{texts[pattern]} ({count} of them)", severity=WARNING)
+        for applied in rewrites.values()
+        for pattern, count in applied.items()
+        if pattern in texts
+    ]
 
 
 def _load(options: Options) -> list[Step]:

@@ -27,6 +27,9 @@ V1_CONTROL_FLOW = frozenset({
 })  # fmt: skip
 """The executor's own ops, which are no islands."""
 
+_WITH_EFFECTS = frozenset({"If", "While", "Case"})
+"""Functional control flow that has a stateless twin; in MLIR an attribute, `is_stateless`, tells them apart."""
+
 
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
 """Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
@@ -215,6 +218,8 @@ class NodeGraphImporter:
         properties, attributes = _node_attributes(node, given, signature)
         if node.op == "Const":
             result_types = [_constant_type(node, properties, types_of_node.outputs[0])]
+        elif node.op == "VarHandleOp":
+            result_types = [_handle_type(properties)]
         else:
             result_types = _result_types(types_of_node.outputs, given.get("_output_shapes"))
         op = tf.op_class(node.op).create(
@@ -252,6 +257,13 @@ def _constant_type(node: pb.NodeDef, properties: Mapping[str, Attribute], elemen
     return value.type
 
 
+def _handle_type(properties: Mapping[str, Attribute]) -> Attribute:
+    """Returns the type of a variable's handle, which tells what the variable holds."""
+    shape = properties.get("shape")
+    held = types.tensor(properties["dtype"], shape.shape if isinstance(shape, tf.ShapeAttr) else None)
+    return types.resource_of(held)
+
+
 def _refuse_control_flow(nodes: list[pb.NodeDef]) -> None:
     found = [node for node in nodes if node.op in V1_CONTROL_FLOW]
     if found:
@@ -277,6 +289,8 @@ def _node_attributes(
     """Returns the declared attributes, defaults filled in, and the private ones."""
     signature.check_attributes(node, given)
     properties = dict(signature.defaults)
+    if signature.functions and node.op in _WITH_EFFECTS:
+        properties["is_stateless"] = attrs.of(False)
     attributes: dict[str, Attribute] = {}
     for name, value in given.items():
         if name in signature.derived or name in _NOT_KEPT:

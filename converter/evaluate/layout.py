@@ -11,13 +11,17 @@ import numpy as np
 from converter.evaluate.call import Array, Call, Kernel, Results, ints, scalar
 
 
+def _blocked(call: Call) -> tuple[Array, tuple[int, ...], Array]:
+    """Returns the operand, the block sizes, which the older ops have as an attribute, and the paddings or crops."""
+    if call.op.endswith("ND"):
+        x, sizes, margins = call.inputs
+        return x, ints(sizes), margins
+    x, margins = call.inputs
+    return x, (call.integer("block_size"),) * 2, margins
+
+
 def _space_to_batch(call: Call) -> Results:
-    if call.op == "SpaceToBatchND":
-        x, block_shape, pads = call.inputs
-        blocks = ints(block_shape)
-    else:
-        x, pads = call.inputs
-        blocks = (call.integer("block_size"),) * 2
+    x, blocks, pads = _blocked(call)
     rank, rest = len(blocks), x.ndim - 1 - len(blocks)
     padded = np.pad(x, [(0, 0), *(ints(pair) for pair in pads), *[(0, 0)] * rest])
     dims, depth = padded.shape[1 : 1 + rank], padded.shape[1 + rank :]
@@ -30,12 +34,7 @@ def _space_to_batch(call: Call) -> Results:
 
 
 def _batch_to_space(call: Call) -> Results:
-    if call.op == "BatchToSpaceND":
-        x, block_shape, crops = call.inputs
-        blocks = ints(block_shape)
-    else:
-        x, crops = call.inputs
-        blocks = (call.integer("block_size"),) * 2
+    x, blocks, crops = _blocked(call)
     rank = len(blocks)
     dims, depth = x.shape[1 : 1 + rank], x.shape[1 + rank :]
     batch = x.shape[0] // int(np.prod(blocks))

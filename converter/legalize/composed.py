@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from converter.legalize.emit import Emit
-from converter.legalize.row import Entry, Lowering
+from converter.legalize.emit import Emit, broadcast_type
+from converter.legalize.row import Entry, Lowering, rank_is_known
 from schema.dialects import tf, types
 
 _FLOAT = "f32"
@@ -45,6 +45,10 @@ _ERFC_P = (
     1.00002368,
     -1.26551223,
 )
+
+
+_LARGE = 1e18
+"""A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing."""
 
 
 def _polynomial(emit: Emit, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
@@ -106,14 +110,16 @@ def _sinh(op: Operation, emit: Emit) -> SSAValue:
 def _asinh(op: Operation, emit: Emit) -> SSAValue:
     x = op.operands[0]
     size = emit.unary("Abs", x)
-    root = emit.unary("Sqrt", emit.binary("AddV2", emit.unary("Square", x), 1.0))
+    tame = emit.binary("Minimum", size, _LARGE)
+    root = emit.unary("Sqrt", emit.binary("AddV2", emit.unary("Square", tame), 1.0))
+    root = emit.binary("Maximum", root, size)
     return emit.binary("Mul", emit.unary("Sign", x), emit.unary("Log", emit.binary("AddV2", size, root)))
 
 
 def _acosh(op: Operation, emit: Emit) -> SSAValue:
     x = op.operands[0]
-    product = emit.binary("Mul", emit.binary("Sub", x, 1.0), emit.binary("AddV2", x, 1.0))
-    return emit.unary("Log", emit.binary("AddV2", x, emit.unary("Sqrt", product)))
+    roots = [emit.unary("Sqrt", emit.binary(name, x, 1.0)) for name in ("Sub", "AddV2")]
+    return emit.unary("Log", emit.binary("AddV2", x, emit.binary("Mul", *roots)))
 
 
 def _atanh(op: Operation, emit: Emit) -> SSAValue:
@@ -200,9 +206,20 @@ def _truncate_mod(op: Operation, emit: Emit) -> SSAValue:
     return emit.binary("Mul", emit.binary("FloorMod", *sizes), emit.unary("Sign", op.operands[0]))
 
 
+def _truncate_mod_of_integers(op: Operation, emit: Emit) -> SSAValue:
+    """The floored remainder, less the divisor where its sign is not the dividend's: no size of any number is taken."""
+    x, y = op.operands
+    floored = emit.binary("FloorMod", x, y)
+    signs = [emit.compare("Less", value, 0) for value in (x, floored)]
+    differ = emit.tf("NotEqual", signs, broadcast_type(signs[0], signs[1], types.I1))
+    away = emit.tf("LogicalAnd", (differ, emit.compare("NotEqual", floored, 0)), differ.type)
+    return emit.select(away, emit.binary("Sub", floored, y), floored)
+
+
 def _clip(op: Operation, emit: Emit) -> SSAValue:
+    """Where the bounds are the wrong way round, TensorFlow gives the lower one."""
     x, low, high = op.operands
-    return emit.binary("Minimum", emit.binary("Maximum", x, low), high)
+    return emit.binary("Maximum", emit.binary("Minimum", x, high), low)
 
 
 def _l2_loss(op: Operation, emit: Emit) -> SSAValue:
@@ -253,10 +270,6 @@ def _bias_add_grad(op: Operation, emit: Emit) -> SSAValue:
     return emit.reduce("Sum", op.operands[0], [axis for axis in range(rank) if axis != channel])
 
 
-def _rank_is_known(op: Operation) -> str | None:
-    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
-
-
 ENTRIES: tuple[Entry, ...] = (
     Lowering("Erf", "Mul AddV2 RealDiv", _erf, _FLOAT),
     Lowering("Erfc", "Mul AddV2 Exp", _erfc, _FLOAT),
@@ -284,8 +297,11 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("ApproximateEqual", "Sub Abs Less", _approximate_equal, _FLOAT),
     Lowering("TruncateDiv", "RealDiv Ceil Floor SelectV2", _truncate_div, _FLOAT),
     Lowering("TruncateDiv", "Div", _truncate_div_of_integers, "i32"),
-    Lowering("TruncateMod", "Abs FloorMod Sign", _truncate_mod, "f32 i32"),
-    Lowering("Mod", "Abs FloorMod Sign", _truncate_mod, "f32 i32"),
+    *(Lowering(op, "Abs FloorMod Sign", _truncate_mod, _FLOAT) for op in ("TruncateMod", "Mod")),
+    *(
+        Lowering(op, "FloorMod Sub SelectV2", _truncate_mod_of_integers, "i32 i64", name=f"{op}-of-integers")
+        for op in ("TruncateMod", "Mod")
+    ),
     Lowering("SigmoidGrad", "Mul Sub", _sigmoid_grad, _FLOAT),
     Lowering("TanhGrad", "Square Sub Mul", _tanh_grad, _FLOAT),
     Lowering("RsqrtGrad", "Square Mul", _rsqrt_grad, _FLOAT),
@@ -294,7 +310,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("InvGrad", "Square Mul Neg", _reciprocal_grad, _FLOAT),
     Lowering("ReluGrad", "Greater SelectV2", _relu_grad, _FLOAT),
     Lowering("Relu6Grad", "Greater Less SelectV2", _relu6_grad, _FLOAT),
-    Lowering("BiasAddGrad", "Sum", _bias_add_grad, "f32 i32 i64", _rank_is_known),
-    Lowering("ClipByValue", "Maximum Minimum", _clip, "f32 i32 i64"),
-    Lowering("L2Loss", "Square Sum", _l2_loss, _FLOAT, _rank_is_known),
+    Lowering("BiasAddGrad", "Sum", _bias_add_grad, "f32 i32 i64", rank_is_known),
+    Lowering("ClipByValue", "Minimum Maximum", _clip, "f32 i32 i64"),
+    Lowering("L2Loss", "Square Sum", _l2_loss, _FLOAT, rank_is_known),
 )

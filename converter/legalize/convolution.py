@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from converter.legalize.emit import Emit
+from converter.legalize.emit import INT32, Emit
 from converter.legalize.row import Entry, Lowering
 from schema.dialects import tf, types
 
@@ -22,15 +22,32 @@ def _channels_last(op: Operation) -> str | None:
     return None if data_format in ("NHWC", "NDHWC") else f"data_format is {data_format}"
 
 
-def _windows(op: Operation) -> str | None:
-    for name in ("strides", "dilations"):
-        values = tf.get(op, name) or (1,)
+def slides(op: Operation, names: Sequence[str], rank: int) -> str | None:
+    """Returns why windows can't slide over an image so; `None` if they do so between batch and channels.
+
+    Args:
+        op: The op.
+        names: Its attributes that have a number for each dimension; one that is empty stands for ones.
+        rank: The image's rank.
+    """
+    for name in names:
+        values = tf.get(op, name) or (1,) * rank
+        if len(values) != rank or not all(0 < value <= INT32[1] for value in values):
+            return f"{name} {list(values)} are not {rank} sizes"
         if values[0] != 1 or values[-1] != 1:
             return f"{name} {list(values)} reach over batch or channels"
+    if tf.get(op, "padding") not in ("SAME", "VALID", "EXPLICIT"):
+        return f"padding is {tf.get(op, 'padding')}"
     pads = explicit_pads(op)
-    if pads is not None and (any(pads[0]) or any(pads[-1])):
-        return "batch or channels are padded"
-    return _channels_last(op)
+    if pads is None:
+        return _channels_last(op)
+    if len(pads) != rank or any(not 0 <= amount <= INT32[1] for pad in pads for amount in pad):
+        return f"explicit_paddings are not {rank} pairs of sizes"
+    return "batch or channels are padded" if any(pads[0]) or any(pads[-1]) else _channels_last(op)
+
+
+def _windows(op: Operation, rank: int) -> str | None:
+    return slides(op, ("strides", "dilations"), rank)
 
 
 def _rank(op: Operation, rank: int, operand: int = 0) -> str | None:
@@ -44,8 +61,8 @@ def explicit_pads(op: Operation) -> Pads | None:
     """Returns the padding of each dimension if the op names it, `None` for SAME and VALID."""
     if tf.get(op, "padding") != "EXPLICIT":
         return None
-    values = tf.get(op, "explicit_paddings")
-    return tuple((values[i], values[i + 1]) for i in range(0, len(values), 2))
+    values = tf.get(op, "explicit_paddings") or ()
+    return tuple(zip(values[::2], values[1::2], strict=False))
 
 
 def _padded(op: Operation, emit: Emit) -> tuple[SSAValue, str]:
@@ -77,7 +94,7 @@ def _conv_2d_constraint(op: Operation) -> str | None:
         return "the number of output channels is not known"
     if image is not None and len(image) == 4 and image[3] > 0 and filters[2] > 0 and image[3] % filters[2]:
         return f"{image[3]} channels can't be cut into groups of {filters[2]}"
-    return _rank(op, 4) or _windows(op)
+    return _rank(op, 4) or _windows(op, 4)
 
 
 def _conv_2d(op: Operation, emit: Emit) -> SSAValue:
@@ -91,7 +108,7 @@ def _conv_2d(op: Operation, emit: Emit) -> SSAValue:
 def _depthwise_constraint(op: Operation) -> str | None:
     if not types.is_static(types.shape_of(op.operands[1].type)):
         return "the filter's shape is not known"
-    return _rank(op, 4) or _windows(op)
+    return _rank(op, 4) or _windows(op, 4)
 
 
 def _depthwise_conv_2d(op: Operation, emit: Emit) -> SSAValue:
@@ -111,9 +128,10 @@ def _transpose_conv_constraint(op: Operation) -> str | None:
         return "the number of output channels is not known"
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
         return "tfl.transpose_conv knows no dilation"
-    if explicit_pads(op) is not None and not types.is_static((types.shape_of(op.results[0].type) or (-1,))[1:]):
-        return "explicit padding needs a known height and width"
-    return _rank(op, 4, 2) or _windows(op)
+    if (reason := _rank(op, 4, 2) or _windows(op, 4)) is not None or explicit_pads(op) is None:
+        return reason
+    known = types.is_static((types.shape_of(op.results[0].type) or (-1, -1))[1:])
+    return None if known else "explicit padding needs a known height and width"
 
 
 def _output_shape(op: Operation, emit: Emit) -> SSAValue:
@@ -170,7 +188,7 @@ def _conv_3d_constraint(op: Operation) -> str | None:
         return "the filter's rank is not known"
     if image is not None and len(image) == 5 and image[4] != filters[3]:
         return "tfl.conv_3d knows no groups"
-    return _rank(op, 5) or _windows(op)
+    return _rank(op, 5) or _windows(op, 5)
 
 
 def _conv_3d(op: Operation, emit: Emit) -> SSAValue:
@@ -181,7 +199,9 @@ def _conv_3d(op: Operation, emit: Emit) -> SSAValue:
 def _conv_3d_transpose_constraint(op: Operation) -> str | None:
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
         return "dilated transposed convolution in three dimensions is not what the kernel computes"
-    return _rank(op, 5, 2) or _windows(op)
+    if (reason := _rank(op, 5, 2) or _windows(op, 5)) is not None:
+        return reason
+    return "the padding is named" if explicit_pads(op) is not None else None
 
 
 def _conv_3d_transpose(op: Operation, emit: Emit) -> SSAValue:

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
 from converter.legalize.row import Entry, Lowering
-from converter.legalize.shape import is_spelled
+from converter.shapes.reshape_target import constant_target
 from schema.dialects import tf, types
 
 _ELLIPSIS = "..."
@@ -171,7 +171,7 @@ def _dims(emit: Emit, value: SSAValue, groups: Sequence[tuple[int, int]]) -> SSA
     for first, count in groups:
         part = shape[first : first + count]
         merged.append(-1 if -1 in part else math.prod(part))
-    if is_spelled(tuple(merged)):
+    if constant_target(tuple(merged)) is not None:
         return emit.reshape(value, merged)
     sizes = emit.shape(value)
     parts = []
@@ -190,7 +190,7 @@ def _split(
     """Gives every label its own dimension again."""
     if types.shape_of(product.type) == tuple(sizes):
         return product
-    if is_spelled(tuple(sizes)):
+    if constant_target(tuple(sizes)) is not None:
         return emit.reshape(product, sizes)
     parts = []
     for label, size in zip(labels, sizes, strict=True):

@@ -21,7 +21,7 @@ def _incompatible(op: Operation) -> str | None:
     if tf.get(op, "incompatible_shape_error", True):
         return None
     shapes = [types.shape_of(operand.type) for operand in op.operands]
-    if types.is_static(shapes[0]) and types.is_static(shapes[1]):
+    if types.is_static(shapes[0]) and types.is_static(shapes[1]) and types.shape_of(op.results[0].type) != ():
         return None
     return "shapes that can't be broadcast are to compare as unequal, and whether they can is not known"
 
@@ -31,7 +31,8 @@ def _cast_constraint(op: Operation) -> str | None:
         element = element_name(types.element_of(value.type))
         if element not in _CASTABLE:
             return f"tfl.cast doesn't convert {element}"
-    return None
+    # What a float outside of an integer type's range becomes is left open by TensorFlow; LiteRT takes the nearest.
+    return "it truncates floats instead of rounding them" if tf.get(op, "Truncate", False) else None
 
 
 def _cast(op: Operation, emit: Emit) -> SSAValue:

@@ -16,6 +16,10 @@ Operand = SSAValue | float | int | bool
 """A value, or a number that becomes a scalar constant of the other operand's element type."""
 
 
+INT32 = (-(1 << 31), (1 << 31) - 1)
+"""The smallest and the largest `i32`."""
+
+
 class Emit:
     """Inserts ops before the op that is rewritten.
 
@@ -81,13 +85,22 @@ class Emit:
         return self.constant(np.array(value).astype(types.numpy_dtype(element)))
 
     def i32(self, value: SSAValue) -> SSAValue:
-        """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs."""
+        """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs.
+
+        A constant that doesn't fit becomes the nearest number that does.
+        """
         if types.element_of(value.type) == types.I32:
             return value
         constant = tensor_data.constant_of(value)
         if constant is not None:
-            return self.constant(tensor_data.to_array(constant).astype(np.int32))
+            return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
         return self.cast(value, types.I32)
+
+    def limited_i32(self, value: SSAValue) -> SSAValue:
+        """Returns what `i32` does, but for any value: a bound or limit that may be as good as infinite."""
+        if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
+            value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
+        return self.i32(value)
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """Converts to another element type."""

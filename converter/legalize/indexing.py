@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
-from converter.legalize.row import Attr, Entry, Lowering, ResultType, Row, constant_operand, max_rank
+from converter.legalize.row import Attr, Entry, Lowering, ResultType, Row, constant_number, ints, max_rank
 from schema.dialects import tensor_data, tf, types
 
 _ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
@@ -21,9 +23,7 @@ def _gather(op: Operation, emit: Emit) -> SSAValue:
     params, indices = op.operands[:2]
     axis = batch_dims = 0
     if len(op.operands) > 2:
-        constant = tensor_data.constant_of(op.operands[2])
-        assert constant is not None
-        axis = int(tensor_data.to_array(constant).reshape(-1)[0])
+        (axis,) = ints(op.operands[2])
         batch_dims = tf.get(op, "batch_dims", 0)
     ranks = [types.shape_of(value.type) for value in (params, indices)]
     if axis < 0 and ranks[0] is not None:
@@ -47,14 +47,84 @@ def _tensor_scatter_sub(op: Operation, emit: Emit) -> SSAValue:
     return _scatter_add(op, emit, "Sub")
 
 
+def _update_constraint(op: Operation) -> str | None:
+    shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
+    if not shape or not types.is_static(shape[1:]):
+        return "only the first dimension may be of unknown size"
+    if not indices or not 0 < indices[-1] <= len(shape):
+        return "how many dimensions are indexed is not known"
+    return "it has no elements" if 0 in shape else None
+
+
 def _tensor_scatter_update(op: Operation, emit: Emit) -> SSAValue:
-    """Scatters the updates and, apart, ones, which tell where the updates are to be taken."""
+    """Takes each row from the tensor or, the last one that names its place winning, from the updates behind it.
+
+    Scattering would add up the updates of one place.
+    """
     tensor, indices, updates = op.operands
-    shape = emit.shape(tensor)
-    scattered = emit.tf("ScatterNd", (indices, updates, shape), tensor.type)
-    ones = emit.tf("Fill", (emit.shape(updates), emit.scalar(1, types.I32)), _as(updates, types.I32))
-    touched = emit.tf("ScatterNd", (indices, ones, shape), _as(tensor, types.I32))
-    return emit.tf("SelectV2", (emit.compare("Greater", touched, 0), scattered, tensor), op.results[0].type)
+    shape = types.shape_of(tensor.type) or ()
+    depth = (types.shape_of(indices.type) or ())[-1]
+    width = math.prod(shape[depth:])
+    rows = [emit.reshape(tensor, (_count(shape[:depth]), width))]
+    rows.append(emit.reshape(updates, (_count((types.shape_of(indices.type) or ())[:-1]), width)))
+    lengths = [(types.shape_of(value.type) or ())[0] for value in rows]
+    both = types.tensor(types.element_of(tensor.type), (-1 if -1 in lengths else sum(lengths), width))
+    axis = emit.scalar(0, types.I32)
+    joined = emit.tf("ConcatV2", (*rows, axis), both)
+    places = _places(emit, indices, shape[:depth], lengths[1])
+    last = _last_writer(emit, rows, places)
+    taken = emit.tf("GatherV2", (joined, last, axis), types.tensor(types.element_of(tensor.type), (lengths[0], width)))
+    return emit.reshape(taken, shape)
+
+
+def _count(shape: types.Shape) -> int:
+    return -1 if -1 in shape else math.prod(shape)
+
+
+def _places(emit: Emit, indices: SSAValue, shape: types.Shape, count: int) -> SSAValue:
+    """Returns indices of several dimensions as indices of one, the dimensions laid out row by row."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    constant = tensor_data.constant_of(indices)
+    if constant is not None:
+        flat = tensor_data.to_array(constant).reshape(-1, len(shape)) @ np.array(strides, np.int64)
+        return emit.constant(flat.astype(np.int32))
+    flat_indices = emit.reshape(emit.i32(indices), (count, len(shape)))
+    return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.ints(strides)), (1,))
+
+
+def _last_writer(emit: Emit, rows: Sequence[SSAValue], places: SSAValue) -> SSAValue:
+    """Returns, for each row of the first tensor, its own number or that of the last row of the second put there."""
+    own = _numbers(emit, rows[0], 0)
+    constants = [tensor_data.constant_of(value) for value in (own, places)]
+    if constants[0] is not None and constants[1] is not None:
+        writers = np.array(tensor_data.to_array(constants[0]))
+        targets = tensor_data.to_array(constants[1])
+        for number, place in enumerate(targets.tolist(), writers.size):
+            writers[place] = number
+        return emit.constant(writers)
+    count = emit.reshape(_size(emit, rows[0], 0), ())
+    numbers = emit.binary("AddV2", _numbers(emit, rows[1], 0), count)
+    found = emit.tf("UnsortedSegmentMax", (numbers, places, count), own.type)
+    return emit.binary("Maximum", found, own)
+
+
+def _size(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
+    """Returns the size of a dimension, counted from the front, as a vector of one."""
+    size = (types.shape_of(value.type) or ())[axis]
+    if size >= 0:
+        return emit.ints((size,))
+    place = types.tensor(types.I32, (1,))
+    return emit.tf("Slice", (emit.shape(value), emit.ints((axis,)), emit.ints((1,))), place)
+
+
+def _numbers(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
+    """Returns the numbers from zero up to the size of a dimension."""
+    size = (types.shape_of(value.type) or ())[axis]
+    if size >= 0:
+        return emit.constant(np.arange(size, dtype=np.int32))
+    limit = emit.reshape(_size(emit, value, axis), ())
+    bounds = (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32))
+    return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
 
 
 def _as(value: SSAValue, element: Any) -> Any:
@@ -69,12 +139,10 @@ def _top_k(op: Operation, emit: Emit) -> list[SSAValue]:
     return [found.results[0], emit.cast(found.results[1], types.element_of(indices.type))]
 
 
-def _same_shapes(op: Operation) -> str | None:
+def _known_ranks(op: Operation) -> str | None:
     """`Select` takes a vector as a choice between rows; the kernel does too, but only where it knows that."""
-    condition, x = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
-    if condition is None or x is None:
-        return "the operands' ranks are not known"
-    return None
+    shapes = [types.shape_of(operand.type) for operand in op.operands[:2]]
+    return "the operands' ranks are not known" if None in shapes else None
 
 
 def _matrix_size_is_known(op: Operation) -> str | None:
@@ -85,29 +153,17 @@ def _matrix_size_is_known(op: Operation) -> str | None:
 def _matrix_band_part(op: Operation, emit: Emit) -> SSAValue:
     """Keeps what is at most so far below and above the diagonal; a negative limit is none."""
     matrix, lower, upper = op.operands
-    rows = _places(emit, matrix, -2)
-    columns = _places(emit, matrix, -1)
+    rank = len(types.shape_of(matrix.type) or ())
+    height, width = (types.shape_of(matrix.type) or ())[-2:]
+    rows = emit.reshape(_numbers(emit, matrix, rank - 2), (height, 1))
+    columns = emit.reshape(_numbers(emit, matrix, rank - 1), (1, width))
     below = emit.binary("Sub", rows, columns)
     kept = []
     for limit, distance in ((lower, below), (upper, emit.unary("Neg", below))):
-        number = emit.i32(limit)
+        number = emit.limited_i32(limit)
         within = emit.compare("LessEqual", distance, number)
         kept.append(emit.tf("LogicalOr", (within, emit.compare("Less", number, 0)), within.type))
     return emit.select(emit.tf("LogicalAnd", kept, kept[0].type), matrix, 0)
-
-
-def _places(emit: Emit, matrix: SSAValue, axis: int) -> SSAValue:
-    """Returns the number of each row (as a column) or column (as a row)."""
-    size = (types.shape_of(matrix.type) or ())[axis]
-    shape = (size, 1) if axis == -2 else (1, size)
-    if size >= 0:
-        return emit.constant(np.arange(size, dtype=np.int32).reshape(shape))
-    rank = len(types.shape_of(matrix.type) or ())
-    place = types.tensor(types.I32, (1,))
-    count = emit.tf("Slice", (emit.shape(matrix), emit.ints((rank + axis,)), emit.ints((1,))), place)
-    limit = emit.reshape(count, ())
-    bounds = (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32))
-    return emit.reshape(emit.tf("Range", bounds, types.tensor(types.I32, (-1,))), shape)
 
 
 def _main_diagonal(op: Operation, first: int) -> str | None:
@@ -142,17 +198,18 @@ _DIAGONAL = "f32 i32 i64 ui8 i8 i16 ui32"
 ENTRIES: tuple[Entry, ...] = (
     Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2), constraint=max_rank(5)),
     Lowering("Gather", "gather", _gather, _PARAMS),
-    Lowering("GatherV2", "gather", _gather, _PARAMS, constant_operand(2, "the axis")),
+    Lowering("GatherV2", "gather", _gather, _PARAMS, constant_number(2, "the axis")),
     Row("GatherNd", "gather_nd", _PARAMS),
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Lowering("TensorScatterAdd", "ScatterNd AddV2", _tensor_scatter_add, "f32 i32 i64"),
     Lowering("TensorScatterSub", "ScatterNd Sub", _tensor_scatter_sub, "f32 i32 i64"),
-    Lowering("TensorScatterUpdate", "ScatterNd SelectV2", _tensor_scatter_update, _SCATTERED),
+    Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _tensor_scatter_update, f"{_SCATTERED} i16",
+             _update_constraint),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
         options={"axis": Attr("axis", -1, _one_hot_axis)}),
     Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
     Lowering("TopKV2", "topk_v2", _top_k, "f32 i32 i64 ui8 i8 i16"),
-    Row("Select", "select", _CHOSEN, typed=1, constraint=_same_shapes),
+    Row("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
     Row("SelectV2", "select_v2", _CHOSEN, typed=1),
     Row("ReverseSequence", "reverse_sequence", "f32 i32 i64 ui8 i16", options=_REVERSE_SEQUENCE),
     Row("Unique", "unique", "f32 i32 i64 ui8 i8 i16", options={"idx_out_type": ResultType(1)}),

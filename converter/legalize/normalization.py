@@ -50,8 +50,9 @@ def _folded(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue] | None:
             return None
         arrays.append(tensor_data.to_array(constant).astype(np.float64))
     scale, offset, mean, variance = arrays
-    factor = scale / np.sqrt(variance + tf.get(op, "epsilon", 1e-4))
-    addend = offset - mean * factor
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + tf.get(op, "epsilon", 1e-4))
+        addend = offset - mean * factor
     return emit.constant(factor.astype(np.float32)), emit.constant(addend.astype(np.float32))
 
 

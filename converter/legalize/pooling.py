@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from converter.legalize.convolution import explicit_pads
+from converter.legalize.convolution import explicit_pads, slides
 from converter.legalize.emit import Emit
-from converter.legalize.row import Entry, Lowering
+from converter.legalize.row import Entry, Lowering, ints
 from schema.dialects import tensor_data, tf, types
 
 _FLOAT = "f32"
@@ -23,17 +23,14 @@ def _window(op: Operation, name: str) -> Sequence[int]:
 
 
 def _constraint(op: Operation) -> str | None:
-    data_format = str(tf.get(op, "data_format", "NHWC"))
-    if data_format not in ("NHWC", "NDHWC"):
-        return f"data_format is {data_format}"
-    for name in ("ksize", "strides"):
-        window = _window(op, name)
-        if window[0] != 1 or window[-1] != 1:
-            return f"{name} {list(window)} reaches over batch or channels"
     shape = types.shape_of(op.operands[0].type)
-    if shape is None or len(shape) != len(_window(op, "ksize")):
+    if shape is None:
         return "the input's rank is not known"
-    return None
+    return slides(op, ("ksize", "strides"), len(shape))
+
+
+def _unpadded(op: Operation) -> str | None:
+    return _constraint(op) or ("the padding is named" if explicit_pads(op) is not None else None)
 
 
 def _options(op: Operation, padding: str) -> dict[str, Any]:
@@ -66,17 +63,13 @@ def _constant_window(op: Operation) -> str | None:
 
 
 def _maximum_v2(op: Operation, emit: Emit) -> SSAValue:
-    window = {}
-    for name, operand in zip(("ksize", "strides"), op.operands[1:], strict=True):
-        constant = tensor_data.constant_of(operand)
-        assert constant is not None
-        window[name] = tensor_data.to_array(constant).tolist()
+    window = {name: ints(operand) for name, operand in zip(("ksize", "strides"), op.operands[1:], strict=True)}
     attributes = {name: op.properties[name] for name in ("padding", "data_format") if name in op.properties}
     return emit.tf("MaxPool", op.operands[:1], op.results[0].type, attributes | window)
 
 
 def _pool_3d_constraint(op: Operation) -> str | None:
-    if (reason := _constraint(op)) is not None:
+    if (reason := _unpadded(op)) is not None:
         return reason
     shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     if any(not types.is_static((shape or (-1, -1))[1:]) for shape in shapes):
@@ -116,7 +109,7 @@ def _average_3d(op: Operation, emit: Emit) -> SSAValue:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Lowering("AvgPool", "average_pool_2d", _average, _FLOAT, _constraint),
+    Lowering("AvgPool", "average_pool_2d", _average, _FLOAT, _unpadded),
     Lowering("MaxPool", "max_pool_2d", _maximum, _FLOAT, _constraint),
     Lowering("MaxPoolV2", "MaxPool", _maximum_v2, _FLOAT, _constant_window),
     Lowering("AvgPool3D", "AvgPool", _average_3d, _FLOAT, _pool_3d_constraint),

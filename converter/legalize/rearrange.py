@@ -9,25 +9,15 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
-from converter.legalize.row import Attr, Entry, Lowering, Row, all_of, constant_operand, max_rank
+from converter.legalize.row import Attr, Entry, Lowering, Row, all_of, constant_operand, ints, max_rank, rank_is_known
 from schema.dialects import tensor_data, tf, types
 
 _ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
 _MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
 
 
-def _constant_axis(index: int) -> str:
-    return f"operand {index}"
-
-
-def _ints(value: SSAValue) -> list[int]:
-    constant = tensor_data.constant_of(value)
-    assert constant is not None
-    return [int(item) for item in tensor_data.to_array(constant).reshape(-1)]
-
-
 def _axis(value: SSAValue, rank: int | None) -> int:
-    axis = _ints(value)[0]
+    axis = ints(value)[0]
     return axis + rank if axis < 0 and rank is not None else axis
 
 
@@ -61,10 +51,6 @@ def _unpack(op: Operation, emit: Emit) -> Sequence[SSAValue]:
 
 def _rank_of_result(op: Operation) -> str | None:
     return "the result's rank is not known" if types.shape_of(op.results[0].type) is None else None
-
-
-def _rank_of_operand(op: Operation) -> str | None:
-    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
 
 
 def _pack_by_joining(op: Operation, emit: Emit) -> SSAValue:
@@ -105,7 +91,7 @@ def _split_v(op: Operation, emit: Emit) -> Sequence[SSAValue]:
 def _reverse(op: Operation, emit: Emit) -> SSAValue:
     """The kernel reverses along one axis at a time."""
     value: SSAValue = op.operands[0]
-    for axis in _ints(op.operands[1]):
+    for axis in ints(op.operands[1]):
         value = emit.tfl("reverse_v2", (value, emit.ints((axis,))), op.results[0].type)
     return value
 
@@ -115,7 +101,10 @@ def _roll_constraint(op: Operation) -> str | None:
     for index, what in ((1, "the shift"), (2, "the axis")):
         if (reason := constant_operand(index, what)(op)) is not None:
             return reason
-    if shape is None or any(shape[axis] < 0 for axis in _ints(op.operands[2])):
+    axes = ints(op.operands[2])
+    if len(axes) != len(ints(op.operands[1])) or not all(-len(shape or ()) <= axis < len(shape or ()) for axis in axes):
+        return "there isn't one shift for each axis"
+    if shape is None or any(shape[axis] < 0 for axis in axes):
         return "the size of a rolled dimension is not known"
     return None
 
@@ -123,7 +112,7 @@ def _roll_constraint(op: Operation) -> str | None:
 def _roll(op: Operation, emit: Emit) -> SSAValue:
     value: SSAValue = op.operands[0]
     shape, element = list(types.shape_of(value.type) or ()), types.element_of(value.type)
-    for shift, axis in zip(_ints(op.operands[1]), _ints(op.operands[2]), strict=True):
+    for shift, axis in zip(ints(op.operands[1]), ints(op.operands[2]), strict=True):
         axis %= len(shape)
         if not shape[axis] or not (shift := shift % shape[axis]):
             continue
@@ -139,11 +128,14 @@ def _roll(op: Operation, emit: Emit) -> SSAValue:
 
 def _blocks_constraint(op: Operation) -> str | None:
     for index in (1, 2):
-        if (reason := constant_operand(index, _constant_axis(index))(op)) is not None:
+        if (reason := constant_operand(index, f"operand {index}")(op)) is not None:
             return reason
     shape = types.shape_of(op.operands[0].type)
     if shape is None or not types.is_static(shape[1:]):
         return "only the batch may be of unknown size"
+    blocks, margins = ints(op.operands[1]), ints(op.operands[2])
+    if not 0 < len(blocks) < len(shape) or len(margins) != 2 * len(blocks) or min(blocks) < 1 or min(margins) < 0:
+        return "the blocks and margins don't fit the dimensions"
     return None
 
 
@@ -157,7 +149,7 @@ def _kernel_takes_blocks(op: Operation) -> str | None:
 
 def _space_to_batch(op: Operation, emit: Emit) -> SSAValue:
     """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
-    value, blocks, paddings = op.operands[0], _ints(op.operands[1]), _ints(op.operands[2])
+    value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     pads = [(0, 0), *zip(paddings[::2], paddings[1::2], strict=True)]
     rank = len(types.shape_of(value.type) or ())
@@ -173,7 +165,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> SSAValue:
 
 def _batch_to_space(op: Operation, emit: Emit) -> SSAValue:
     """Takes the places within a block off the batch, puts them beside their dimension, and crops."""
-    value, blocks, crops = op.operands[0], _ints(op.operands[1]), _ints(op.operands[2])
+    value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     batch, *sizes = types.shape_of(value.type) or ()
     rank = len(sizes) + 1
@@ -194,6 +186,11 @@ def _channels_last(op: Operation) -> str | None:
     return None if data_format == "NHWC" else f"data_format is {data_format}"
 
 
+def _mirrors(op: Operation) -> str | None:
+    mode = tf.get(op, "mode")
+    return None if mode in ("REFLECT", "SYMMETRIC") else f"mode is {mode}"
+
+
 _BLOCK_SIZE = {"block_size": Attr("block_size")}
 _MODE = {"mode": Attr("mode")}
 _BLOCKED = _ANY
@@ -205,13 +202,13 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
     Lowering("Pack", "ExpandDims ConcatV2", _pack_by_joining, _MOVABLE, _rank_of_result),
     Lowering("Unpack", "unpack", _unpack, "f32 i32 ui8 i8 i16 i1 f16 bf16", benefit=2),
-    Lowering("Unpack", "Slice Squeeze", _unpack_by_cutting, _ANY, _rank_of_operand),
+    Lowering("Unpack", "Slice Squeeze", _unpack_by_cutting, _ANY, rank_is_known),
     Lowering("Split", "split", _split, "f32 i32 i64 ui8 i8 i16", typed=1),
     Lowering("SplitV", "split_v", _split_v, "f32 i32 i64 ui8 i8 i16"),
     Row("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
     Row("Pad", "pad", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
     Row("PadV2", "padv2", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
-    Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE),
+    Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
     Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, constant_operand(1, "the axes")),
     Lowering("Roll", "Slice concatenation", _roll, _MOVABLE, _roll_constraint),
     Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),

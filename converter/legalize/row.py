@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from converter.legalize.emit import Emit
+from converter.legalize.emit import INT32, Emit
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
 from schema.dialects import tensor_data, tf, types
 
 Constraint = Callable[[Operation], str | None]
 """Returns why an op can't be legalized so, `None` if it can."""
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-_INT32 = (-(1 << 31), (1 << 31) - 1)
 
 
 @cache
@@ -62,6 +57,29 @@ def constant_operand(index: int, what: str) -> Constraint:
         return None if tensor_data.constant_of(op.operands[index]) is not None else f"{what} is not a constant"
 
     return check
+
+
+def constant_number(index: int, what: str) -> Constraint:
+    """Returns the constraint that an operand is a constant of one element."""
+
+    def check(op: Operation) -> str | None:
+        constant = tensor_data.constant_of(op.operands[index])
+        is_one = constant is not None and tensor_data.to_array(constant).size == 1
+        return None if is_one else f"{what} is not a constant number"
+
+    return check
+
+
+def ints(value: SSAValue) -> list[int]:
+    """Returns the elements of a constant that a constraint has asked for."""
+    constant = tensor_data.constant_of(value)
+    assert constant is not None, "the constraint has looked"
+    return [int(item) for item in tensor_data.to_array(constant).reshape(-1)]
+
+
+def rank_is_known(op: Operation) -> str | None:
+    """The constraint that the first operand's rank is known."""
+    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
 
 
 def max_rank(rank: int, index: int = 0) -> Constraint:
@@ -142,6 +160,9 @@ class Row:
             wide = next((index for index in self.narrow if not _fits(op.operands[index])), None)
             if wide is not None:
                 return Failure(f"operand {wide} doesn't fit 32 bits")
+        for name, value in self.options.items():
+            if isinstance(value, Attr) and not _is_option(_option(op, value)):
+                return Failure(f"{name} doesn't fit 32 bits")
         reason = self.constraint(op) if self.constraint is not None else None
         return Failure(reason) if reason else None
 
@@ -169,6 +190,7 @@ class Lowering:
         typed: The operand that `types` speaks of.
         benefit: Precedence among the patterns of one op.
         name: The pattern's name; made from the op and the builtins by default.
+        note: What the user has to know, as the end of a sentence that begins with the op; empty if there is nothing.
     """
 
     op: str
@@ -179,11 +201,16 @@ class Lowering:
     typed: int = 0
     benefit: int = 1
     name: str = ""
+    note: str = ""
+
+    @property
+    def pattern_name(self) -> str:
+        """The pattern's name, made up or not."""
+        return self.name or f"{self.op}-to-{self.becomes.replace(' ', '-')}"
 
     def pattern(self) -> Pattern[None]:
         """Returns the pattern that does what the lowering says."""
-        name = self.name or f"{self.op}-to-{self.becomes.replace(' ', '-')}"
-        return Pattern(name, f"tf.{self.op}", self._match, self._rewrite, self.benefit)
+        return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit)
 
     def _match(self, op: Operation) -> Failure | None:
         if self.types:
@@ -213,6 +240,11 @@ def _option(op: Operation, attr: Attr | ResultType) -> Any:
     return attr.convert(value) if attr.convert is not None else value
 
 
+def _is_option(value: Any) -> bool:
+    """Tells whether a number, if it is one, can be an option."""
+    return not isinstance(value, int) or INT32[0] <= value <= INT32[1]
+
+
 def _fits(value: SSAValue) -> bool:
     """Tells whether an integer operand can be passed on as `i32`."""
     if types.element_of(value.type) == types.I32:
@@ -221,4 +253,4 @@ def _fits(value: SSAValue) -> bool:
     if constant is None:
         return True
     array = tensor_data.to_array(constant)
-    return array.size == 0 or (_INT32[0] <= array.min() and array.max() <= _INT32[1])
+    return array.size == 0 or (INT32[0] <= array.min() and array.max() <= INT32[1])

@@ -8,15 +8,9 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
-from converter.legalize.row import Entry, Lowering, ResultType, Row, constant_operand
-from schema.dialects import tensor_data, tf, types
-
-
-def is_spelled(shape: types.Shape | None) -> bool:
-    """Tells whether a constant can stand for a shape: one dimension at most is left to the runtime to work out."""
-    if shape is None:
-        return False
-    return -1 not in shape or (shape.count(-1) == 1 and 0 not in shape)
+from converter.legalize.row import Entry, Lowering, ResultType, Row, constant_number, ints
+from converter.shapes.reshape_target import constant_target
+from schema.dialects import tf, types
 
 
 def _reshaped(op: Operation, emit: Emit) -> SSAValue:
@@ -26,19 +20,19 @@ def _reshaped(op: Operation, emit: Emit) -> SSAValue:
 
 
 def _reshape(op: Operation, emit: Emit) -> SSAValue:
-    if is_spelled(types.shape_of(op.results[0].type)):
+    if constant_target(types.shape_of(op.results[0].type)) is not None:
         return _reshaped(op, emit)
     return emit.tfl("reshape", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
 def _expand_dims(op: Operation, emit: Emit) -> SSAValue:
-    if is_spelled(types.shape_of(op.results[0].type)):
+    if constant_target(types.shape_of(op.results[0].type)) is not None:
         return _reshaped(op, emit)
     return emit.tfl("expand_dims", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
 
 
 def _squeeze(op: Operation, emit: Emit) -> SSAValue:
-    if is_spelled(types.shape_of(op.results[0].type)):
+    if constant_target(types.shape_of(op.results[0].type)) is not None:
         return _reshaped(op, emit)
     axes: Sequence[int] = tf.get(op, "squeeze_dims") or ()
     return emit.tfl("squeeze", op.operands, op.results[0].type, {"squeeze_dims": tuple(axes)})
@@ -77,9 +71,7 @@ def _empty(op: Operation, emit: Emit) -> SSAValue:
 
 def _lin_space(op: Operation, emit: Emit) -> SSAValue:
     start, stop, number = op.operands
-    constant = tensor_data.constant_of(number)
-    assert constant is not None
-    count = int(tensor_data.to_array(constant).reshape(()))
+    (count,) = ints(number)
     part = emit.constant(np.linspace(0, 1, count, dtype=np.float32))
     return emit.binary("AddV2", start, emit.binary("Mul", emit.binary("Sub", stop, start), part))
 
@@ -106,7 +98,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("ZerosLike", "Fill", _zeros_like, _NUMBERS),
     Lowering("OnesLike", "Fill", _ones_like, _NUMBERS),
     Lowering("Empty", "Fill", _empty),
-    Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", constant_operand(2, "the number of values")),
+    Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", constant_number(2, "the number of values")),
     Row("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
     Row("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
 )

@@ -6,18 +6,12 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
-from converter.legalize.row import Entry, Lowering, Row, all_of, constant_operand
-from schema.dialects import tensor_data, types
-
-
-def _lengths(op: Operation) -> list[int]:
-    constant = tensor_data.constant_of(op.operands[1])
-    assert constant is not None
-    return [int(length) for length in tensor_data.to_array(constant).reshape(-1)]
+from converter.legalize.row import Entry, Lowering, Row, all_of, constant_operand, ints
+from schema.dialects import types
 
 
 def _is_power_of_two(op: Operation) -> str | None:
-    if any(length < 1 or length & (length - 1) for length in _lengths(op)):
+    if any(length < 1 or length & (length - 1) for length in ints(op.operands[1])):
         return "the kernel wants lengths that are powers of two"
     return None
 
@@ -37,7 +31,7 @@ def _rfft(op: Operation, emit: Emit) -> SSAValue:
     rows_type = types.tensor(types.element_of(op.operands[0].type), (*shape[:-1], 1, shape[-1]))
     rows = emit.tf("ExpandDims", (op.operands[0], axis), rows_type)
     transformed = emit.tfl(
-        "rfft2d", (rows, emit.ints((1, *_lengths(op)))), types.tensor(element, (*result[:-1], 1, result[-1]))
+        "rfft2d", (rows, emit.ints((1, *ints(op.operands[1])))), types.tensor(element, (*result[:-1], 1, result[-1]))
     )
     return emit.tf("Squeeze", (transformed,), op.results[0].type, {"squeeze_dims": [-2]})
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.legalize.emit import Emit
 from converter.legalize.row import Entry, Lowering, all_of
-from converter.legalize.shape import is_spelled
+from converter.shapes.reshape_target import constant_target
 from schema.dialects import tensor_data, tf, types
 
 _ELEMENTS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32> !tf_type.string"
@@ -73,7 +73,8 @@ def _constants(op: Operation) -> list[list[int]] | None:
 
 
 def _masks(op: Operation) -> dict[str, int]:
-    return {name: int(tf.get(op, name, 0)) for name in _MASKS}
+    # No slice has more dimensions than fit into the option.
+    return {name: int(tf.get(op, name, 0)) & _BOUND for name in _MASKS}
 
 
 def densify(bounds: Sequence[Sequence[int]], masks: dict[str, int], rank: int) -> Dense:
@@ -107,7 +108,7 @@ def _constant_slice(op: Operation) -> str | None:
     if shape is None:
         return "the input's rank is not known"
     masks = _masks(op)
-    if masks["new_axis_mask"] and not is_spelled(types.shape_of(op.results[0].type)):
+    if masks["new_axis_mask"] and constant_target(types.shape_of(op.results[0].type)) is None:
         return "more than one dimension of the result is not known"
     return None if len(shape) <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
 
@@ -178,7 +179,7 @@ def _rank_constraint(op: Operation) -> str | None:
 
 
 def _computed_slice(op: Operation, emit: Emit) -> SSAValue:
-    operands = (op.operands[0], *(emit.i32(operand) for operand in op.operands[1:4]))
+    operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
     return emit.tfl("strided_slice", operands, op.results[0].type, _masks(op))
 
 

@@ -27,7 +27,7 @@ from converter.legalize import (
     strided_slice,
     widen,
 )
-from converter.legalize.row import Entry, Row
+from converter.legalize.row import Entry, Lowering, Row
 from converter.rewrite.pattern import PatternSet
 
 _TOPICS: Mapping[str, tuple[Entry, ...]] = {
@@ -63,6 +63,13 @@ def fusions() -> PatternSet:
 def patterns() -> PatternSet:
     """Returns the patterns that legalize."""
     return PatternSet(entry.pattern() for entries in _TOPICS.values() for entry in entries)
+
+
+@cache
+def notes() -> Mapping[str, str]:
+    """Returns what the user has to know where certain patterns were applied, by their names."""
+    lowerings = (entry for entries in _TOPICS.values() for entry in entries if isinstance(entry, Lowering))
+    return {entry.pattern_name: f"{entry.op}: {entry.note}" for entry in lowerings if entry.note}
 
 
 def supported_ops() -> Iterator[tuple[str, str, str, str]]:

@@ -25,7 +25,9 @@ from schema.dialects import tensor_data, tfl
 from schema.dialects.tensor_data import Constant
 
 _MAX_FACTORS = 4
-_LIMITS = frozenset({"tfl.relu", "tfl.maximum", "tfl.minimum"})
+_INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"tfl.maximum", "tfl.relu"})}
+"""What gives the other bound, by the op that gives one."""
+
 _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
 """Activations by their bounds."""
 
@@ -89,10 +91,11 @@ def _match_clamp(op: Operation) -> tuple[str, SSAValue, tuple[Operation, ...]] |
     if limited is None:
         return Failure("it isn't a limit by one number")
     value, limit = limited
-    inner = matching.sole_producer(value, _LIMITS - {op.name})
+    inner = matching.sole_producer(value, _INNER[op.name])
     before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
     if inner is not None and before is not None:
-        name = _BETWEEN.get((min(before[1], limit), max(before[1], limit)))
+        # A lower bound above the upper one is no activation: which limit comes last tells which bound wins.
+        name = _BETWEEN.get((limit, before[1]) if op.name == "tfl.maximum" else (before[1], limit))
         if name is not None:
             return name, before[0], (inner,)
     if op.name == "tfl.maximum" and limit == 0:

@@ -118,13 +118,8 @@ def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: R
     source, constant = match
     split = matching.with_constant(source)
     assert split is not None, "the match has looked"
-    value = matching.insert_constant(rewriter, constant, *constants_of(source), *constants_of(op))
+    value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
     rewriter.replace(rewriter.insert(matching.rebuild(op, [split[0], value]), source))
-
-
-def constants_of(op: Operation) -> list[SSAValue]:
-    """Returns the operands of an op that are constants."""
-    return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
 
 
 def _match_neutral(op: Operation) -> SSAValue | Failure:

@@ -17,27 +17,14 @@ from schema.dialects.tensor_data import Constant
 
 
 def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return Failure("not exactly one operand is constant")
-    value, constant = split
-    source = matching.sole_producer(value, weighted.NAMES)
-    if source is None:
-        return Failure("the other operand is no convolution or product, or is used elsewhere too")
-    if not matching.is_plain(source):
-        return Failure("an activation comes before the addition")
-    if not matching.is_float(value):
-        return Failure("the elements aren't 32-bit floats")
-    dims, length = matching.shape(value), weighted.channels(source)
-    if dims is None or length is None or dims[-1] != length:
-        return Failure("the number of channels is unknown")
-    vector = matching.as_vector(constant, length, len(dims))
-    if isinstance(vector, Failure):
-        return vector
-    bias = weighted.bias_of(source)
+    found = weighted.followed_by_vector(op)
+    if isinstance(found, Failure):
+        return found
+    source, vector = found
+    bias, length = weighted.bias_of(source), weighted.channels(source)
     if isinstance(bias, Failure):
         return bias
-    if bias is not None and matching.size_of(bias) != length:
+    if length is None or (bias is not None and matching.size_of(bias) != length):
         return Failure("the bias isn't one value a channel")
     return source, weighted.sum_of(bias, vector, length)
 

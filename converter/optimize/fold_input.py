@@ -116,7 +116,7 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
     for each in match.between:
         if each.name == "tfl.add":
             assert match.shift is not None, "the addition's shift was computed by the match"
-            shift = matching.insert_constant(rewriter, match.shift, *_constants(each))
+            shift = matching.insert_constant(rewriter, match.shift, *matching.constants_of(each))
             moved = matching.rebuild(each, [value, shift], [value.type])
             moved.location = each.location
             value = rewriter.insert(moved).results[0]
@@ -126,13 +126,9 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
             value = rewriter.insert(padded).results[0]
     weights = op.operands[layout.filter]
     scaled = fold_scale.scale_filter(weights, match.factor, axis)
-    filter_value = matching.insert_constant(rewriter, scaled, weights, *_constants(match.mul))
+    filter_value = matching.insert_constant(rewriter, scaled, weights, *matching.constants_of(match.mul))
     operands = weighted.with_operands(op, {layout.data: value, layout.filter: filter_value}, rewriter)
     rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match.mul))
-
-
-def _constants(op: Operation) -> list[SSAValue]:
-    return [value for value in op.operands if tensor_data.constant_of(value) is not None]
 
 
 class _Shifted(NamedTuple):
@@ -208,7 +204,7 @@ def _view(constant: Constant) -> Array:
 def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
     layout = weighted.OPS[op.name]
     old = op.operands[layout.bias : layout.bias + 1]
-    bias = matching.insert_constant(rewriter, match.bias, *old, *_constants(match.add))
+    bias = matching.insert_constant(rewriter, match.bias, *old, *matching.constants_of(match.add))
     operands = weighted.with_operands(op, {layout.bias: bias, layout.data: match.value}, rewriter)
     rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match.add))
 

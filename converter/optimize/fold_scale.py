@@ -18,27 +18,14 @@ from schema.dialects.tensor_data import Constant
 
 
 def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return Failure("not exactly one operand is constant")
-    value, constant = split
-    source = matching.sole_producer(value, weighted.NAMES)
-    if source is None:
-        return Failure("the other operand is no convolution or product, or is used elsewhere too")
-    if not matching.is_plain(source):
-        return Failure("an activation comes before the multiplication")
-    if not matching.is_float(value):
-        return Failure("the elements aren't 32-bit floats")
+    found = weighted.followed_by_vector(op)
+    if isinstance(found, Failure):
+        return found
+    source, _ = found
     if tensor_data.constant_of(source.operands[weighted.OPS[source.name].filter]) is None:
         return Failure("the filter is computed")
-    dims, length = matching.shape(value), weighted.channels(source)
-    if dims is None or length is None or dims[-1] != length:
-        return Failure("the number of channels is unknown")
-    vector = matching.as_vector(constant, length, len(dims))
-    if isinstance(vector, Failure):
-        return vector
     bias = weighted.bias_of(source)
-    return bias if isinstance(bias, Failure) else (source, vector)
+    return bias if isinstance(bias, Failure) else found
 
 
 def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:

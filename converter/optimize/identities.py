@@ -38,6 +38,8 @@ def _strides_over_all(op: Operation) -> bool:
     dims = matching.shape(op.operands[0])
     if begin is None or end is None or strides is None or dims is None or set(strides) - {1}:
         return False
+    if len(begin) > len(dims):
+        return False
     if any(tfl.attribute(op, f"{name}_mask") for name in ("ellipsis", "new_axis", "shrink_axis")):
         return False
     open_begin, open_end = tfl.attribute(op, "begin_mask"), tfl.attribute(op, "end_mask")

@@ -122,6 +122,11 @@ def with_constant(op: Operation) -> tuple[SSAValue, Constant] | None:
     return None if constant is None else (right, constant)
 
 
+def constants_of(op: Operation) -> list[SSAValue]:
+    """Returns the operands of an op that are constants."""
+    return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
+
+
 def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
     """Returns a constant that varies along the last dimension only as a vector, of `length` elements or of one.
 

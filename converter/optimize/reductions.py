@@ -26,6 +26,8 @@ def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
     inner = matching.sole_producer(op.operands[0], op.name)
     if inner is None:
         return Failure("no such reduction comes before, or it is used elsewhere too")
+    if op.name == "tfl.mean" and not matching.is_float(op.results[0]):
+        return Failure("each mean of integers is rounded")
     first, second = matching.integers(inner.operands[1]), matching.integers(op.operands[1])
     dims = matching.shape(inner.operands[0])
     if first is None or second is None or dims is None:

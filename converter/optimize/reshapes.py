@@ -21,22 +21,13 @@ from xdsl.ir import Operation, SSAValue
 from converter.optimize import matching
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
-from schema.dialects import attributes, tensor_data, tfl, types
+from converter.shapes.reshape_target import constant_target
+from schema.dialects import attributes, tensor_data, tfl
 from schema.dialects.tensor_data import Constant
 
 _TRUE = attributes.boolean(True)
 _REDUCTIONS = frozenset({"tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"})
 _SHAPED = frozenset({"tfl.reshape", "tfl.squeeze", "tfl.expand_dims"})
-
-
-def shape_operand(shape: types.Shape | None) -> tuple[int, ...] | None:
-    """Returns what to give `tfl.reshape` as its shape so that it yields a type's, `None` if that can't be told.
-
-    One unknown dimension is computed by the op; a zero among the others would leave it undefined.
-    """
-    if shape is None or shape.count(-1) > 1 or (-1 in shape and 0 in shape):
-        return None
-    return shape
 
 
 def _match_identity(op: Operation) -> SSAValue | Failure:
@@ -71,7 +62,7 @@ def _rewrite_constant(op: Operation, match: Constant, rewriter: Rewriter) -> Non
 
 
 def _match_rank_change(op: Operation) -> tuple[int, ...] | Failure:
-    dims = shape_operand(matching.shape(op.results[0]))
+    dims = constant_target(matching.shape(op.results[0]))
     return Failure("more than one dimension is unknown") if dims is None else dims
 
 

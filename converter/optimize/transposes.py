@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from converter.optimize import matching, reshapes
+from converter.optimize import matching
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
+from converter.shapes.reshape_target import constant_target
 from schema.dialects import tensor_data, tfl, types
 from schema.dialects.tensor_data import Constant
 
@@ -93,7 +94,7 @@ def _match_ones(op: Operation) -> tuple[int, ...] | Failure:
     moved = [index for index in permutation if dims[index] != 1]
     if moved != sorted(moved):
         return Failure("dimensions other than 1 move")
-    target = reshapes.shape_operand(matching.shape(op.results[0]))
+    target = constant_target(matching.shape(op.results[0]))
     return Failure("more than one dimension is unknown") if target is None else target
 
 

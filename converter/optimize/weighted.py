@@ -81,6 +81,30 @@ def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
     return tensor_data.defer("add", (bias, vector), (length,))
 
 
+def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
+    """Returns the weighted op whose result alone an addition or multiplication takes, and the constant as a vector.
+
+    Args:
+        op: A commutative op that may take a constant of one value a channel, or one for all.
+    """
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    source = matching.sole_producer(value, NAMES)
+    if source is None:
+        return Failure("the other operand is no convolution or product, or is used elsewhere too")
+    if not matching.is_plain(source):
+        return Failure("an activation comes in between")
+    if not matching.is_float(value):
+        return Failure("the elements aren't 32-bit floats")
+    dims, length = matching.shape(value), channels(source)
+    if dims is None or length is None or dims[-1] != length:
+        return Failure("the number of channels is unknown")
+    vector = matching.as_vector(constant, length, len(dims))
+    return vector if isinstance(vector, Failure) else (source, vector)
+
+
 def with_operands(op: Operation, changed: Mapping[int, SSAValue], rewriter: Rewriter) -> list[SSAValue]:
     """Returns an op's operands with some replaced; where the bias is absent its place is filled."""
     operands = list(op.operands)

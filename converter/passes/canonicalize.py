@@ -15,6 +15,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,6 +36,12 @@ _FORWARDING = (
 
 _ERASED = ("NoOp", "Assert")
 """Effects that a device has no use for: the official converter erases them too."""
+
+NOTES: Mapping[str, str] = {
+    "erase-Assert": "Assert: the model stops at nothing, whatever its input",
+    "forward-CheckNumerics": "CheckNumerics: infinities and NaN pass unseen",
+}
+"""What the user has to know where certain patterns were applied, by their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from flatbuffers import flexbuffers
-from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -33,6 +33,7 @@ from converter.rewrite.edit import erase
 from converter.rewrite.pattern import PatternSet
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, tfl, types
+from schema.dialects.locations import place_of
 
 _NAMED = 3
 """How many nodes of an op that is not supported the error names."""
@@ -103,32 +104,17 @@ def _reason(op: Operation, patterns: PatternSet) -> str:
 
 
 def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
-    nodes = [node for op in ops if (node := node_name(op.location))]
+    places = [place for op in ops if (place := place_of(op.location)).node]
     count = f"{len(ops)} times" if len(ops) > 1 else "once"
-    others = f", for example at {', '.join(nodes[:_NAMED])}" if len(ops) > 1 and nodes else ""
+    others = f", for example at {', '.join(place.node for place in places[:_NAMED])}" if len(ops) > 1 and places else ""
     return Diagnostic(
         "unsupported-op",
         f"can't be converted, used {count}{others} ({reason})",
         op=name,
-        node=nodes[0] if nodes else "",
+        node=places[0].node if places else "",
+        location=str(places[0]) if places else "",
         hint="allow custom ops if your runtime registers an operator of this name",
     )
-
-
-def node_name(location: LocationAttr) -> str:
-    """Returns the name of the graph node that an op comes from; empty if unknown."""
-    while not isinstance(location, NameLoc):
-        if isinstance(location, CallSiteLoc):
-            inner: Any = location.callee
-        elif isinstance(location, FusedLoc):
-            parts: Any = location.locations
-            inner = next(iter(parts), None)
-        else:
-            inner = None
-        if not isinstance(inner, LocationAttr):
-            return ""
-        location = inner
-    return location.desc.data.partition("@")[0]
 
 
 def _customize(op: Operation) -> None:

@@ -94,10 +94,3 @@ class Rewriter:
         last = value.get_user_of_unique_use()
         if last is not None:
             self._enqueue(last)
-
-    def changed(self, op: Operation) -> None:
-        """Tells that an op was changed in place: it and its users are looked at again."""
-        self._enqueue(op)
-        for result in op.results:
-            for use in result.uses:
-                self._enqueue(use.operation)

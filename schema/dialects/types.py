@@ -299,6 +299,12 @@ def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
     return _unranked(element) if shape is None else _ranked(element, tuple(shape))
 
 
+@cache
+def resource_of(held: Attribute) -> AnyTensor:
+    """Returns the (interned) scalar type of a resource that holds a tensor, as a variable's handle has it."""
+    return tensor(ResourceType(held), ())
+
+
 def shape_of(tensor_type: Attribute) -> Shape | None:
     """Returns a tensor type's dimensions, -1 where unknown; `None` if the rank is unknown or it is no tensor."""
     interned = _SHAPES.get(id(tensor_type))

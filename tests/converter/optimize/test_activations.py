@@ -174,3 +174,26 @@ def test_integers_are_left_alone() -> None:
     graph.returns(graph.op("maximum", graph.op("sub", graph.inputs[0], i32([1, 2, 3])), i32(0)))
     graph.optimize()
     assert graph.names == ["sub", "maximum"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "bounds"),
+    [
+        ("minimum", "maximum", (0.0, 6.0)),
+        ("maximum", "minimum", (6.0, 0.0)),
+        ("minimum", "maximum", (-1.0, 1.0)),
+        ("maximum", "minimum", (1.0, -1.0)),
+    ],
+)
+def test_bounds_the_wrong_way_round_are_no_activation(
+    first: str, second: str, bounds: tuple[float, float], run_tflite: RunTFLite
+) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op(second, graph.op(first, graph.inputs[0], bounds[0]), bounds[1]))
+    check(graph, [first, second], run_tflite)
+
+
+def test_a_lower_bound_of_six_is_no_relu6(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    graph.returns(graph.op("maximum", graph.op("relu", graph.inputs[0]), 6.0))
+    check(graph, ["relu", "maximum"], run_tflite)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from schema.dialects import tfl
+from schema.dialects import tfl, types
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, i32, random
 
@@ -146,6 +147,13 @@ def test_a_transpose_that_moves_an_unknown_dimension_stays(run_tflite: RunTFLite
 STRIDED: dict[str, Any] = {"begin_mask": 0, "end_mask": 0}
 RESIZE: dict[str, Any] = {"half_pixel_centers": True}
 POOL: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 1, "filter_width": 1}
+
+
+def test_means_of_integers_are_rounded_one_by_one(run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 3, 2), element=types.I32)
+    value = graph.op("mean", graph.inputs[0], [2], shape=(2, 3), keep_dims=False)
+    graph.returns(graph.op("mean", value, [1], shape=(2,), keep_dims=False))
+    check(graph, ["mean", "mean"], run_tflite, np.arange(0, 36, 3, dtype=np.int32).reshape(2, 3, 2))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""The report, as data and as text."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+
+from converter.interface import Interface, Tensor
+from converter.report import OutputError, Report, Stage, ranked
+from schema.diagnostics import WARNING, Diagnostic
+
+
+@pytest.fixture
+def report() -> Report:
+    """Returns a report that has everything."""
+    return Report(
+        "model",
+        stages=[Stage("import", 0.25), Stage("legalize", 0.5), Stage("export", 0.0125)],
+        operations_before=Counter({"Conv2D": 2, "BiasAdd": 2, "Relu": 1}),
+        operators=Counter({"CONV_2D": 2, "ADD": 7}),
+        bytes_by_operator=Counter({"CONV_2D": 1_500_000, "ADD": 40}),
+        rewrites={"freeze-variables": Counter({"frozen": 4}), "optimize": Counter({"fold-bias": 2})},
+        interfaces=[Interface("f", ("a", "b"), (Tensor("x", "f32[?,3]"),), (Tensor("y", "f32[?]"),))],
+        size=1_502_000,
+        verification=[OutputError("a", "y", 1e-5, 2e-6)],
+        notes=[Diagnostic("dropped", "an assertion is gone", op="tf.Assert", severity=WARNING)],
+    )
+
+
+def test_data_is_plain_and_complete(report: Report) -> None:
+    told = report.to_dict()
+    assert json.loads(json.dumps(told)) == told
+    assert told["frozen_variables"] == 4
+    assert told["seconds"] == pytest.approx(0.7625)
+    assert told["functions"][0]["inputs"] == {"x": "f32[?,3]"}
+    assert told["verification"][0]["max_relative"] == 2e-6
+    assert told["notes"][0]["severity"] == "warning"
+    assert list(told["operators"]) == ["ADD", "CONV_2D"]
+
+
+def test_text_tells_the_main_things(report: Report) -> None:
+    text = report.to_text("model.tflite")
+    for part in ("model -> model.tflite", "1.50 MB", "9 operators", "5 TensorFlow ops", "4 variables frozen", "0.76 s",
+                 "a, b: x f32[?,3] -> y f32[?]", "CONV_2D", "fold-bias", "legalize 500 ms", "verified a/y",
+                 "warning: tf.Assert: an assertion is gone"):  # fmt: skip
+        assert part in text, part
+    assert str(report) == report.to_text()
+
+
+def test_operators_come_largest_first(report: Report) -> None:
+    lines = report.to_text().splitlines()
+    rows = [line for line in lines if "CONV_2D" in line or "ADD" in line]
+    assert "CONV_2D" in rows[0]
+    assert "1.50 MB" in rows[0]
+    assert "40 B" in rows[1]
+
+
+def test_only_verbose_text_lists_everything(report: Report) -> None:
+    report.operators = Counter({f"OP_{index:02}": index + 1 for index in range(30)})
+    short, long = report.to_text(), report.to_text(verbose=True)
+    assert "and 22 more" in short
+    assert "OP_00" not in short
+    assert all(name in long for name in report.operators)
+    assert "BiasAdd" in long
+    assert "BiasAdd" not in short
+    assert "import" in long
+
+
+def test_an_empty_report_is_told_too() -> None:
+    empty = Report("nothing")
+    assert empty.frozen_variables == 0
+    assert empty.seconds == 0
+    assert "0 operators" in empty.to_text()
+    assert empty.to_dict()["verification"] == []
+
+
+def test_equal_counts_are_in_the_order_of_their_names() -> None:
+    assert list(ranked(Counter({"b": 1, "a": 1, "c": 2}))) == ["c", "a", "b"]
