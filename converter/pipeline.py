@@ -168,7 +168,7 @@ def run(
         for step in pipeline:
             applied = timed(step.run.name, partial(step.run.apply, module))
             if applied:
-                report.rewrites[step.run.name] = applied
+                report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
         file = timed("export", lambda: _export(module, options))

@@ -11,6 +11,7 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
+from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
@@ -29,6 +30,9 @@ from schema.tensorflow.generated import tensorflow_pb2 as pb
 INITIALIZER = "__saved_model_init_op"
 """The pseudo signature that names a SavedModel's init op."""
 
+_FILES = ("saved_model.pb", "saved_model.pbtxt")
+"""Where a SavedModel's graph is, binary or as text."""
+
 _WRAPPER_NODES = 8
 """A signature wrapper calls one function and forwards its results."""
 
@@ -37,7 +41,7 @@ _TRAIN_OP = "__saved_model_train_op"
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Tells whether a path is a folder that holds a SavedModel's graph."""
-    return any((Path(path) / name).is_file() for name in ("saved_model.pb", "saved_model.pbtxt"))
+    return any((Path(path) / name).is_file() for name in _FILES)
 
 
 def import_saved_model(
@@ -75,7 +79,7 @@ def import_saved_model(
 
 
 def _read(folder: Path) -> pb.SavedModel:
-    file = folder / "saved_model.pb"
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), folder / _FILES[0])
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -84,8 +88,11 @@ def _read(folder: Path) -> pb.SavedModel:
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:
-        saved_model = pb.SavedModel.FromString(data)
-    except DecodeError:
+        if file.suffix == ".pbtxt":
+            saved_model = text_format.Parse(data.decode(), pb.SavedModel())
+        else:
+            saved_model = pb.SavedModel.FromString(data)
+    except (DecodeError, UnicodeDecodeError, text_format.ParseError):
         raise error("damaged-saved-model", f"{file} is truncated or damaged", hint="copy the model again") from None
     if not saved_model.meta_graphs:
         raise error("damaged-saved-model", f"{file} holds no graph", hint="copy the model again")

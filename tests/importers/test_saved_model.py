@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
@@ -126,6 +127,16 @@ def test_wrong_arguments_are_named(v2_model: Path, arguments: dict[str, object],
         import_saved_model(v2_model, **arguments)  # type: ignore[arg-type]
     assert caught.value.code == code
     assert caught.value.diagnostics[0].hint
+
+
+def test_text_and_binary_are_the_same(v2_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(v2_model, folder)
+    binary = folder / "saved_model.pb"
+    saved_model = pb.SavedModel.FromString(binary.read_bytes())
+    (folder / "saved_model.pbtxt").write_text(text_format.MessageToString(saved_model))
+    binary.unlink()
+    assert str(import_saved_model(folder)) == str(import_saved_model(v2_model))
 
 
 def _truncate(path: Path) -> None:
