@@ -36,7 +36,8 @@ DAMPING = 0.2
 """What the last norm of a residual branch is multiplied by."""
 
 FAINT = 1e-3
-LEAST_DIFFERENCE = 0.05
+LEAST_DIFFERENCE = 0.01
+"""Between the answers to two inputs, relative to the largest: a hundred times the error that a check tolerates."""
 
 
 def load_library(flavour: Flavour) -> Any:
