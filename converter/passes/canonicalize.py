@@ -76,11 +76,6 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
     rewriter.erase(op)
 
 
-def _match_same_type(op: Operation) -> Failure | None:
-    same = types.element_of(op.operands[0].type) == types.element_of(op.results[0].type)
-    return None if same else Failure("it changes the element type")
-
-
 def _match_any(op: Operation) -> None:
     return None
 
@@ -91,6 +86,6 @@ def _erase(op: Operation, match: None, rewriter: Rewriter) -> None:
 
 PATTERNS = PatternSet([
     *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward) for name in _FORWARDING),
-    Pattern("forward-cast", "tf.Cast", _match_same_type, _forward),
+    Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
     *(Pattern(f"erase-{name}", f"tf.{name}", _match_any, _erase) for name in _ERASED),
 ])  # fmt: skip

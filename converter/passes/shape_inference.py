@@ -111,7 +111,7 @@ class _Sweep:
 
     def _note_constant(self, op: Operation) -> None:
         result = op.results[0]
-        constant = tf.constant_of(result)
+        constant = tensor_data.constant_of(result)
         if constant is not None:
             self.known.constants[result] = constant
             self.known.shapes[result] = type_shape(constant.type)

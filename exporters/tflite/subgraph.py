@@ -15,7 +15,7 @@ from exporters.tflite.buffers import Buffers
 from exporters.tflite.names import Names
 from exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from schema.diagnostics import Diagnostic
-from schema.dialects import tfl, types
+from schema.dialects import tensor_data, tfl, types
 from schema.dialects.locations import node_of
 from schema.dialects.tensor_data import Constant
 from schema.tflite.versions import ABSENT, Operand
@@ -119,7 +119,7 @@ class Subgraph:
             wanted = inputs[position] if position < len(inputs) else f"arg{position}"
             reserved[argument] = self._names.unique(wanted)
         for value, wanted in zip(returned, outputs, strict=False):
-            if value not in reserved and tfl.constant_of(value) is None:
+            if value not in reserved and tensor_data.constant_of(value) is None:
                 reserved[value] = self._names.unique(wanted)
         return reserved
 
@@ -153,7 +153,7 @@ class Subgraph:
         """Returns the tensor of an operand that no operator computes."""
         if tfl.is_absent(value):
             return _ABSENT
-        constant = tfl.constant_of(value)
+        constant = tensor_data.constant_of(value)
         if constant is None:
             self._shared.problems.append(Diagnostic("invalid-module", "a value is used that nothing computes", op=user))
             return _ABSENT
@@ -178,7 +178,7 @@ class Subgraph:
         return index
 
     def _returned(self, value: SSAValue, name: str) -> int:
-        constant = tfl.constant_of(value)
+        constant = tensor_data.constant_of(value)
         if constant is None:
             entry = self._index.get(value)
             return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]

@@ -152,9 +152,6 @@ def constant(value: tensor_data.Constant, location: LocationAttr | None = None) 
     return op_class("Const").create(result_types=(value.type,), properties={"value": value}, location=location)
 
 
-constant_of = tensor_data.constant_of
-
-
 def python_value(attribute: Attribute) -> Any:
     """Returns an attribute as a Python value.
 

@@ -7,7 +7,7 @@ control operands after them. The dialect is closed: the ops of `OPS` are all the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import (
@@ -51,17 +51,11 @@ class ExecutorOp(Operation):
     """Base of the dialect's ops."""
 
     traits = OpTraits(lambda: ())
-    is_terminator: ClassVar[bool] = False
 
     @property
     def data_operands(self) -> list[SSAValue]:
         """The operands that carry values."""
         return [operand for operand in self.operands if operand.type is not CONTROL]
-
-    @property
-    def control_operands(self) -> list[SSAValue]:
-        """The operands that only order."""
-        return [operand for operand in self.operands if operand.type is CONTROL]
 
     def verify_(self) -> None:
         """Checks that no data operand stands behind a control operand.

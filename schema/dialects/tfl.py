@@ -272,16 +272,6 @@ def custom(
     )
 
 
-def constant_of(value: SSAValue) -> tensor_data.Constant | None:
-    """Returns what a value is known to be at compile time: the attribute of the `tfl.pseudo_const` that makes it."""
-    owner = value.owner
-    if isinstance(owner, TFLOp) and owner.op_name == PSEUDO_CONST:
-        constant_attr = owner.properties["value"]
-        assert isinstance(constant_attr, DenseIntOrFPElementsAttr | tensor_data.TensorData)
-        return constant_attr
-    return None
-
-
 def is_absent(value: SSAValue) -> bool:
     """Tells whether an operand is a `tfl.no_value`."""
     return value.type == NONE_TYPE

@@ -134,8 +134,8 @@ def test_what_the_verifier_refuses() -> None:
 def test_constants_and_absent_values() -> None:
     value = tensor_data.of_array(np.arange(3, dtype=np.float32))
     op = tfl.constant(value)
-    assert tfl.constant_of(op.results[0]) is value
-    assert tfl.constant_of(values(1)[0]) is None
+    assert tensor_data.constant_of(op.results[0]) is value
+    assert tensor_data.constant_of(values(1)[0]) is None
     assert tfl.is_absent(tfl.no_value().results[0])
     assert not tfl.is_absent(op.results[0])
 

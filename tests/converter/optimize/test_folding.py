@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from converter.optimize import fold_input, table
 from converter.rewrite.pattern import Failure
-from schema.dialects import tfl
+from schema.dialects import tensor_data, tfl
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, f32, i32, random
 
@@ -95,7 +95,7 @@ def test_large_filters_are_not_read() -> None:
     conv = graph.conv(graph.inputs[0], random(300, 3, 3, 3))
     graph.returns(graph.op("mul", conv, random(300)))
     graph.optimize()
-    weights = tfl.constant_of(graph.ops[0].operands[1])
+    weights = tensor_data.constant_of(graph.ops[0].operands[1])
     assert type(weights.source).__name__ == "Deferred"  # type: ignore[union-attr]
 
 
