@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import google_crc32c
 import numpy as np
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, PackableType, TensorType
 from xdsl.ir import Attribute, BuiltinAttribute, Data, OpResult, SSAValue
 from xdsl.irdl import irdl_attr_definition
 
 from schema.diagnostics import error
-from schema.dialects import types
+from schema.dialects import dense_text, types
 
 if TYPE_CHECKING:
     from xdsl.parser import AttrParser
@@ -34,7 +34,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SMALL = 1024
 """Constants up to this many bytes are dense attributes."""
 
-CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "arith.constant"})
+ELIDED = "dense_resource<__elided__>"
+"""What stands in a text for a constant that was left out."""
+
+CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst", "arith.constant"})
 """The ops that make constants; each holds its value in the property `value`."""
 
 MAX_DEPTH = 16
@@ -271,7 +274,8 @@ def _depth(data: TensorData) -> int:
 class TensorData(Data[Source], BuiltinAttribute):
     """The handle of a constant: a static tensor type and a source.
 
-    Printed elided, as `dense_resource<__elided__> : type`; the IR's text never holds large weights unless asked for.
+    A small one prints as what it is, any other elided, as `dense_resource<__elided__> : type`: the IR's text never
+    holds large weights unless asked for (`printing.IRPrinter`).
     """
 
     name = "tfconvert.tensor_data"
@@ -318,13 +322,24 @@ class TensorData(Data[Source], BuiltinAttribute):
         parser.raise_error("a constant's handle can't be parsed; write a dense attribute")
 
     def print_parameter(self, printer: Printer) -> None:
-        """Prints the elided form."""
+        """Prints what `print_builtin` does."""
         self.print_builtin(printer)
 
     def print_builtin(self, printer: Printer) -> None:
-        """Prints `dense_resource<__elided__> : type`."""
-        printer.print_string("dense_resource<__elided__> : ")
+        """Prints `dense<...> : type`, or `dense_resource<__elided__> : type`."""
+        if self._is_small():
+            printer.print_string(f"dense<{''.join(dense_text.literal(self.array(), self.type.element_type))}> : ")
+        else:
+            printer.print_string(f"{ELIDED} : ")
         printer.print_attribute(self.type)
+
+    def _is_small(self) -> bool:
+        """Tells whether the value is in memory, can be written, and is not long."""
+        if not isinstance(self.source, BufferSource) or not dense_text.can_write(self.type.element_type):
+            return False
+        if self.dtype == object:
+            return sum(map(len, self.source.value.ravel())) + 8 * math.prod(self.shape) <= SMALL
+        return self.nbytes <= SMALL
 
 
 Constant = DenseIntOrFPElementsAttr[Any] | TensorData
@@ -346,7 +361,7 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     element = element or types.from_dtype(array.dtype).mlir
     tensor_type = types.tensor(element, array.shape)
     assert isinstance(tensor_type, TensorType)
-    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and array.dtype.itemsize in (1, 2, 4, 8):
+    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, PackableType):
         return DenseIntOrFPElementsAttr(tensor_type, BytesAttr(array.tobytes()))
     return TensorData(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
 

@@ -8,8 +8,7 @@ results already tell (`T`, `N`, ...) are not kept.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -17,83 +16,29 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     LocationAttr,
-    NoneAttr,
     StringAttr,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Operation, OpTraits, ParametrizedAttribute, SSAValue
-from xdsl.irdl import irdl_attr_definition
+from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
+from xdsl.traits import IsTerminator
 
 from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, types
+from schema.dialects import tensor_data, tf_verify, types
+from schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr, shape_attr
+from schema.dialects.tf_effects import has_side_effects
 from schema.tensorflow import op_defs
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
-if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
-
+__all__ = [
+    "PRODUCER_VERSION", "VERSIONS", "FunctionAttr", "PlaceholderAttr", "ShapeAttr", "TFOp", "build", "constant", "get",
+    "has_side_effects", "normalize", "op_class", "python_value", "shape_attr",
+]  # fmt: skip
 
 PRODUCER_VERSION = "tf.producer_version"
 """Module attribute: the version of the TensorFlow that made the model."""
 
-
-@irdl_attr_definition
-class ShapeAttr(ParametrizedAttribute):
-    """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown."""
-
-    name = "tf_type.shape"
-    dims: Attribute
-
-    @property
-    def shape(self) -> types.Shape | None:
-        """The dimensions, -1 where unknown; `None` if the rank is unknown."""
-        if not isinstance(self.dims, ArrayAttr):
-            return None
-        return tuple(dim.value.data for dim in self.dims.data)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parses the dimensions."""
-        with parser.in_angle_brackets():
-            if parser.parse_optional_punctuation("*") is not None:
-                return [NoneAttr()]
-            dims = [max(dim, -1) for dim in parser.parse_dimension_list()]
-            return [ArrayAttr([attrs.integer(dim) for dim in dims])]
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Prints the dimensions in TensorFlow's way."""
-        shape = self.shape
-        text = "*" if shape is None else "x".join("?" if dim < 0 else str(dim) for dim in shape)
-        printer.print_string(f"<{text}>")
-
-
-@cache
-def shape_attr(shape: types.Shape | None) -> ShapeAttr:
-    """Returns the attribute of a shape; `None` is unknown rank."""
-    return ShapeAttr(NoneAttr() if shape is None else ArrayAttr([attrs.integer(dim) for dim in shape]))
-
-
-@irdl_attr_definition
-class FunctionAttr(ParametrizedAttribute):
-    """`#tf_type.func<@name, {...}>`: a function with the attributes that instantiate it."""
-
-    name = "tf_type.func"
-    function: SymbolRefAttr
-    arguments: Attribute
-
-    def print_parameters(self, printer: Printer) -> None:
-        """Prints the symbol and the dictionary."""
-        with printer.in_angle_brackets():
-            printer.print_list(self.parameters, printer.print_attribute)
-
-
-@irdl_attr_definition
-class PlaceholderAttr(ParametrizedAttribute):
-    """`#tf_type.placeholder<"name">`: an attribute that the enclosing function's instantiation gives."""
-
-    name = "tf_type.placeholder"
-    parameter: Attribute
+VERSIONS = "tf.versions"
+"""Module attribute: a graph's versions, `{bad_consumers = [], min_consumer = 0 : i32, producer = 1 : i32}`."""
 
 
 class TFOp(Operation):
@@ -111,6 +56,17 @@ class TFOp(Operation):
         """TensorFlow's definition of the op; `None` for an op the bundled registry doesn't know."""
         return op_defs.lookup(self.op_name)
 
+    def verify_(self) -> None:
+        """Checks the op against its OpDef.
+
+        Raises:
+            VerifyException: It doesn't keep to it.
+        """
+        tf_verify.verify(self, self.op_name)
+
+
+_TRAITS = {"Yield": OpTraits(lambda: (IsTerminator(),))}
+"""Traits of ops that end a region."""
 
 _CLASSES: dict[str, type[TFOp]] = {}
 
@@ -119,7 +75,8 @@ def op_class(op_name: str) -> type[TFOp]:
     """Returns the class of an op by its name in TensorFlow's registry (`Relu`)."""
     made = _CLASSES.get(op_name)
     if made is None:
-        made = _CLASSES[op_name] = type(op_name, (TFOp,), {"name": f"tf.{op_name}", "op_name": op_name})
+        members = {"name": f"tf.{op_name}", "op_name": op_name, "traits": _TRAITS.get(op_name, TFOp.traits)}
+        made = _CLASSES[op_name] = type(op_name, (TFOp,), members)
     return made
 
 
@@ -150,6 +107,22 @@ def build(
 def constant(value: tensor_data.Constant, location: LocationAttr | None = None) -> Operation:
     """Returns a `tf.Const` of a value."""
     return op_class("Const").create(result_types=(value.type,), properties={"value": value}, location=location)
+
+
+def normalize(op: TFOp) -> None:
+    """Puts the attributes of a parsed op where ours have them.
+
+    TensorFlow's MLIR keeps OpDef attributes that it has no property for as attributes, and ops that it has no
+    definition of also have the derived ones; ours have OpDef attributes as properties, and derived ones not at all.
+    """
+    plan = tf_verify.plan_of(op.op_name)
+    if plan is None:
+        return
+    for name in plan.derived:
+        op.attributes.pop(name, None)
+        op.properties.pop(name, None)
+    for name in plan.attributes.keys() & op.attributes.keys():
+        op.properties.setdefault(name, op.attributes.pop(name))
 
 
 def python_value(attribute: Attribute) -> Any:
@@ -183,24 +156,3 @@ def get(op: Operation, name: str, default: Any = None) -> Any:
     """Returns an OpDef attribute of an op as a Python value, `default` if it is not there."""
     attribute = op.properties.get(name)
     return default if attribute is None else python_value(attribute)
-
-
-_NO_EFFECT_STATEFUL = frozenset({"VarHandleOp", "ReadVariableOp", "MutexLock", "Placeholder"})
-
-
-def has_side_effects(op: Operation) -> bool:
-    """Tells whether an op may not be erased although nothing uses its results.
-
-    TensorFlow's `is_stateful` decides; reading a variable changes nothing. An unknown op counts as effectful.
-    """
-    if not isinstance(op, TFOp):
-        return True
-    if op.op_name in _NO_EFFECT_STATEFUL:
-        return False
-    return _is_stateful(op.op_name)
-
-
-@cache
-def _is_stateful(op_name: str) -> bool:
-    op_def = op_defs.lookup(op_name)
-    return op_def is None or op_def.is_stateful

@@ -5,19 +5,20 @@ options table, by name. Enum fields are strings (`"SAME"`), integers `i32` (`i64
 flags `i1`, vectors arrays or, of bytes, byte strings. A property that is not set has the schema's default. Ops that
 call other functions name them by symbol (`cond = @cond_fn`).
 
-Three ops are no builtin operators: `tfl.pseudo_const` holds a constant, `tfl.no_value` stands for an optional operand
-that is absent, and `tfl.custom` calls an operator that the runtime is told about by its user.
+Some ops are no builtin operators: `tfl.pseudo_const` holds a constant, `tfl.pseudo_qconst` a quantised one (its value
+is the stored integers), `tfl.pseudo_sparse_const` one that is stored sparse (its value is what is stored, in a row),
+`tfl.external_const` one that lies in a file beside the model, `tfl.no_value` stands for an optional operand that is
+absent, and `tfl.custom` calls an operator that the runtime is told about by its user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    BytesAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -27,19 +28,33 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Dialect, Operation, OpTraits, SSAValue
+from xdsl.ir import Attribute, Data, Dialect, Operation, OpTraits, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import irdl_attr_definition
 from xdsl.utils.exceptions import VerifyException
 
 from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, types
+from schema.dialects import quant, tensor_data, types
 from schema.tflite import operators
 from schema.tflite.tables import SCALARS, TFLITE, Field
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
 
 PREFIX = "tfl."
 
 PSEUDO_CONST = "pseudo_const"
+PSEUDO_QCONST = "pseudo_qconst"
+PSEUDO_SPARSE_CONST = "pseudo_sparse_const"
+EXTERNAL_CONST = "external_const"
 NO_VALUE = "no_value"
 CUSTOM = "custom"
+
+HELD = frozenset((PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST))
+"""Ops that hold a value of the file's."""
+
+BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
+"""Ops that are no operators of the runtime."""
 
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
@@ -52,6 +67,7 @@ SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
     "if": {"then_branch": "then_subgraph_index", "else_branch": "else_subgraph_index"},
     "while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
     "stablehlo_case": {"branches": "branch_subgraph_indices"},
+    "stablehlo_custom_call": {"called_computations": "called_computations"},
     "stablehlo_composite": {"decomposition": "decomposition_subgraph_index"},
     "stablehlo_reduce": {"body": "body_subgraph_index"},
     "stablehlo_reduce_window": {"body": "body_subgraph_index"},
@@ -63,6 +79,27 @@ SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
 
 _WIDE = frozenset(("long", "ulong"))
 _REAL = frozenset(("float", "double"))
+
+
+@irdl_attr_definition
+class ConstBytesAttr(Data[bytes], SpacedOpaqueSyntaxAttribute):
+    """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
+
+    name = "tfl.const_bytes"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> bytes:
+        """Parses what follows the name."""
+        parser.parse_punctuation(":")
+        digits = parser.parse_str_literal()
+        try:
+            return bytes.fromhex(digits.removeprefix("0x"))
+        except ValueError:
+            parser.raise_error("expected a string of hexadecimal digits")
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Prints what `parse_parameter` takes."""
+        printer.print_string(f': "0x{self.data.hex().upper()}"')
 
 
 @cache
@@ -87,7 +124,7 @@ class TFLOp(Operation):
 
     @property
     def operator(self) -> operators.Operator | None:
-        """The builtin operator; `None` for `pseudo_const` and `no_value`."""
+        """The builtin operator; `None` for what is no call of one."""
         return operators.lookup(self.op_name)
 
     def verify_(self) -> None:
@@ -96,9 +133,9 @@ class TFLOp(Operation):
         Raises:
             VerifyException: Something is wrong.
         """
-        if self.op_name == PSEUDO_CONST:
+        if self.op_name in HELD:
             _verify_constant(self)
-        elif self.op_name != NO_VALUE:
+        elif self.op_name not in BESIDE:
             _verify_builtin(self)
 
 
@@ -106,7 +143,8 @@ def _verify_constant(op: TFLOp) -> None:
     value = op.properties.get("value")
     if not isinstance(value, DenseIntOrFPElementsAttr | tensor_data.TensorData):
         raise VerifyException(f"{op.name} needs the property 'value', a tensor's value")
-    if len(op.results) != 1 or types.element_of(op.results[0].type) != types.element_of(value.type):
+    elements = [quant.storage_of(types.element_of(result.type)) for result in op.results]
+    if elements != [types.element_of(value.type)]:
         raise VerifyException(f"{op.name} needs one result of its value's element type")
 
 
@@ -129,7 +167,7 @@ def _verify_builtin(op: TFLOp) -> None:
             _verify_symbol(op, name, value)
         elif name not in fields:
             raise VerifyException(f"{op.name} has no property '{name}'")
-        elif not _fits(fields[name], value):
+        elif not fits(fields[name], value):
             raise VerifyException(f"property '{name}' of {op.name} can't be {value}")
 
 
@@ -137,7 +175,7 @@ def _verify_custom(op: TFLOp) -> None:
     if not isinstance(op.properties.get(CUSTOM_CODE), StringAttr):
         raise VerifyException(f"{op.name} needs the property '{CUSTOM_CODE}', a string")
     option = op.properties.get(CUSTOM_OPTION)
-    if option is not None and not isinstance(option, BytesAttr):
+    if option is not None and not isinstance(option, ConstBytesAttr):
         raise VerifyException(f"property '{CUSTOM_OPTION}' of {op.name} must be bytes")
 
 
@@ -147,14 +185,14 @@ def _verify_symbol(op: TFLOp, name: str, value: Attribute) -> None:
         raise VerifyException(f"property '{name}' of {op.name} must be the symbol of a function")
 
 
-def _fits(field: Field, value: Attribute) -> bool:
+def fits(field: Field, value: Attribute) -> bool:
     """Tells whether an attribute can be the value of an options field."""
     kind = field.kind
     if kind == "[ubyte]":
-        return isinstance(value, BytesAttr)
+        return isinstance(value, ConstBytesAttr)
     if kind[0] == "[":
         element = Field(field.name, 0, kind[1:-1], None, field.refers, 0)
-        return isinstance(value, ArrayAttr) and all(_fits(element, item) for item in value.data)
+        return isinstance(value, ArrayAttr) and all(fits(element, item) for item in value.data)
     if field.refers:
         return isinstance(value, StringAttr) and value.data in TFLITE.enums[field.refers]
     if kind == "string":
@@ -176,7 +214,7 @@ def op_class(name: str) -> type[TFLOp]:
     """
     made = _CLASSES.get(name)
     if made is None:
-        if operators.lookup(name) is None and name not in (PSEUDO_CONST, NO_VALUE):
+        if operators.lookup(name) is None and name not in BESIDE:
             raise KeyError(name)
         class_name = "".join(part.capitalize() for part in name.split("_")) + "Op"
         made = _CLASSES[name] = type(class_name, (TFLOp,), {"name": PREFIX + name, "op_name": name})
@@ -185,7 +223,7 @@ def op_class(name: str) -> type[TFLOp]:
 
 def dialect() -> Dialect:
     """Returns the dialect for xDSL's parser, with the classes of all ops."""
-    return Dialect("tfl", [op_class(name) for name in (*operators.names(), PSEUDO_CONST, NO_VALUE)], [])
+    return Dialect("tfl", [op_class(name) for name in (*operators.names(), *BESIDE)], [ConstBytesAttr])
 
 
 def to_attribute(field: Field, value: attrs.Value) -> Attribute:
@@ -201,7 +239,7 @@ def to_attribute(field: Field, value: attrs.Value) -> Attribute:
     if isinstance(value, str):
         return attrs.string(value)
     if isinstance(value, bytes):
-        return BytesAttr(value)
+        return ConstBytesAttr(value)
     if not isinstance(value, int | float):
         element = Field(field.name, 0, kind[1:-1], None, field.refers, 0)
         return ArrayAttr([to_attribute(element, item) for item in value])
@@ -240,8 +278,19 @@ def build(
     return cls.create(operands=operands, result_types=result_types, properties=given, location=location)
 
 
-def constant(value: tensor_data.Constant, location: LocationAttr | None = None) -> TFLOp:
-    """Returns a `tfl.pseudo_const` of a value."""
+def constant(
+    value: tensor_data.Constant, location: LocationAttr | None = None, result_type: Attribute | None = None
+) -> TFLOp:
+    """Returns what holds a value: a `tfl.pseudo_const`, or a `tfl.pseudo_qconst` if its type is quantised.
+
+    Args:
+        value: The value; of a quantised type the stored integers.
+        location: Where it comes from.
+        result_type: The tensor type, if it is quantised.
+    """
+    if result_type is not None and result_type != value.type:
+        properties = {"value": value, "qtype": result_type}
+        return op_class(PSEUDO_QCONST).create(result_types=(result_type,), properties=properties, location=location)
     return op_class(PSEUDO_CONST).create(result_types=(value.type,), properties={"value": value}, location=location)
 
 
@@ -266,7 +315,10 @@ def custom(
         result_types: The results' types.
         location: Where the op comes from.
     """
-    properties: dict[str, Attribute] = {CUSTOM_CODE: attrs.string(custom_code), CUSTOM_OPTION: BytesAttr(custom_option)}
+    properties: dict[str, Attribute] = {
+        CUSTOM_CODE: attrs.string(custom_code),
+        CUSTOM_OPTION: ConstBytesAttr(custom_option),
+    }
     return op_class(CUSTOM).create(
         operands=operands, result_types=result_types, properties=properties, location=location
     )
@@ -288,7 +340,7 @@ def python_value(value: Attribute) -> Any:
         return bool(number) if value.type == types.I1 else number
     if isinstance(value, FloatAttr):
         return value.value.data
-    if isinstance(value, StringAttr | BytesAttr):
+    if isinstance(value, StringAttr | ConstBytesAttr):
         return value.data
     if isinstance(value, ArrayAttr):
         return tuple(python_value(item) for item in value.data)

@@ -7,27 +7,29 @@ unknown dimension is -1, an unknown rank is `None`; xDSL's own marker for unknow
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    ArrayAttr,
     BFloat16Type,
     ComplexType,
+    Float8E4M3FNType,
+    Float8E5M2Type,
     Float16Type,
     Float32Type,
     Float64Type,
     IntegerType,
-    NoneType,
     Signedness,
     TensorType,
     UnrankedTensorType,
 )
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:
@@ -88,46 +90,72 @@ class QInt32Type(_NamedType):
 
 
 @irdl_attr_definition
-class Float8E5M2Type(_NamedType):
-    """`f8E5M2`, kept opaque."""
-
-    name = "tf_type.f8E5M2"
-
-
-@irdl_attr_definition
-class Float8E4M3FNType(_NamedType):
-    """`f8E4M3FN`, kept opaque."""
-
-    name = "tf_type.f8E4M3FN"
-
-
-@irdl_attr_definition
-class RefType(ParametrizedAttribute, TypeAttribute):
+class RefType(ParametrizedAttribute, TypeAttribute, BuiltinAttribute):
     """A TensorFlow reference type such as `!tf_type.f32ref`, as ref variables yield it."""
 
     name = "tf_type.ref"
     base: Attribute
 
+    def print_builtin(self, printer: Printer) -> None:
+        """Prints the name of the type, which has the base type's in it."""
+        row = from_mlir(self.base)
+        assert row is not None
+        printer.print_string(f"!tf_type.{_REF_NAMES.get(row.name, row.name)}ref")
+
+
+_REF_NAMES = {"float": "f32", "double": "f64", "float8_e5m2": "float8e5m2", "float8_e4m3fn": "float8e4m3fn"}
+"""What a reference type is called after, where it is not TensorFlow's own name of its base type."""
+
+
+@cache
+def ref_syntax(name: str) -> type[RefType] | None:
+    """Returns what xDSL's parser needs to read a reference type.
+
+    Args:
+        name: The name as in the text (`tf_type.f32ref`).
+
+    Returns:
+        A class that parses nothing more and makes a plain `RefType`; `None` if there is no such type.
+    """
+    for row in ELEMENT_TYPES:
+        if name == f"tf_type.{_REF_NAMES.get(row.name, row.name)}ref":
+            return type(name, (_RefSyntax,), {"parsed": RefType(row.mlir)})
+    return None
+
+
+class _RefSyntax(ParametrizedAttribute, TypeAttribute):
+    parsed: ClassVar[RefType]
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return []
+
+    @classmethod
+    def new(cls, params: Sequence[Attribute]) -> Any:
+        return cls.parsed
+
 
 class _HandleType(ParametrizedAttribute, TypeAttribute):
     """A type that may carry the tensor types behind a handle."""
 
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parses the optional `<subtype, ...>`."""
+        if parser.parse_optional_punctuation("<") is None:
+            return [_NO_SUBTYPES]
+        subtypes = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        parser.parse_punctuation(">")
+        return [ArrayAttr(subtypes)]
+
     def print_parameters(self, printer: Printer) -> None:
-        parameters = self.parameters
-        if parameters and parameters[0] is not _NO_SUBTYPE:
+        """Prints the subtypes if there are any."""
+        (subtypes,) = self.parameters
+        if isinstance(subtypes, ArrayAttr) and subtypes.data:
             with printer.in_angle_brackets():
-                printer.print_attribute(parameters[0])
+                printer.print_list(subtypes.data, printer.print_attribute)
 
 
-_NO_SUBTYPE = NoneType()
-
-
-def _parse_subtype(parser: AttrParser) -> list[Attribute]:
-    if parser.parse_optional_punctuation("<") is None:
-        return [_NO_SUBTYPE]
-    subtype = parser.parse_attribute()
-    parser.parse_punctuation(">")
-    return [subtype]
+_NO_SUBTYPES: ArrayAttr[Attribute] = ArrayAttr([])
 
 
 @irdl_attr_definition
@@ -135,12 +163,7 @@ class ResourceType(_HandleType):
     """`!tf_type.resource` or `!tf_type.resource<tensor<...>>`: a handle of a variable, table, ..."""
 
     name = "tf_type.resource"
-    subtype: Attribute
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parses the optional `<subtype>`."""
-        return _parse_subtype(parser)
+    subtypes: ArrayAttr[Attribute]
 
 
 @irdl_attr_definition
@@ -148,23 +171,17 @@ class VariantType(_HandleType):
     """`!tf_type.variant` or `!tf_type.variant<tensor<...>>`: an opaque value, a tensor list for example."""
 
     name = "tf_type.variant"
-    subtype: Attribute
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parses the optional `<subtype>`."""
-        return _parse_subtype(parser)
+    subtypes: ArrayAttr[Attribute]
 
 
 NAMED_TYPES: tuple[type[TypeAttribute], ...] = (
-    StringType, QInt8Type, QUInt8Type, QInt16Type, QUInt16Type, QInt32Type, Float8E5M2Type, Float8E4M3FNType, RefType,
-    ResourceType, VariantType,
+    StringType, QInt8Type, QUInt8Type, QInt16Type, QUInt16Type, QInt32Type, ResourceType, VariantType,
 )  # fmt: skip
-"""The types of `tf_type`."""
+"""The types of `tf_type`, but for the reference types (`ref_syntax`)."""
 
 STRING = StringType()
-RESOURCE = ResourceType(_NO_SUBTYPE)
-VARIANT = VariantType(_NO_SUBTYPE)
+RESOURCE = ResourceType(_NO_SUBTYPES)
+VARIANT = VariantType(_NO_SUBTYPES)
 F32 = Float32Type()
 I1 = IntegerType(1)
 I8 = IntegerType(8)
@@ -223,10 +240,11 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
     _row(21, "variant", VARIANT, object, "VARIANT"),
     _row(22, "uint32", _unsigned(32), np.uint32, "UINT32"),
     _row(23, "uint64", _unsigned(64), np.uint64, "UINT64"),
-    _row(24, "float8_e5m2", Float8E5M2Type(), ml_dtypes.float8_e5m2),
-    _row(25, "float8_e4m3fn", Float8E4M3FNType(), ml_dtypes.float8_e4m3fn),
+    _row(24, "float8_e5m2", Float8E5M2Type(), ml_dtypes.float8_e5m2, "FLOAT8_E5M2"),
+    _row(25, "float8_e4m3fn", Float8E4M3FNType(), ml_dtypes.float8_e4m3fn, "FLOAT8_E4M3FN"),
     _row(29, "int4", IntegerType(4), ml_dtypes.int4, "INT4"),
     _row(30, "uint4", _unsigned(4), ml_dtypes.uint4, "UINT4"),
+    _row(31, "int2", IntegerType(2), ml_dtypes.int2, "INT2"),
 )
 
 _BY_NUMBER = {row.number: row for row in ELEMENT_TYPES}
@@ -302,7 +320,7 @@ def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
 @cache
 def resource_of(held: Attribute) -> AnyTensor:
     """Returns the (interned) scalar type of a resource that holds a tensor, as a variable's handle has it."""
-    return tensor(ResourceType(held), ())
+    return tensor(ResourceType(ArrayAttr([held])), ())
 
 
 def shape_of(tensor_type: Attribute) -> Shape | None:

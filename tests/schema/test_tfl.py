@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import builtin, test
-from xdsl.dialects.builtin import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -88,7 +88,7 @@ def test_properties_are_made_from_python_values() -> None:
         ("var_handle", "shared_name", "v", StringAttr("v"), None),
         ("stablehlo_slice", "strides", [1], ArrayAttr([IntegerAttr(1, types.I64)]), ()),
         ("stablehlo_dot_general", "precision_config", ["HIGH"], ArrayAttr([StringAttr("HIGH")]), ()),
-        ("stablehlo_composite", "composite_attributes", b"\1", BytesAttr(b"\1"), ()),
+        ("stablehlo_composite", "composite_attributes", b"\1", tfl.ConstBytesAttr(b"\1"), ()),
         ("unique", "idx_out_type", "INT64", StringAttr("INT64"), "INT32"),
     ],
 )
