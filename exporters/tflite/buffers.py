@@ -12,8 +12,8 @@ import numpy as np
 from schema.dialects import tensor_data
 from schema.dialects.tensor_data import Array, Constant, TensorData
 
-HALF_BYTE = frozenset(("INT4", "UINT4"))
-"""Types of which two elements share a byte."""
+PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
+"""Types of which several elements share a byte, and how many."""
 
 
 @dataclass(eq=False, slots=True)
@@ -41,11 +41,13 @@ def string_bytes(values: Array) -> bytes:
     return struct.pack(f"<{len(ends) + 1}i", len(texts), *ends.tolist()) + b"".join(texts)
 
 
-def half_bytes(values: Array) -> bytes:
-    """Returns 4-bit integers two in a byte, the first in the low half."""
-    halves = np.zeros(-(-values.size // 2) * 2, np.uint8)
-    halves[: values.size] = values.ravel().astype(np.int8).view(np.uint8) & 15
-    return (halves[::2] | halves[1::2] << 4).tobytes()
+def packed_bytes(values: Array, per_byte: int) -> bytes:
+    """Returns narrow integers several in a byte, the first in the lowest bits."""
+    width = 8 // per_byte
+    parts = np.zeros((-(-values.size // per_byte), per_byte), np.uint8)
+    parts.reshape(-1)[: values.size] = values.ravel().astype(np.int8).view(np.uint8) & ((1 << width) - 1)
+    packed: Array = np.bitwise_or.reduce(parts << np.arange(0, 8, width, dtype=np.uint8), axis=1)
+    return packed.tobytes()
 
 
 def _view(array: Array) -> memoryview:
@@ -84,8 +86,8 @@ class Buffers:
         """
         if type_name == "STRING":
             return self.add_bytes(string_bytes(tensor_data.to_array(constant)))
-        if type_name in HALF_BYTE:
-            return self.add_bytes(half_bytes(tensor_data.to_array(constant)))
+        if type_name in PACKED:
+            return self.add_bytes(packed_bytes(tensor_data.to_array(constant), PACKED[type_name]))
         if isinstance(constant, TensorData):
             return self._add_handle(constant)
         return self.add_bytes(tensor_data.to_array(constant).tobytes())

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import io
 import os
-import stat
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
+from exporters.output_file import write_whole
 from exporters.tflite.buffers import Buffer
-from schema.diagnostics import ConversionError, error
 from schema.tflite.reader import TFLITE_IDENTIFIER
 from schema.tflite.tables import TFLITE
 from schema.tflite.writer import Encoded, Later, encode
@@ -87,42 +85,7 @@ class TFLiteFile:
         Raises:
             ConversionError: It can't be written there (`output-not-writable`).
         """
-        target = Path(path).resolve()
-        try:
-            if _is_device(target):
-                with target.open("wb") as stream:
-                    self.write(stream)
-            else:
-                self._save_beside(target)
-        except OSError as problem:
-            raise _not_writable(os.fspath(path), problem) from problem
-
-    def _save_beside(self, target: Path) -> None:
-        beside = target.with_name(f"{target.name}.{os.getpid()}.part")
-        # What an earlier process of this number left behind when it was killed is in nobody's way.
-        beside.unlink(missing_ok=True)
-        # The mode of a new file is left to the umask, as for any program's output.
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                self.write(stream)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-
-
-def _is_device(path: Path) -> bool:
-    """Tells whether a path is something to write into rather than to replace: a pipe, a terminal."""
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return False
-    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
-
-
-def _not_writable(path: str, problem: OSError) -> ConversionError:
-    hint = "check that the folder exists, that it may be written to, and that the disk has room"
-    return error("output-not-writable", f"can't write {path}: {problem.strerror or problem}", hint=hint)
+        write_whole(path, self.write)
 
 
 def _encode(model: Mapping[str, Any], buffers: Iterable[Mapping[str, Any]]) -> Encoded:

@@ -17,13 +17,18 @@ from xdsl.ir import Attribute
 
 from exporters.tflite.file import LARGE, TFLiteFile
 from exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
+from exporters.tflite.operators import OperatorCodes
 from exporters.tflite.subgraph import Shared, Subgraph, symbol_name
 from schema.diagnostics import ConversionError, error
+from schema.dialects import tfl_file
 from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
 
 __all__ = ["TFLiteFile", "export"]
 
 SCHEMA_VERSION = 3
+
+DESCRIPTION = "tfconvert"
+"""Description of a file that has no other."""
 
 MAIN = "main"
 """Name of the only entry point's subgraph."""
@@ -34,7 +39,8 @@ class _Exporter:
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
-        self.shared = Shared()
+        self.exact = tfl_file.is_image(module)
+        self.shared = Shared(tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS)))
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
         self._built = 0
@@ -45,6 +51,8 @@ class _Exporter:
         Raises:
             ConversionError: The module has no function.
         """
+        if self.exact and self.functions:
+            return list(self.functions)
         marked = [
             name for name, function in self.functions.items()
             if ENTRY_FUNCTION in function.attributes or EXPORTED_NAMES in function.attributes
@@ -66,7 +74,7 @@ class _Exporter:
             if name not in self.functions:
                 raise error("invalid-module", f"function @{name} is called, but the module does not have it")
             index = self._indices[name] = len(self.subgraphs)
-            self.subgraphs.append(Subgraph(self.shared, self.functions[name], name))
+            self.subgraphs.append(Subgraph(self.shared, self.functions[name], name, self.exact))
         return index
 
     def build(self) -> None:
@@ -76,6 +84,15 @@ class _Exporter:
             function = self.functions[subgraph.name]
             subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), self.index)
             self._built += 1
+
+    def name_subgraphs(self, entries: Sequence[str]) -> None:
+        """Gives the subgraphs the names that they have in the file."""
+        if len(entries) == 1 and not self.exact:
+            self.subgraphs[0].name = MAIN
+        for subgraph in self.subgraphs:
+            name = self.functions[subgraph.name].attributes.get(tfl_file.SUBGRAPH_NAME) if self.exact else None
+            if isinstance(name, StringAttr):
+                subgraph.name = name.data
 
 
 def _tensor_names(function: FuncOp, which: str) -> list[str]:
@@ -121,13 +138,34 @@ def _signatures(exporter: _Exporter, entries: Sequence[str]) -> list[dict[str, A
             {"inputs": inputs, "outputs": outputs, "signature_key": key, "subgraph_index": index}
             for key in _strings(function.attributes.get(EXPORTED_NAMES))
         ]
+        for item in tfl_file.dictionaries(function.attributes.get(tfl_file.SIGNATURE_DEFS)):
+            fields = tfl_file.from_dictionary("SignatureDef", item)
+            for which, tensors in (("inputs", subgraph.inputs), ("outputs", subgraph.outputs)):
+                fields[which] = [
+                    {**entry, "tensor_index": tensors[entry["tensor_index"]]}
+                    for entry in fields.get(which, ())
+                    if entry.get("tensor_index", -1) in range(len(tensors))
+                ]
+            result.append({**fields, "subgraph_index": index})
     return result
+
+
+def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None) -> dict[str, bytes]:
+    """Returns the metadata entries: those of the file that a module is the image of, else what we know of the model."""
+    if tfl_file.is_image(module):
+        carried = module.attributes.get(tfl_file.METADATA)
+        items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
+        return {name: tfl_file.content_of(value) for name, value in items}
+    entries = {MIN_RUNTIME_VERSION: runtime_entry(codes.uses())}
+    if origin is not None:
+        entries[CONVERSION] = conversion_entry(origin)
+    return entries
 
 
 def export(
     module: ModuleOp,
     *,
-    description: str = "tfconvert",
+    description: str | None = None,
     origin: Origin | None = None,
     metadata: Mapping[str, bytes] | None = None,
     large: int = LARGE,
@@ -136,7 +174,7 @@ def export(
 
     Args:
         module: Functions of `tfl` ops.
-        description: The file's description.
+        description: The file's description; `None` for the module's own, or `tfconvert` if it has none.
         origin: How the model was made, for its metadata; `None` leaves that entry out.
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
@@ -152,13 +190,13 @@ def export(
     shared = exporter.shared
     if shared.problems:
         raise ConversionError(shared.problems)
-    entries_of_metadata = {MIN_RUNTIME_VERSION: runtime_entry(shared.codes.uses())}
-    if origin is not None:
-        entries_of_metadata[CONVERSION] = conversion_entry(origin)
-    entries_of_metadata.update(metadata or {})
-    if len(entries) == 1:
-        exporter.subgraphs[0].name = MAIN
+    entries_of_metadata = {**_metadata(module, shared.codes, origin), **(metadata or {})}
+    exporter.name_subgraphs(entries)
+    if description is None:
+        own = module.attributes.get(tfl_file.DESCRIPTION)
+        description = own.data if isinstance(own, StringAttr) else DESCRIPTION
     model = {
+        **tfl_file.from_dictionary("Model", module.attributes.get(tfl_file.EXTERNAL_BUFFERS)),
         "version": SCHEMA_VERSION,
         "operator_codes": shared.codes.trees(),
         "subgraphs": [subgraph.tree() for subgraph in exporter.subgraphs],

@@ -10,7 +10,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute
 
-from schema.dialects import tfl
+from schema.dialects import tfl, tfl_file
 from schema.tflite import operators
 from schema.tflite.tables import TFLITE
 from schema.tflite.versions import RULES, Call, Operand, operator_version
@@ -33,10 +33,14 @@ class OperatorCodes:
 
     Attributes:
         calls: How often each is used, custom ones by their own name.
+
+    Args:
+        fixed: The versions that some have whatever their calls need, by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
         self.calls: Counter[str] = Counter()
+        self._fixed = fixed or {}
         self._codes: dict[tuple[str, str], _Code] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
@@ -51,7 +55,7 @@ class OperatorCodes:
         code = self._codes.get((name, custom))
         if code is None:
             code = self._codes[name, custom] = _Code(len(self._codes), number)
-        code.version = max(code.version, version)
+        code.version = self._fixed.get(custom or name) or max(code.version, version)
         self.calls[custom or name] += 1
         return code.index
 
@@ -110,6 +114,19 @@ def tree(
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.
     """
+    result = _tree(op, codes, operands, results, subgraph)
+    if tfl_file.OPERATOR in op.attributes:
+        result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
+    return result
+
+
+def _tree(
+    op: tfl.TFLOp,
+    codes: OperatorCodes,
+    operands: Sequence[tuple[int, Operand]],
+    results: Sequence[tuple[int, Operand]],
+    subgraph: SubgraphIndex,
+) -> dict[str, Any]:
     if op.op_name == tfl.CUSTOM:
         return _custom(op, codes, operands, results)
     operator = operators.lookup(op.op_name)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -15,7 +15,7 @@ from exporters.tflite.buffers import Buffers
 from exporters.tflite.names import Names
 from exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from schema.diagnostics import Diagnostic
-from schema.dialects import tensor_data, tfl, types
+from schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from schema.dialects.locations import node_of
 from schema.dialects.tensor_data import Constant
 from schema.tflite.versions import ABSENT, Operand
@@ -33,11 +33,14 @@ class Shared:
         codes: The operators in use.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         problems: Why the model can't be exported.
+
+    Args:
+        versions: The versions that some operators have whatever their calls need.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, versions: Mapping[str, int]) -> None:
         self.buffers = Buffers()
-        self.codes = OperatorCodes()
+        self.codes = OperatorCodes(versions)
         self.bytes_by_operator: Counter[str] = Counter()
         self.problems: list[Diagnostic] = []
         # By identity, since types are interned and hashing one takes longer than all else here.
@@ -51,7 +54,8 @@ class Shared:
         return known[1], known[2]
 
     def _describe(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
-        row = types.from_mlir(types.element_of(value_type))
+        element = types.element_of(value_type)
+        row = types.from_mlir(quant.storage_of(element))
         if row is None or not row.tflite:
             self.problems.append(Diagnostic("unsupported-type", f"LiteRT has no tensors of {value_type}"))
             return ABSENT, {}
@@ -64,7 +68,15 @@ class Shared:
             fields.update(shape=tuple(1 if dim < 0 else dim for dim in shape), has_rank=True)
             if not types.is_static(shape):
                 fields["shape_signature"] = shape
-        return Operand(row.tflite, shape), fields
+        if not isinstance(element, quant.UniformType):
+            return Operand(row.tflite, shape), fields
+        fields["quantization"] = _quantization(element.data)
+        return Operand(row.tflite, shape, element.data.scales), fields
+
+
+def _quantization(uniform: quant.Uniform) -> dict[str, Any]:
+    fields = {"scale": uniform.scales, "zero_point": uniform.zero_points}
+    return {**fields, "quantized_dimension": uniform.axis} if uniform.axis else fields
 
 
 class Subgraph:
@@ -74,9 +86,16 @@ class Subgraph:
         name: The subgraph's name.
         inputs: Indices of the tensors that the function is given.
         outputs: Indices of the tensors that it returns.
+
+    Args:
+        shared: What it has in common with the others.
+        function: The function.
+        name: The subgraph's name.
+        exact: The function is the image of a file's subgraph: its tensors have the names that it says, be they alike
+            or empty, and each constant is a tensor of its own.
     """
 
-    def __init__(self, shared: Shared, function: FuncOp, name: str) -> None:
+    def __init__(self, shared: Shared, function: FuncOp, name: str, exact: bool = False) -> None:
         self.name = name
         self.inputs: list[int] = []
         self.outputs: list[int] = []
@@ -87,6 +106,7 @@ class Subgraph:
         self._index: dict[SSAValue, tuple[int, Operand]] = {}
         self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
         self._names = Names()
+        self._exact = exact
 
     def build(self, inputs: Sequence[str], outputs: Sequence[str], subgraph: SubgraphIndex) -> None:
         """Goes through the function.
@@ -99,13 +119,16 @@ class Subgraph:
         block = self._function.body.block
         returned: Sequence[SSAValue] = block.last_op.operands if block.last_op is not None else ()
         reserved = self._reserve(block, inputs, returned, outputs)
+        carried = tfl_file.dictionaries(self._function.arg_attrs)
         for argument in block.args:
-            self.inputs.append(self._add(argument, reserved[argument], 0)[0])
+            fields = carried[argument.index] if argument.index < len(carried) else None
+            own = fields.data.get(tfl_file.TENSOR) if isinstance(fields, DictionaryAttr) else None
+            self.inputs.append(self._add(argument, reserved[argument], 0, own)[0])
         for op in block.ops:
             if not isinstance(op, tfl.TFLOp):
                 if op.name != "func.return":
                     self._refuse(op)
-            elif op.op_name not in (tfl.PSEUDO_CONST, tfl.NO_VALUE):
+            elif op.op_name not in tfl.BESIDE:
                 self._operator(op, reserved, subgraph)
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
@@ -117,15 +140,30 @@ class Subgraph:
         reserved: dict[SSAValue, str] = {}
         for position, argument in enumerate(block.args):
             wanted = inputs[position] if position < len(inputs) else f"arg{position}"
-            reserved[argument] = self._names.unique(wanted)
+            reserved[argument] = self._unique(wanted)
         for value, wanted in zip(returned, outputs, strict=False):
             if value not in reserved and tensor_data.constant_of(value) is None:
-                reserved[value] = self._names.unique(wanted)
+                reserved[value] = self._unique(wanted)
         return reserved
 
-    def _add(self, value: SSAValue, name: str, buffer: int) -> tuple[int, Operand]:
+    def _unique(self, name: str) -> str:
+        return name if self._exact else self._names.unique(name)
+
+    def _add(self, value: SSAValue, name: str, buffer: int, carried: Attribute | None = None) -> tuple[int, Operand]:
+        """Adds the tensor of a value.
+
+        Args:
+            value: The value.
+            name: The tensor's name.
+            buffer: Index of the buffer that holds its value, 0 if it is computed.
+            carried: Fields that neither the value's type nor its place tell.
+        """
         operand, fields = self._shared.tensor_type(value.type)
-        self._tensors.append({**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name})
+        fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
+        if carried is not None:
+            fields.update(tfl_file.from_dictionary("Tensor", carried))
+            operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
+        self._tensors.append(fields)
         entry = self._index[value] = (len(self._tensors) - 1, operand)
         return entry
 
@@ -145,27 +183,49 @@ class Subgraph:
         wanted = node_of(op.location) or op.op_name
         results = []
         for position, result in enumerate(op.results):
-            given = reserved.get(result) or self._names.unique(f"{wanted}:{position}" if position else wanted)
-            results.append(self._add(result, given, 0))
-        self._operators.append(operators.tree(op, self._shared.codes, operands, results, subgraph))
+            if tfl.is_absent(result):
+                results.append(_ABSENT)
+                continue
+            given = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
+            results.append(self._add(result, given, 0, _carried(op, position)))
+        tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
+        if tfl_file.INTERMEDIATES in op.attributes:
+            tree["intermediates"] = self._intermediates(op)
+        self._operators.append(tree)
+
+    def _intermediates(self, op: tfl.TFLOp) -> tuple[int, ...]:
+        """Adds the tensors that a kernel has for itself; returns their indices."""
+        indices = []
+        for item in tfl_file.dictionaries(op.attributes[tfl_file.INTERMEDIATES]):
+            value_type = item.data.get("tensor") if isinstance(item, DictionaryAttr) else None
+            if value_type is None:
+                indices.append(-1)
+                continue
+            fields = tfl_file.from_dictionary("Tensor", item)
+            self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
+            indices.append(len(self._tensors) - 1)
+        return tuple(indices)
 
     def _constant(self, value: SSAValue, user: str, is_variable: bool) -> tuple[int, Operand]:
         """Returns the tensor of an operand that no operator computes."""
         if tfl.is_absent(value):
             return _ABSENT
-        constant = tensor_data.constant_of(value)
+        op = value.owner
+        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.EXTERNAL_CONST:
+            return self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
+        constant = _held(value)
         if constant is None:
             self._shared.problems.append(Diagnostic("invalid-module", "a value is used that nothing computes", op=user))
             return _ABSENT
-        if is_variable:
+        assert isinstance(op, Operation)
+        if is_variable or tfl_file.IS_VARIABLE in op.attributes:
             # State begins at zero; the runtime allocates it.
-            entry = self._add(value, self._names.unique(_name_of(value)), 0)
+            entry = self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True
             return entry
         buffer = self._buffer(constant, value, user)
-        entry = self._constants.get((buffer, id(value.type))) or self._add(
-            value, self._names.unique(_name_of(value)), buffer
-        )
+        known = None if self._exact else self._constants.get((buffer, id(value.type)))
+        entry = known or self._add(value, self._unique(_name_of(value)), buffer, _carried(op, 0))
         self._constants[buffer, id(value.type)] = self._index[value] = entry
         return entry
 
@@ -178,7 +238,7 @@ class Subgraph:
         return index
 
     def _returned(self, value: SSAValue, name: str) -> int:
-        constant = tensor_data.constant_of(value)
+        constant = None if self._exact else tensor_data.constant_of(value)
         if constant is None:
             entry = self._index.get(value)
             return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]
@@ -204,6 +264,23 @@ class Subgraph:
             "operators": self._operators,
             "name": self.name,
         }
+
+
+def _held(value: SSAValue) -> Constant | None:
+    """Returns what a constant's buffer holds; of a sparse one only what is stored."""
+    op = value.owner
+    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+        stored = op.properties.get("value")
+        return stored if tensor_data.is_constant(stored) else None
+    return tensor_data.constant_of(value)
+
+
+def _carried(op: Operation, position: int) -> Attribute | None:
+    """Returns the fields that an op carries along for a result's tensor."""
+    if tfl_file.TENSORS not in op.attributes:
+        return None
+    dictionaries = tfl_file.dictionaries(op.attributes[tfl_file.TENSORS])
+    return dictionaries[position] if position < len(dictionaries) else None
 
 
 def _name_of(value: SSAValue) -> str:

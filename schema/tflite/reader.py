@@ -17,6 +17,7 @@ from schema.tflite.tables import SCALARS, SIZES, TFLITE, Field, Schema
 
 TFLITE_IDENTIFIER = b"TFL3"
 
+_SCALARS = {kind: struct.Struct(f"<{form}") for kind, form in SCALARS.items()}
 _UOFFSET = struct.Struct("<I")
 _SOFFSET = struct.Struct("<i")
 _VOFFSET = struct.Struct("<H")
@@ -24,6 +25,35 @@ _VOFFSET = struct.Struct("<H")
 
 def _damaged(what: str) -> ConversionError:
     return error("bad-flatbuffer", f"the file is damaged: {what}")
+
+
+class Allowance:
+    """How much may still be read of a file whose tables may be shared.
+
+    A few bytes can refer to one and the same table over and over, at several levels, so that walking a small file
+    would not come to an end. What is read is therefore counted, and must stay in proportion to the file's size.
+
+    Attributes:
+        left: The elements and characters that may still be read.
+    """
+
+    __slots__ = ("left",)
+
+    PER_BYTE = 8
+    """How often an honest file's bytes are read at most: vectors and strings that are equal may be stored once."""
+
+    def __init__(self, size: int) -> None:
+        self.left = self.PER_BYTE * size + (1 << 16)
+
+    def spend(self, count: int) -> None:
+        """Counts what is read.
+
+        Raises:
+            ConversionError: It is out of proportion (`bad-flatbuffer`).
+        """
+        self.left -= count
+        if self.left < 0:
+            raise _damaged("its tables are shared so often that it stands for far more than its size")
 
 
 class View:
@@ -36,10 +66,16 @@ class View:
         table: The table's name in the schema.
     """
 
-    __slots__ = ("_data", "_place", "_schema", "_slots", "_vtable", "table")
+    __slots__ = ("_allowance", "_data", "_fields", "_place", "_schema", "_slots", "_vtable", "table")
 
-    def __init__(self, schema: Schema, table: str, data: memoryview, place: int) -> None:
+    def __init__(
+        self, schema: Schema, table: str, data: memoryview, place: int, allowance: Allowance | None = None
+    ) -> None:
+        if allowance is not None:
+            allowance.spend(8)
         self.table = table
+        self._allowance = allowance
+        self._fields = schema.fields(table)
         self._schema = schema
         self._data = data
         self._place = place
@@ -72,17 +108,25 @@ class View:
 
     def _string(self, place: int) -> str:
         start, count = self._vector(place, 1)
-        return str(self._data[start : start + count], "utf-8", "surrogateescape")
+        data = self._data[start : start + count]
+        if self._allowance is None:
+            return str(data, "utf-8", "surrogateescape")
+        self._allowance.spend(count)
+        try:
+            return str(data, "utf-8")
+        except UnicodeDecodeError:
+            raise _damaged(f"a string in table {self.table} is not UTF-8") from None
 
     def _child(self, table: str, place: int) -> View:
-        return View(self._schema, table, self._data, self._follow(place))
+        return View(self._schema, table, self._data, self._follow(place), self._allowance)
 
     def __getitem__(self, name: str) -> Any:
-        field = self._schema.fields(self.table)[name]
+        field = self._fields[name]
         place = self._at(field.slot)
         kind = field.kind
-        if kind in SCALARS:
-            return self._get(struct.Struct(f"<{SCALARS[kind]}"), place) if place else field.default
+        packer = _SCALARS.get(kind)
+        if packer is not None:
+            return self._get(packer, place) if place else field.default
         if not place:
             return None
         if kind == "string":
@@ -102,6 +146,8 @@ class View:
     def _items(self, field: Field, place: int) -> Any:
         kind = field.kind[1:-1]
         start, count = self._vector(place, SIZES.get(kind, 4))
+        if self._allowance is not None and kind != "ubyte":
+            self._allowance.spend(count)
         if kind in SCALARS:
             return np.frombuffer(self._data, f"<{SCALARS[kind]}", count, start) if count else np.empty(0, SCALARS[kind])
         places = range(start, start + 4 * count, 4)
@@ -109,19 +155,28 @@ class View:
             return [self._string(item) for item in places]
         return [self._child(field.refers, item) for item in places]
 
+    def place(self, name: str) -> tuple[int, int]:
+        """Returns the position and the number of elements of a field that is a vector of numbers, zeros if it is none.
+
+        Nothing is read of the vector itself.
+        """
+        field = self._fields[name]
+        place = self._at(field.slot)
+        return self._vector(place, SIZES[field.kind[1:-1]]) if place else (0, 0)
+
     def name(self, field: str) -> str | None:
         """Returns the name of an enum field's value, `None` if the number has no name."""
-        return self._schema.member(self._schema.fields(self.table)[field].refers, self[field])
+        return self._schema.member(self._fields[field].refers, self[field])
 
     def stored(self) -> Iterator[str]:
         """Yields the names of the fields that are stored."""
-        return (name for name, field in self._schema.fields(self.table).items() if self._at(field.slot))
+        return (name for name, field in self._fields.items() if self._at(field.slot))
 
     def tree(self) -> dict[str, Any]:
         """Returns all that is stored as plain Python values, in the form that `writer.encode` takes."""
         result: dict[str, Any] = {}
         for name in self.stored():
-            field = self._schema.fields(self.table)[name]
+            field = self._fields[name]
             if field.kind == "utype":
                 continue
             value = self[name]
@@ -136,13 +191,17 @@ class View:
         return result
 
 
-def read(schema: Schema, data: bytes | bytearray | memoryview, identifier: bytes = b"") -> View:
+def read(
+    schema: Schema, data: bytes | bytearray | memoryview, identifier: bytes = b"", allowance: Allowance | None = None
+) -> View:
     """Returns the root table of a flatbuffer.
 
     Args:
         schema: The schema it was written with.
         data: The file's bytes; they are shared, not copied.
         identifier: The file identifier that is expected; empty for none.
+        allowance: What may be read in all, for a file that nobody vouches for, whose strings are checked too; `None`
+            is without bounds.
 
     Raises:
         ConversionError: These are not such a file's bytes.
@@ -150,9 +209,9 @@ def read(schema: Schema, data: bytes | bytearray | memoryview, identifier: bytes
     view = memoryview(data).cast("B")
     if len(view) < 8 or (identifier and view[4:8] != identifier):
         raise error("bad-flatbuffer", f"this is no {schema.root} file: the identifier is missing")
-    return View(schema, schema.root, view, _UOFFSET.unpack_from(view)[0])
+    return View(schema, schema.root, view, _UOFFSET.unpack_from(view)[0], allowance)
 
 
-def read_model(data: bytes | bytearray | memoryview) -> View:
-    """Returns the `Model` table of a .tflite file's bytes."""
-    return read(TFLITE, data, TFLITE_IDENTIFIER)
+def read_model(data: bytes | bytearray | memoryview, allowance: Allowance | None = None) -> View:
+    """Returns the `Model` table of a .tflite file's bytes; see `read`."""
+    return read(TFLITE, data, TFLITE_IDENTIFIER, allowance)
