@@ -1,4 +1,4 @@
-"""The `tfconvert` command: a thin caller of `convert`."""
+"""The `tfconvert` command: a thin caller of `convert`, and the door to the verbs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from schema.diagnostics import ConversionError, Diagnostic
+from converter.command_line import CONTEXT, show, source_options, to_options
+from converter.opt import opt
+from schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
     from converter.options import Options
@@ -21,80 +23,59 @@ Examples:
   tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
   tfconvert frozen.pb -o model.tflite --input x --output scores:0
   tfconvert saved_model/ -o model.tflite --json > report.json
+  tfconvert opt saved_model/ -p inline,freeze-variables
+
+A model whose name is a verb's is given with its folder: ./opt
 """
 
 
-class ShapeOption(click.ParamType[tuple[str, list[int]]]):
-    """`NAME=1,224,224,3`: an input's shape; `NAME=` is a scalar, -1 leaves a dimension as it is."""
+class MainCommand(click.Group):
+    """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
 
-    name = "NAME=DIMS"
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Returns the context of the verb that is called, or of the main job."""
+        verb = self.commands.get(args[0]) if args else None
+        if verb is not None:
+            return verb.make_context(f"{info_name} {verb.name}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
-        """Parses one value."""
-        name, equals, dims = str(value).rpartition("=")
-        try:
-            shape = [int(dim) for dim in dims.split(",")] if dims.strip() else []
-        except ValueError:
-            shape, equals = [], ""
-        if not equals or not name or any(dim < -1 for dim in shape):
-            self.fail(f"{value!r} is not NAME=DIMS, as in image=1,224,224,3", param, ctx)
-        return name, shape
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the main job's arguments; options may stand behind the model."""
+        ctx.allow_interspersed_args = True
+        return click.Command.parse_args(self, ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb or the main job."""
+        if ctx.command is not self:
+            return ctx.command.invoke(ctx)
+        return click.Command.invoke(self, ctx)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns the main job's arguments; the verbs have a section of their own."""
+        return click.Command.collect_usage_pieces(self, ctx)
 
 
-@click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_EXAMPLES,
-    no_args_is_help=True,
-)
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=[opt])
 @click.argument("model")
 @click.option("-o", "--output-file", metavar="FILE", required=True, help="The .tflite file to write.")
-@click.option("--signature", "signatures", metavar="KEY", multiple=True,
-              help="A signature to convert; repeatable. Default: every one.")  # fmt: skip
-@click.option("--tags", metavar="TAG", multiple=True,
-              help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve.")  # fmt: skip
-@click.option("--input", "inputs", metavar="NAME", multiple=True,
-              help="GraphDefs: a tensor to feed; repeatable, order kept. Default: the placeholders.")  # fmt: skip
-@click.option("--output", "outputs", metavar="NAME", multiple=True,
-              help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: what nothing uses.")  # fmt: skip
-@click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
-              help="Pin unknown dimensions of an input; repeatable.")  # fmt: skip
+@source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
+@click.option("--check-passes", is_flag=True,
+              help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
 @click.version_option(package_name="tfconvert", message="%(prog)s %(version)s")
-def main(
-    model: str,
-    output_file: str,
-    signatures: tuple[str, ...],
-    tags: tuple[str, ...],
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    input_shapes: tuple[tuple[str, list[int]], ...],
-    allow_custom_ops: bool,
-    verify: bool,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-) -> None:
+def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL (a SavedModel folder or a frozen graph) to a LiteRT file.
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
-    from converter.options import Options
-
-    options = Options(
-        inputs=inputs or None,
-        outputs=outputs or None,
-        input_shapes=dict(input_shapes) or None,
-        signatures=signatures or None,
-        tags=",".join(tags).split(",") if tags else None,
-        allow_custom_ops=allow_custom_ops,
-        verify=verify,
-    )
     try:
-        report = _convert(model, output_file, options)
+        report = _convert(model, output_file, to_options(**settings))
     except ConversionError as problem:
         _print_error(problem, as_json)
         sys.exit(1)
@@ -114,12 +95,7 @@ def _print_error(problem: ConversionError, as_json: bool) -> None:
         import json
 
         click.echo(json.dumps(problem.to_dict(), indent=2))
-    for diagnostic in problem.diagnostics:
-        click.echo(_styled(diagnostic), err=True)
-
-
-def _styled(diagnostic: Diagnostic) -> str:
-    return f"{click.style('tfconvert: error:', fg='red', bold=True)} {diagnostic} [{diagnostic.code}]"
+    show(problem.diagnostics)
 
 
 def _print_report(report: Report, output_file: str, as_json: bool, quiet: bool, verbose: bool) -> None:

@@ -22,6 +22,7 @@ MAY_IMPORT = {
 LATE_IMPORTS_ALLOWED = {
     "converter.api",
     "converter.cli",
+    "converter.opt",
     "converter.pipeline",
     "converter.service.app",
     "tfconvert",
