@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, UnitAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
@@ -105,6 +105,8 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
     graph = importer.import_graph(fetches, sorted(definition.control_ret.values()))
     attributes = {f"tf.{key}": value for key, value in import_attributes(definition.attr, name).items()}
     attributes.pop("tf._input_shapes", None)
+    if signature.is_stateful:
+        attributes["tf.signature.is_stateful"] = UnitAttr()
     return make_function(name, block, graph, attributes, arg_attrs)
 
 

@@ -20,7 +20,7 @@ from importers.op_signatures import OpRegistry
 from importers.tensor_proto import shape_of
 from schema.diagnostics import error
 from schema.dialects import attributes as attrs
-from schema.dialects import tf_saved_model, types
+from schema.dialects import tf, tf_saved_model, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
@@ -80,7 +80,11 @@ def import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry:
         feeds[source.tensor.node, source.tensor.index] = block.insert_arg(source.type, index)
     importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
     graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
-    names = {"inputs": ",".join(each.name for each in entry.inputs), "outputs": ",".join(o.name for o in entry.outputs)}
+    names = {
+        "control_outputs": ",".join(entry.controls),
+        "inputs": ",".join(each.name for each in entry.inputs),
+        "outputs": ",".join(each.name for each in entry.outputs),
+    }
     attributes: dict[str, Attribute] = {
         tf_saved_model.ENTRY_FUNCTION: DictionaryAttr({key: attrs.string(value) for key, value in names.items()})
     }
@@ -118,7 +122,7 @@ def import_graph_def(
     nodes = {node.name: node for node in graph.node}
     registry = OpRegistry()
     input_names = list(inputs) if inputs is not None else [n.name for n in graph.node if n.op in _PLACEHOLDERS]
-    output_names = list(outputs) if outputs is not None else _sinks(graph)
+    output_names = list(outputs) if outputs is not None else _sinks(graph, registry)
     if not output_names:
         raise error("no-outputs", "the graph has no node that could be an output", hint="name one with outputs=[...]")
     shapes = dict(input_shapes or {})
@@ -129,7 +133,20 @@ def import_graph_def(
     targets = [GraphOutput(parse_graph_input(_known(name, nodes)), name) for name in output_names]
     context = ImportContext(registry)
     main = import_entry(nodes, context, EntryPoint("main", [], sources, targets))
-    return ModuleOp([main, *import_callees(graph.library, context)])
+    module = ModuleOp([main, *import_callees(graph.library, context)])
+    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
+    return module
+
+
+def versions_attribute(versions: pb.VersionDef) -> Attribute:
+    """Returns a graph's versions as TensorFlow's modules carry them."""
+    return DictionaryAttr(
+        {
+            "bad_consumers": ArrayAttr([attrs.int32(version) for version in versions.bad_consumers]),
+            "min_consumer": attrs.int32(versions.min_consumer),
+            "producer": attrs.int32(versions.producer),
+        }
+    )
 
 
 def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
@@ -163,11 +180,15 @@ def _known(name: str, nodes: Mapping[str, pb.NodeDef]) -> str:
     return name
 
 
-def _sinks(graph: pb.GraphDef) -> list[str]:
+def _sinks(graph: pb.GraphDef, registry: OpRegistry) -> list[str]:
+    """Returns the nodes with outputs that nothing uses."""
     used = {parse_graph_input(text.removeprefix("^")).node for node in graph.node for text in node.input}
     return [
-        n.name for n in graph.node if n.name not in used and n.op not in (*_PLACEHOLDERS, "NoOp", "Const", "Assert")
-    ]
+        node.name for node in graph.node
+        if node.name not in used
+        and node.op not in (*_PLACEHOLDERS, "Const")
+        and registry.signature(node.op, node.name).outputs
+    ]  # fmt: skip
 
 
 def _graph_input(

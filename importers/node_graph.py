@@ -1,7 +1,8 @@
 """NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share (design §4).
 
-Only what the fetches reach, through data or control inputs, becomes IR; the islands come in a topological order in
-which every node follows its control inputs. V1 control flow is not importable yet and is named in the error.
+Only what the fetches reach, through data or control inputs, becomes IR; the ops come in a topological order in which
+every node follows its inputs. The one way back is NextIteration: its source is an op without operands that stands
+before all users, its sink comes at the end.
 """
 
 from __future__ import annotations
@@ -10,26 +11,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from importers import executor_ops, op_forms
 from importers.attributes import import_attribute
 from importers.debug_info import SourceOf, no_source
-from importers.op_signatures import OpRegistry, OpSignature
-from importers.tensor_proto import shape_of
-from schema.diagnostics import ConversionError, Diagnostic, error
+from importers.op_signatures import NodeTypes, OpRegistry, OpSignature
+from schema.diagnostics import ConversionError, error
 from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, tf, tf_executor, types
+from schema.dialects import tf_executor, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
-V1_CONTROL_FLOW = frozenset({
-    "Switch", "RefSwitch", "_SwitchN", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-    "RefNextIteration", "LoopCond", "ControlTrigger",
-})  # fmt: skip
-"""The executor's own ops, which are no islands."""
-
-_WITH_EFFECTS = frozenset({"If", "While", "Case"})
-"""Functional control flow that has a stateless twin; in MLIR an attribute, `is_stateless`, tells them apart."""
-
+_SHOWN_NODES = 8
+"""Of a cycle so many nodes are named."""
 
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
 """Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
@@ -66,18 +60,23 @@ def parse_function_input(text: str) -> TensorName:
 
 @dataclass(slots=True)
 class _Imported:
-    """A node's island and where each of its output arguments begins."""
+    """A node's op, and where each of its output arguments begins among the op's results."""
 
-    island: tf_executor.IslandOp
-    places: Mapping[str, tuple[int, int]]
+    op: Operation
+    types: NodeTypes
+
+    @property
+    def control(self) -> SSAValue:
+        """The control result."""
+        return self.op.results[-1]
 
     def value(self, tensor: TensorName) -> SSAValue | None:
-        """Returns the island's result of an output, `None` if the node has no such output."""
+        """Returns the op's result of an output, `None` if the node has no such output."""
         if tensor.argument:
-            start, count = self.places.get(tensor.argument, (0, 0))
+            start, count = self.types.places.get(tensor.argument, (0, 0))
         else:
-            start, count = 0, len(self.island.results) - 1
-        return self.island.results[start + tensor.index] if tensor.index < count else None
+            start, count = 0, len(self.types.outputs)
+        return self.op.results[start + tensor.index] if tensor.index < count else None
 
 
 @dataclass(slots=True)
@@ -122,6 +121,7 @@ class NodeGraphImporter:
     feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
     _inputs: dict[str, tuple[list[TensorName], list[str]]] = field(default_factory=dict, init=False)
     _done: dict[str, _Imported] = field(default_factory=dict, init=False)
+    _entered: dict[str, SSAValue] = field(default_factory=dict, init=False)
     _block: Block = field(default_factory=Block, init=False)
 
     def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
@@ -132,18 +132,32 @@ class NodeGraphImporter:
             controls: Nodes that must have run, yielding nothing.
 
         Raises:
-            ConversionError: A missing node or output, a cycle, V1 control flow, an unknown op.
+            ConversionError: A missing node or output, a cycle without NextIteration, an unknown op, a bad attribute.
         """
         controls = list(controls)
         roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
+        fed = [self.feeds.get((tensor.node, tensor.index)) for tensor in fetches]
+        self._feed_frames()
         order = self._topological_order(roots)
-        _refuse_control_flow(order)
         for node in order:
             self._done[node.name] = self._import_node(node)
-        operands = [self._resolve(tensor, "the graph's fetch") for tensor in fetches]
-        operands += [self._done[node].island.control for node in controls]
+        for node in order:
+            if node.op in executor_ops.NEXT_ITERATION:
+                self._close_loop(node)
+        operands = [
+            value if value is not None else self._resolve(tensor, "the graph's fetch")
+            for tensor, value in zip(fetches, fed, strict=True)
+        ]
+        operands += [self._done[node].control for node in controls]
         self._block.add_op(tf_executor.FetchOp.create(operands=operands))
         return tf_executor.GraphOp.build(self._block)
+
+    def _feed_frames(self) -> None:
+        """Lets what is fed for an Enter's output be what the Enter takes, so that it still enters the frame."""
+        for name, index in list(self.feeds):
+            node = self.nodes.get(name)
+            if node is not None and node.op in executor_ops.ENTER:
+                self._entered[name] = self.feeds.pop((name, index))
 
     def _is_fed(self, tensor: TensorName) -> bool:
         return (tensor.node, tensor.index) in self.feeds
@@ -151,32 +165,40 @@ class NodeGraphImporter:
     def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
         """Returns what the roots need, each node after its inputs; depth first with an explicit stack.
 
-        V1 control flow, whose loops are cycles, is not looked behind.
+        A NextIteration needs nothing; what it takes is looked at once all else that the roots need is there.
         """
         order: list[pb.NodeDef] = []
         done: set[str] = set()
         open_nodes: set[str] = set()
+        later: list[str] = []
         stack = [(root, False) for root in reversed(roots)]
-        while stack:
+        while stack or later:
+            if not stack:
+                stack = [(name, False) for name in reversed(later)]
+                later = []
             name, is_ready = stack.pop()
             if name in done:
                 continue
-            node = self.nodes.get(name)
-            if node is None:
-                raise error(
-                    "missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged"
-                )
-            if is_ready or node.op in V1_CONTROL_FLOW:
+            node = self._node(name)
+            if is_ready or node.op in executor_ops.NEXT_ITERATION:
+                if not is_ready:
+                    later += self._needed(node)
                 open_nodes.discard(name)
                 done.add(name)
                 order.append(node)
                 continue
             if name in open_nodes:
-                raise error("cyclic-graph", "the node depends on itself", node=name, hint="the model file is damaged")
+                raise _cycle(name, [name for name, is_ready in stack if is_ready])
             open_nodes.add(name)
             stack.append((name, True))
             stack.extend((needed, False) for needed in reversed(self._needed(node)) if needed not in done)
         return order
+
+    def _node(self, name: str) -> pb.NodeDef:
+        node = self.nodes.get(name)
+        if node is None:
+            raise error("missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged")
+        return node
 
     def _needed(self, node: pb.NodeDef) -> list[str]:
         """Parses a node's inputs, notes them, and returns the nodes that must come before it."""
@@ -184,7 +206,8 @@ class NodeGraphImporter:
         controls: list[str] = []
         for text in node.input:
             if not text.startswith("^"):
-                tensors.append(self.parse_input(text))
+                if node.name not in self._entered:
+                    tensors.append(self.parse_input(text))
             elif (text[1:], 0) not in self.feeds:
                 controls.append(text[1:])
         self._inputs[node.name] = (tensors, controls)
@@ -203,35 +226,54 @@ class NodeGraphImporter:
         return value
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
+        """Adds a node's op to the block; of a NextIteration the source."""
         signature = self.context.registry.signature(node.op, node.name)
         if signature.functions:
             self.context.note_callees(node, signature)
         name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = attrs.name_location(location_name, self.context.source_of(location_name))
-        tensors, controls = self._inputs[name]
-        operands = [self._resolve(tensor, name) for tensor in tensors]
-        tokens = [self._done[control].island.control for control in controls]
         given = dict(node.attr)
+        signature.check_attributes(node, given)
         types_of_node = signature.resolve(node, given)
-        _check_operands(node, types_of_node.inputs, operands)
         properties, attributes = _node_attributes(node, given, signature)
-        if node.op == "Const":
-            result_types = [_constant_type(node, properties, types_of_node.outputs[0])]
-        elif node.op == "VarHandleOp":
-            result_types = [_handle_type(properties)]
+        op: Operation
+        if node.op in executor_ops.OPS:
+            resolved = executor_ops.ExecutorNode(
+                node.op, types_of_node.outputs, given, properties, attributes, location
+            )
+            if node.op in executor_ops.NEXT_ITERATION:
+                op = executor_ops.build_source(resolved)
+            else:
+                op = executor_ops.build(resolved, *self._operands(node, types_of_node))
         else:
-            result_types = _result_types(types_of_node.outputs, given.get("_output_shapes"))
-        op = tf.op_class(node.op).create(
-            operands=operands,
-            result_types=result_types,
-            properties=properties,
-            attributes=attributes,
-            location=location,
-        )
-        island = tf_executor.IslandOp.wrap(op, tokens, location)
-        self._block.add_op(island)
-        return _Imported(island, types_of_node.places)
+            operands, tokens = self._operands(node, types_of_node)
+            inner = op_forms.build(node, given, types_of_node, operands, properties, attributes, location)
+            op = tf_executor.IslandOp.wrap(inner, tokens, location)
+        self._block.add_op(op)
+        return _Imported(op, types_of_node)
+
+    def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Returns a node's data and control operands, as many and of such element types as its op takes."""
+        tensors, controls = self._inputs[node.name]
+        operands = [self._resolve(tensor, node.name) for tensor in tensors]
+        if node.name in self._entered:
+            operands = [self._entered[node.name]]
+        _check_operands(node, types_of_node.inputs, operands)
+        return operands, [self._done[control].control for control in controls]
+
+    def _close_loop(self, node: pb.NodeDef) -> None:
+        """Adds the sink of a NextIteration."""
+        imported = self._done[node.name]
+        (value,), tokens = self._operands(node, imported.types)
+        self._block.add_op(executor_ops.build_sink(imported.op, value, tokens))
+
+
+def _cycle(name: str, path: list[str]) -> ConversionError:
+    """Returns the error of a node that needs itself, with the nodes between; `path` leads to it, users first."""
+    between = path[path.index(name) :]
+    shown = " <- ".join([*between[:_SHOWN_NODES], *(["..."] if len(between) > _SHOWN_NODES else []), name])
+    return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")
 
 
 def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[SSAValue]) -> None:
@@ -240,7 +282,10 @@ def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: S
         raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
     for wanted, operand in zip(expected, operands, strict=True):
         there = types.element_of(operand.type)
-        if wanted is not there and types.dereferenced(wanted) != types.dereferenced(there):
+        if wanted is there:
+            continue
+        wants_reference = isinstance(wanted, types.RefType) and not isinstance(there, types.RefType)
+        if wants_reference or types.dereferenced(wanted) != types.dereferenced(there):
             raise _bad_input(node, f"an input must be of type {wanted}, not {there}")
 
 
@@ -248,55 +293,17 @@ def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
     return error("bad-input", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
 
 
-def _constant_type(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
-    """Returns the type of a constant node: that of its value, which must be of the declared element type."""
-    value = properties["value"]
-    if not tensor_data.is_constant(value) or value.type.element_type != element:
-        raise error("bad-tensor", "the node declares another element type than its value has", op="tf.Const",
-                    node=node.name, hint="the model file is damaged")  # fmt: skip
-    return value.type
-
-
-def _handle_type(properties: Mapping[str, Attribute]) -> Attribute:
-    """Returns the type of a variable's handle, which tells what the variable holds."""
-    shape = properties.get("shape")
-    held = types.tensor(properties["dtype"], shape.shape if isinstance(shape, tf.ShapeAttr) else None)
-    return types.resource_of(held)
-
-
-def _refuse_control_flow(nodes: list[pb.NodeDef]) -> None:
-    found = [node for node in nodes if node.op in V1_CONTROL_FLOW]
-    if found:
-        raise ConversionError(
-            Diagnostic(
-                "control-flow-v1", "V1 control flow (Switch, Merge, Enter, ...) can't be imported yet",
-                op=f"tf.{node.op}", node=node.name,
-                hint="save the model with tf.compat.v1.enable_control_flow_v2(), or from TensorFlow 2",
-            )
-            for node in found
-        )  # fmt: skip
-
-
-def _result_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:
-    """Returns the types of a node's results, with the shapes that the graph noted."""
-    shapes = map(shape_of, noted.list.shape) if noted is not None else iter(())
-    return [types.tensor(element, next(shapes, None)) for element in elements]
-
-
 def _node_attributes(
     node: pb.NodeDef, given: Mapping[str, pb.AttrValue], signature: OpSignature
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Returns the declared attributes, defaults filled in, and the private ones."""
-    signature.check_attributes(node, given)
     properties = dict(signature.defaults)
-    if signature.functions and node.op in _WITH_EFFECTS:
-        properties["is_stateless"] = attrs.of(False)
     attributes: dict[str, Attribute] = {}
     for name, value in given.items():
-        if name in signature.derived or name in _NOT_KEPT:
+        if name in signature.dropped or name in _NOT_KEPT:
             continue
         attribute = import_attribute(value, node.name)
-        if name not in signature.declared:
+        if name not in signature.rules:
             attributes[name] = attribute
         elif not isinstance(attribute, NoneAttr):
             properties[name] = attribute

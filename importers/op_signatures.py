@@ -6,22 +6,27 @@ made with; the bundled registry comes second.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
 
+from importers.attribute_rules import KINDS, AttributeRule
 from importers.attributes import import_attribute
 from schema.diagnostics import ConversionError, error
-from schema.dialects import types
+from schema.dialects import attributes as attrs
+from schema.dialects import tf_verify, types
 from schema.tensorflow import op_defs
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
-_KINDS = {
-    "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
-    "func": "func",
-}  # fmt: skip
-"""An OpDef attribute's type -> the AttrValue field that holds it; all others are lists."""
+_OPERAND_SEGMENTS = frozenset({
+    "BatchFunction", "GeneratorDataset", "ParseExample", "SendTPUEmbeddingGradients", "XlaLaunch",
+    "XlaSendTPUEmbeddingGradients", "XlaSparseDenseMatmulCustomCombinerOnTcGradWithCsrInput",
+    "XlaSparseDenseMatmulGradWithCsrInput", "XlaVariadicReduceV2", "_FusedConv2D", "_XlaCompile",
+})  # fmt: skip
+_RESULT_SEGMENTS = frozenset({"ParseExample", "ParseExampleV2"})
+"""Ops of whose arguments MLIR wants to be told the lengths; others with several lists have no such property there."""
 
 _MAX_COUNT = 1 << 20
 """More tensors than this in one argument are taken for damage."""
@@ -76,11 +81,14 @@ class NodeTypes:
         inputs: Element types of the data inputs.
         outputs: Element types of the outputs.
         places: For each output argument its first output and the number of its outputs.
+        segments: Properties that tell the arguments' lengths, where MLIR demands them, and derived attributes that are
+            kept all the same.
     """
 
     inputs: tuple[Attribute, ...]
     outputs: tuple[Attribute, ...]
     places: Mapping[str, tuple[int, int]]
+    segments: Mapping[str, Attribute]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,23 +98,24 @@ class OpSignature:
     Attributes:
         inputs: The input arguments.
         outputs: The output arguments.
-        derived: Attributes that operands and results already tell, which are not kept on IR ops, each with the
-            AttrValue field that holds it.
-        declared: All attributes that the OpDef declares; others are a node's private ones.
+        derived: Attributes that operands and results already tell, each with the AttrValue field that holds it.
+        dropped: Those of them that are not kept on IR ops.
+        rules: What is demanded of each attribute that the OpDef declares; others are a node's private ones.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
         functions: Attributes that name functions.
-        required: Declared attributes without a default, with the AttrValue field that holds each.
+        required: Declared attributes without a default.
     """
 
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     derived: Mapping[str, str]
-    declared: frozenset[str]
+    dropped: frozenset[str]
+    rules: Mapping[str, AttributeRule]
     defaults: dict[str, Attribute]
     default_protos: dict[str, pb.AttrValue]
     functions: tuple[str, ...]
-    required: tuple[tuple[str, str], ...]
+    required: tuple[str, ...]
     _resolved: dict[Hashable, NodeTypes] = field(default_factory=dict)
 
     def resolve(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> NodeTypes:
@@ -122,6 +131,7 @@ class OpSignature:
         key = tuple([self._derived_value(node, attributes, name, kind) for name, kind in self.derived.items()])
         types_of_node = self._resolved.get(key)
         if types_of_node is None:
+            self._check(node, {name: attributes[name] for name in self.derived if name in attributes})
             types_of_node = self._resolved[key] = self._resolve(node, dict(zip(self.derived, key, strict=True)))
         return types_of_node
 
@@ -134,30 +144,52 @@ class OpSignature:
         return tuple(value.list.type) if kind == "list" else getattr(value, kind)
 
     def _resolve(self, node: pb.NodeDef, values: Mapping[str, int | tuple[int, ...]]) -> NodeTypes:
-        inputs = [number for argument in self.inputs for number in argument.types(node, values)]
+        inputs: list[int] = []
+        lengths = []
+        for argument in self.inputs:
+            numbers = argument.types(node, values)
+            lengths.append(len(numbers))
+            inputs += numbers
         outputs: list[int] = []
         places = {}
         for argument in self.outputs:
             numbers = argument.types(node, values)
             places[argument.name] = (len(outputs), len(numbers))
             outputs += numbers
-        return NodeTypes(_elements(node, inputs), _elements(node, outputs), places)
+        segments: dict[str, Attribute] = {}
+        if node.op in _OPERAND_SEGMENTS:
+            segments[tf_verify.OPERAND_SEGMENTS] = DenseArrayBase.from_list(types.I32, lengths)
+        if node.op in _RESULT_SEGMENTS:
+            counts = [count for _, count in places.values()]
+            segments[tf_verify.RESULT_SEGMENTS] = DenseArrayBase.from_list(types.I32, counts)
+        for name in tf_verify.KEPT.get(node.op, ()):
+            segments[name] = attrs.of(values[name])
+        return NodeTypes(_elements(node, inputs), _elements(node, outputs), places, segments)
 
     def check_attributes(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
-        """Checks that a node has the attributes that it must have, each of the declared kind.
+        """Checks that a node has the attributes that it must have, and that each is as the op demands.
+
+        Those that tell types are checked where they are resolved, which is seldom.
 
         Raises:
-            ConversionError: It has not (`bad-attribute`).
+            ConversionError: It is not (`bad-attribute`).
         """
-        for name, kind in self.required:
+        for name in self.required:
             if name not in attributes:
                 raise _bad_attribute(node, f"the attribute {name!r} is missing")
-            there = attributes[name].WhichOneof("value")
-            if there not in (kind, "placeholder"):
-                raise _bad_attribute(node, f"the attribute {name!r} holds {there or 'nothing'!r} instead of {kind!r}")
+        derived = self.derived
+        self._check(node, {name: value for name, value in attributes.items() if name not in derived})
+
+    def _check(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
+        for name, value in attributes.items():
+            rule = self.rules.get(name)
+            if rule is not None and (rule.is_limited or value.WhichOneof("value") != rule.field):
+                problem = rule.problem(value)
+                if problem:
+                    raise _bad_attribute(node, f"the attribute {name!r} {problem}")
 
 
-def _elements(node: pb.NodeDef, numbers: Sequence[int]) -> tuple[Attribute, ...]:
+def _elements(node: pb.NodeDef, numbers: Iterable[int]) -> tuple[Attribute, ...]:
     elements = []
     for number in numbers:
         element = types.element_type(number)
@@ -207,7 +239,7 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
         name for argument in arguments
         for name in (argument.type_attr, argument.number_attr, argument.type_list_attr) if name
     }  # fmt: skip
-    derived = {attr.name: _KINDS.get(attr.type, "list") for attr in op_def.attr if attr.name in names}
+    derived = {attr.name: KINDS.get(attr.type, "list") for attr in op_def.attr if attr.name in names}
     inputs, outputs = (
         tuple(
             Argument(arg.name, arg.type, arg.type_attr, arg.number_attr, arg.type_list_attr, arg.is_ref) for arg in args
@@ -219,9 +251,10 @@ def _digest(op_def: pb.OpDef) -> OpSignature:
         inputs,
         outputs,
         derived,
-        frozenset(attr.name for attr in op_def.attr),
+        frozenset(derived) - tf_verify.KEPT.get(op_def.name, frozenset()),
+        {attr.name: AttributeRule.of(attr) for attr in op_def.attr},
         {a.name: import_attribute(a.default_value, op_def.name) for a in with_default if a.name not in derived},
         {a.name: a.default_value for a in with_default if a.name in derived},
         tuple(attr.name for attr in op_def.attr if attr.type in ("func", "list(func)")),
-        tuple((a.name, _KINDS.get(a.type, "list")) for a in op_def.attr if not a.HasField("default_value")),
+        tuple(attr.name for attr in op_def.attr if not attr.HasField("default_value")),
     )

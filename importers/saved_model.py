@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from importers.debug_info import load_debug_info
 from importers.function_library import import_callees
-from importers.graph_def import EntryPoint, GraphInput, GraphOutput, import_entry, override_shape
+from importers.graph_def import EntryPoint, GraphInput, GraphOutput, import_entry, override_shape, versions_attribute
 from importers.node_graph import ImportContext, parse_graph_input
 from importers.op_signatures import OpRegistry
 from importers.tensor_proto import shape_of
@@ -74,6 +74,7 @@ def import_saved_model(
     variables = import_variables(folder, meta_graph, nodes, functions)
     module = ModuleOp([*variables, *functions, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
+    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module
 

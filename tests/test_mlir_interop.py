@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,20 +9,9 @@ import pytest
 
 from converter import pipeline
 from converter.options import Options
+from schema.diagnostics import ConversionError
 from tests import sample_models
-
-# In a process of its own: some texts make MLIR end the process instead of refusing them.
-_ORACLE = """
-import json, sys
-import tensorflow as tf
-problems = {}
-for name, text in json.load(sys.stdin).items():
-    try:
-        tf.mlir.experimental.run_pass_pipeline(text, "", False)
-    except tf.errors.OpError as problem:
-        problems[name] = problem.message
-print("RESULT" + json.dumps(problems))
-"""
+from tests.mlir import graphs, oracle
 
 # The control text must be refused, or the oracle judges nothing.
 _WRONG = "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { func.return %x : tensor<2xf32> }"
@@ -34,15 +19,18 @@ _WRONG = "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { func.return %x : te
 _BUILDS = sample_models.MODELS | sample_models.UNSUPPORTED
 
 
-def _texts(model: Path) -> dict[str, str]:
+def _texts(model: Path, options: Options) -> dict[str, str]:
     """Returns the module as imported and after each pass before the dialect is LiteRT's, by pass."""
-    module = pipeline.import_model(model, Options())
-    texts = {"import": str(module)}
-    for step in pipeline.steps(Options()):
+    module = pipeline.import_model(model, options)
+    texts = {"import": oracle.whole_text(module)}
+    for step in pipeline.steps(options):
         if step.run.name == "legalize":
             break
-        step.run.apply(module)
-        texts[step.run.name] = str(module)
+        try:
+            step.run.apply(module)
+        except ConversionError:
+            break
+        texts[step.run.name] = oracle.whole_text(module)
     return texts
 
 
@@ -50,22 +38,25 @@ def _texts(model: Path) -> dict[str, str]:
 def problems(tf: ModuleType, digits_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Returns what TensorFlow's MLIR says against our texts, by `model/pass`."""
     folder = tmp_path_factory.mktemp("models")
-    models = {"digits": digits_model}
-    models |= {name: sample_models.save(tf, build, folder / name) for name, build in _BUILDS.items()}
-    texts = {f"{name}/{stage}": text for name, model in models.items() for stage, text in _texts(model).items()}
-    done = subprocess.run(
-        [sys.executable, "-c", _ORACLE], input=json.dumps({"wrong": _WRONG, **texts}), capture_output=True, text=True,
-        check=False, timeout=120, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, str] = json.loads(done.stdout.partition("RESULT")[2])
-    return found
+    models = {"digits": (digits_model, Options())}
+    for name, build in _BUILDS.items():
+        models[name] = sample_models.save(tf, build, folder / name), Options()
+    for name, case in graphs.CASES.items():
+        graph = graphs.build(tf, case)
+        inputs = tuple(each[0] for each in graph.inputs)
+        models[f"{name} graph"] = graph.save(folder / f"{name}.pb"), Options(inputs=inputs, outputs=graph.outputs)
+    texts = {
+        f"{name}/{stage}": text
+        for name, (model, options) in models.items()
+        for stage, text in _texts(model, options).items()
+    }
+    return oracle.problems({"wrong": _WRONG, **texts})
 
 
 def test_the_oracle_refuses_what_is_wrong(problems: dict[str, str]) -> None:
     assert "wrong" in problems
 
 
-@pytest.mark.parametrize("model", ["digits", *_BUILDS])
+@pytest.mark.parametrize("model", ["digits", *_BUILDS, *(f"{name} graph" for name in graphs.CASES)])
 def test_tensorflow_takes_every_stage(problems: dict[str, str], model: str) -> None:
     assert {name: text for name, text in problems.items() if name.startswith(f"{model}/")} == {}

@@ -31,7 +31,7 @@ def _run_steps(module: ModuleOp) -> None:
     for step in pipeline.steps(Options()):
         step.run.apply(module)
         module.verify()
-        assert step.broken_by(module) is None, step.run.name
+        assert step.left_over(module) is None, step.run.name
         forbidden += step.forbids
         assert not [op.name for op in module.walk() if op.name.startswith(forbidden)] or not forbidden
     assert not [op.name for op in module.walk() if op.name.startswith(FORBIDDEN_LAST)]
@@ -64,9 +64,10 @@ def test_a_broken_promise_is_named() -> None:
     }
     """
     module = Parser(dialect_context(), text).parse_module()
-    promises = {step.run.name: step.broken_by(module) for step in pipeline.steps(Options())}
-    assert promises["legalize"] == "tf.Relu"
-    assert promises["executor-to-functional"] is promises["cse"] is None
+    left = {step.run.name: step.left_over(module) for step in pipeline.steps(Options())}
+    assert left["legalize"] is not None
+    assert left["legalize"].name == "tf.Relu"
+    assert left["executor-to-functional"] is left["cse"] is None
 
 
 def test_options_reach_the_passes() -> None:
@@ -111,7 +112,10 @@ def _file(suffix: str, content: bytes) -> Callable[[Path], Path]:
         (_folder_without_model, "not-a-saved-model"),
         (_damaged_model, "damaged-saved-model"),
         (lambda path: path, "not-a-saved-model"),
-        (_file(".tflite", b"\x1c\0\0\0TFL3"), "unknown-format"),
+        (_file(".onnx", b"hello"), "unknown-format"),
+        (_file(".tflite", b"\x1c\0\0\0TFL3"), "malformed-tflite"),
+        (_file(".mlir", b"module {"), "malformed-mlir"),
+        (_file(".mlir", b"\xff\xfe"), "malformed-mlir"),
         (_file(".pb", b"hello"), "not-a-graph-def"),
         (_file(".pb", b""), "not-a-graph-def"),
         (_file(".pbtxt", b"node { name: "), "not-a-graph-def"),

@@ -96,6 +96,8 @@ def test_a_close_name_is_suggested(tmp_path: Path) -> None:
         ),
         ('node { name: "a" op: "NoSuchOp" }', "unknown-op"),
         ('node { name: "a" op: "Placeholder" }', "bad-attribute"),
+        ('node { name: "a" op: "VarHandleOp" attr { key: "dtype" value { type: DT_FLOAT } } '
+         'attr { key: "shape" value { s: "2" } } }', "bad-attribute"),
         ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
          'tensor { dtype: DT_FLOAT tensor_shape { dim { size: 9999999999999 } } float_val: 1 } } } }', "bad-tensor"),
         ('node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value { '
@@ -108,30 +110,32 @@ def test_broken_graphs_end_in_an_error(tmp_path: Path, text: str, code: str) -> 
     assert failure(path, inputs=[], outputs=[name]).code == code
 
 
-def test_v1_control_flow_is_refused_with_every_node(tmp_path: Path) -> None:
-    text = (
-        GRAPH
-        + """
-    node { name: "p" op: "Placeholder" attr { key: "dtype" value { type: DT_BOOL } } }
-    node { name: "switch" op: "Switch" input: "x" input: "p" attr { key: "T" value { type: DT_FLOAT } } }
-    node { name: "merge" op: "Merge" input: "switch" input: "switch:1" attr { key: "T" value { type: DT_FLOAT } }
-           attr { key: "N" value { i: 2 } } }
-    node { name: "y" op: "Relu" input: "merge" attr { key: "T" value { type: DT_FLOAT } } }
-    """
-    )
-    problem = failure(write(tmp_path, text), outputs=["y"])
-    assert problem.code == "control-flow-v1"
-    assert problem.diagnostics[0].node == "merge"
-    module = import_graph_def(write(tmp_path, text), inputs=["x"], outputs=["relu"])
-    assert "tf.Relu" in str(module)
-
-
 def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
     nodes = ['node { name: "n0" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }']
     nodes += [f'node {{ name: "n{i}" op: "Relu" input: "n{i - 1}" attr {{ key: "T" value {{ type: DT_FLOAT }} }} }}'
               for i in range(1, 5000)]  # fmt: skip
     module = import_graph_def(write(tmp_path, "\n".join(nodes)), outputs=["n4999"])
     assert sum(op.name == "tf.Relu" for op in module.walk()) == 4999
+
+
+@pytest.mark.parametrize(
+    ("node", "told"),
+    [
+        ('op: "DepthToSpace" input: "x" attr { key: "data_format" value { s: "HWCN" } } '
+         'attr { key: "T" value { type: DT_FLOAT } } attr { key: "block_size" value { i: 2 } }', "'HWCN'"),
+        ('op: "DepthToSpace" input: "x" attr { key: "T" value { type: DT_FLOAT } } '
+         'attr { key: "block_size" value { i: 1 } }', "at least 2"),
+        ('op: "Pack" attr { key: "N" value { i: 0 } } attr { key: "T" value { type: DT_FLOAT } }', "at least 1"),
+        ('op: "IdentityN" attr { key: "T" value { list { } } }', "length 0"),
+        ('op: "Elu" input: "x" attr { key: "T" value { type: DT_INT32 } }', "one of bf16, f16, f32, f64"),
+        ('op: "Elu" input: "x" attr { key: "T" value { i: 1 } }', "instead of 'type'"),
+    ],
+)  # fmt: skip
+def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, told: str) -> None:
+    problem = failure(write(tmp_path, GRAPH + f'node {{ name: "a" {node} }}'), outputs=["a"])
+    assert problem.code == "bad-attribute"
+    assert told in str(problem)
+    assert problem.diagnostics[0].node == "a"
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
