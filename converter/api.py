@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from converter.options import Options
 from converter.report import Report, Stage
 
 if TYPE_CHECKING:
+    from converter.rewrite.pattern import Pattern
     from exporters.tflite.model import TFLiteFile
 
 
@@ -57,12 +58,14 @@ def convert(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     allow_custom_ops: bool = False,
+    patterns: Sequence[Pattern[Any]] = (),
     verify: bool = False,
+    check_passes: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
     Args:
-        model: A SavedModel folder, or a frozen graph (`.pb`, `.pbtxt`).
+        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), or MLIR text (`.mlir`).
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
             placeholders.
         outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
@@ -70,8 +73,11 @@ def convert(
         signatures: SavedModels: the signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
+        patterns: Rewrites of your own, made with `tfconvert.patterns`: those that start at `tf` ops run before ops are
+            chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; the differences are in the report.
+        check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
 
     Returns:
         The model, not yet written to anywhere.
@@ -79,7 +85,17 @@ def convert(
     Raises:
         ConversionError: The model can't be converted; the error says what, where and what to do.
     """
-    options = Options(inputs, outputs, input_shapes, signatures, tags, allow_custom_ops, verify)
+    options = Options(
+        inputs,
+        outputs,
+        input_shapes,
+        signatures,
+        tags,
+        allow_custom_ops,
+        verify,
+        check_passes=check_passes,
+        patterns=patterns,
+    )
     return convert_with(model, options)
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from converter.rewrite.pattern import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,9 @@ class Options:
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         verify: Whether to run the result in LiteRT and compare it with the reference executor.
+        verify_each: Whether to verify the IR after each pass.
+        check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
+        patterns: Rewrites of the user's, applied beside the converter's own.
     """
 
     inputs: Sequence[str] | None = None
@@ -27,3 +34,6 @@ class Options:
     tags: Sequence[str] | None = None
     allow_custom_ops: bool = False
     verify: bool = False
+    verify_each: bool = False
+    check_passes: bool = False
+    patterns: Sequence[Pattern[Any]] = ()

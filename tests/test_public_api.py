@@ -13,7 +13,7 @@ import pytest
 
 import tfconvert
 
-PUBLIC = ["ConversionError", "Diagnostic", "Model", "__version__", "convert"]
+PUBLIC = ["ConversionError", "Diagnostic", "Model", "__version__", "convert", "patterns"]
 HEAVY = {
     "tensorflow",
     "keras",

@@ -13,19 +13,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import tfconvert.patterns as patterns
     from converter.api import Model, convert
     from schema.diagnostics import ConversionError, Diagnostic
 
 __version__ = "0.1.0"
 
-__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "convert"]
+__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "convert", "patterns"]
 
 _HOMES = {
     "ConversionError": "schema.diagnostics",
     "Diagnostic": "schema.diagnostics",
     "Model": "converter.api",
     "convert": "converter.api",
+    "patterns": "tfconvert.patterns",
 }
+_MODULES = frozenset(("patterns",))
+"""Names that stand for a whole module."""
 
 
 def __getattr__(name: str) -> Any:
@@ -34,7 +38,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tfconvert' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(home), name)
+    value = import_module(home) if name in _MODULES else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -19,9 +19,12 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.optimize import matching
+from converter.rewrite.declarative import rule
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
-from schema.dialects import tensor_data, tfl, types
+from converter.rewrite.terms import check, op, tfl, value
+from schema.dialects import tensor_data, types
+from schema.dialects import tfl as dialect
 from schema.dialects.tensor_data import Array, Constant
 
 _MAX_FOLDED = 1 << 16
@@ -93,7 +96,7 @@ def _rewrite_inverse(op: Operation, match: Constant, rewriter: Rewriter) -> None
     value = matching.insert_constant(rewriter, match, op.operands[1])
     name = "add" if op.name == "tfl.sub" else "mul"
     options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-    rewriter.replace(rewriter.insert(tfl.build(name, [op.operands[0], value], [op.results[0].type], options)))
+    rewriter.replace(rewriter.insert(dialect.build(name, [op.operands[0], value], [op.results[0].type], options)))
 
 
 def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
@@ -119,7 +122,7 @@ def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: R
     split = matching.with_constant(source)
     assert split is not None, "the match has looked"
     value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [split[0], value]), source))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, [split[0], value])))
 
 
 def _match_neutral(op: Operation) -> SSAValue | Failure:
@@ -142,25 +145,20 @@ def _rewrite_neutral(op: Operation, match: SSAValue, rewriter: Rewriter) -> None
     rewriter.replace(match)
 
 
-def _match_power(op: Operation) -> str | Failure:
-    exponent = matching.number(op.operands[1])
-    if exponent is None or exponent not in _POWERS or not matching.is_float(op.results[0]):
-        return Failure("the exponent isn't 2, 1, 0.5 or -0.5, or the elements aren't 32-bit floats")
-    if matching.shape(op.operands[0]) is None or matching.shape(op.operands[0]) != matching.shape(op.results[0]):
-        return Failure("it broadcasts")
-    return _POWERS[exponent]
+X = value("x").element(np.float32)
 
 
-def _rewrite_power(op: Operation, match: str, rewriter: Rewriter) -> None:
-    value = op.operands[0]
-    rewriter.replace(rewriter.insert(tfl.build(match, [value], [op.results[0].type])) if match else value)
+def _power(exponent: float, name: str) -> Pattern[Any]:
+    """Returns the pattern of a power that has an op of its own, or is its operand."""
+    return rule(f"power-to-{name or 'operand'}", tfl.pow(X, exponent), op(f"tfl.{name}", X) if name else X,
+                where=[check("it broadcasts", matching.same_shape_as_result)], benefit=1)  # fmt: skip
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
-    Pattern("power", "tfl.pow", _match_power, _rewrite_power),
+    *(_power(exponent, name) for exponent, name in _POWERS.items()),
     Pattern("sub-to-add", "tfl.sub", _match_inverse, _rewrite_inverse, benefit=10),
     Pattern("div-to-mul", "tfl.div", _match_inverse, _rewrite_inverse, benefit=10),
     *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
-    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8) for root in _NEUTRAL),
+    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
 )

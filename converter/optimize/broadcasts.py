@@ -64,7 +64,7 @@ def _shape(one: SSAValue, other: SSAValue) -> types.Shape | None:
 def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
     operands = list(op.operands)
     operands[match.position] = match.source.operands[0]
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match.source))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Broadcast], ...] = tuple(

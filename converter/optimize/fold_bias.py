@@ -39,9 +39,9 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
     # The addition's own activation stays.
     options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
     fused = matching.rebuild(source, operands, [op.results[0].type], options)
-    rewriter.replace(rewriter.insert(fused, source))
+    rewriter.replace(rewriter.insert(fused))
 
 
 PATTERNS: tuple[Pattern[tuple[Operation, Constant]], ...] = (
-    Pattern("fold-add-into-bias", "tfl.add", _match, _rewrite, benefit=20),
+    Pattern("fold-add-into-bias", "tfl.add", _match, _rewrite, benefit=20, depth=2),
 )

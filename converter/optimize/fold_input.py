@@ -128,7 +128,7 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
     scaled = fold_scale.scale_filter(weights, match.factor, axis)
     filter_value = matching.insert_constant(rewriter, scaled, weights, *matching.constants_of(match.mul))
     operands = weighted.with_operands(op, {layout.data: value, layout.filter: filter_value}, rewriter)
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match.mul))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
 
 
 class _Shifted(NamedTuple):
@@ -206,10 +206,16 @@ def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
     old = op.operands[layout.bias : layout.bias + 1]
     bias = matching.insert_constant(rewriter, match.bias, *old, *matching.constants_of(match.add))
     operands = weighted.with_operands(op, {layout.bias: bias, layout.data: match.value}, rewriter)
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match.add))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Scaled] | Pattern[_Shifted], ...] = (
-    *(Pattern(f"fold-mul-before-{root[4:]}", root, _match_scale, _rewrite_scale, benefit=5) for root in _ROOTS),
-    *(Pattern(f"fold-add-before-{root[4:]}", root, _match_shift, _rewrite_shift, benefit=4) for root in _ROOTS),
+    *(
+        Pattern(f"fold-mul-before-{root[4:]}", root, _match_scale, _rewrite_scale, benefit=5, depth=4)
+        for root in _ROOTS
+    ),
+    *(
+        Pattern(f"fold-add-before-{root[4:]}", root, _match_shift, _rewrite_shift, benefit=4, depth=2)
+        for root in _ROOTS
+    ),
 )

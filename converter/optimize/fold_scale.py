@@ -43,7 +43,7 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
     operands = weighted.with_operands(source, changed, rewriter)
     options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
     fused = matching.rebuild(source, operands, [op.results[0].type], options)
-    rewriter.replace(rewriter.insert(fused, source))
+    rewriter.replace(rewriter.insert(fused))
 
 
 def scale_filter(weights: SSAValue, scale: Constant, axis: int) -> Constant:
@@ -57,5 +57,5 @@ def scale_filter(weights: SSAValue, scale: Constant, axis: int) -> Constant:
 
 
 PATTERNS: tuple[Pattern[tuple[Operation, Constant]], ...] = (
-    Pattern("fold-mul-into-filter", "tfl.mul", _match, _rewrite, benefit=20),
+    Pattern("fold-mul-into-filter", "tfl.mul", _match, _rewrite, benefit=20, depth=2),
 )

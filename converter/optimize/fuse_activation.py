@@ -54,9 +54,9 @@ def _rewrite(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) ->
     source, activation = match
     options = {matching.ACTIVATION: attributes.string(activation)}
     fused = matching.rebuild(source, source.operands, [op.results[0].type], options)
-    rewriter.replace(rewriter.insert(fused, source))
+    rewriter.replace(rewriter.insert(fused))
 
 
 PATTERNS: tuple[Pattern[tuple[Operation, str]], ...] = tuple(
-    Pattern(f"fuse-{root[4:]}", root, _match, _rewrite) for root in ACTIVATIONS
+    Pattern(f"fuse-{root[4:]}", root, _match, _rewrite, producers={0: CLAMPING}) for root in ACTIVATIONS
 )

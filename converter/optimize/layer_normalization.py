@@ -28,23 +28,20 @@ class _Normalization(NamedTuple):
         mean: What is subtracted.
         scale: What it is multiplied by: a value for the whole vector, and a constant, if there is one.
         shift: The constant that is added, if there is one.
-        absorbed: The ops that it was written with.
     """
 
     value: SSAValue
     mean: SSAValue
     scale: list[SSAValue]
     shift: SSAValue | None
-    absorbed: list[Operation]
 
 
 class _Moved(NamedTuple):
-    """`shift - mean * factor`, and the ops that compute it."""
+    """`shift - mean * factor`."""
 
     mean: SSAValue
     factor: SSAValue
     shift: SSAValue | None
-    absorbed: list[Operation]
 
 
 def _match(op: Operation) -> _Normalization | Failure:
@@ -56,7 +53,7 @@ def _match(op: Operation) -> _Normalization | Failure:
             continue
         for value, factor in (product.operands, product.operands[::-1]):
             if factor is moved.factor:
-                return _checked(op, value, moved, [product, *moved.absorbed])
+                return _checked(op, value, moved)
     return Failure("it isn't a scaled value minus its scaled mean")
 
 
@@ -68,7 +65,7 @@ def _moved_mean(value: SSAValue) -> _Moved | None:
         factors = None if product is None else _with_mean(product)
         if product is None or factors is None:
             return None
-        return _Moved(*factors, sub.operands[0], [product, sub])
+        return _Moved(*factors, sub.operands[0])
     add = matching.sole_producer(value, "tfl.add")
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     shift = None if add is None or split is None else next(each for each in add.operands if each is not split[0])
@@ -76,7 +73,7 @@ def _moved_mean(value: SSAValue) -> _Moved | None:
     factors = None if product is None else _with_mean(product, negated=True)
     if product is None or factors is None:
         return None
-    return _Moved(*factors, shift, [product, *([add] if add is not None else [])])
+    return _Moved(*factors, shift)
 
 
 def _with_mean(product: Operation, *, negated: bool = False) -> tuple[SSAValue, SSAValue] | None:
@@ -91,7 +88,7 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[SSAValue, 
     return None
 
 
-def _checked(op: Operation, value: SSAValue, moved: _Moved, absorbed: list[Operation]) -> _Normalization | Failure:
+def _checked(op: Operation, value: SSAValue, moved: _Moved) -> _Normalization | Failure:
     """Takes the scale apart, if the mean is narrow enough for this to pay."""
     dims, narrow = matching.shape(op.results[0]), matching.shape(moved.mean)
     if dims is None or narrow is None or matching.shape(value) != dims or len(narrow) != len(dims) or narrow[-1] != 1:
@@ -101,9 +98,9 @@ def _checked(op: Operation, value: SSAValue, moved: _Moved, absorbed: list[Opera
     scale = matching.producer(moved.factor, "tfl.mul")
     split = None if scale is None or not matching.is_plain(scale) else matching.with_constant(scale)
     if scale is None or split is None:
-        return _Normalization(value, moved.mean, [moved.factor], moved.shift, absorbed)
+        return _Normalization(value, moved.mean, [moved.factor], moved.shift)
     gain = next(operand for operand in scale.operands if operand is not split[0])
-    return _Normalization(value, moved.mean, [split[0], gain], moved.shift, [scale, *absorbed])
+    return _Normalization(value, moved.mean, [split[0], gain], moved.shift)
 
 
 def _rewrite(op: Operation, match: _Normalization, rewriter: Rewriter) -> None:
@@ -115,8 +112,10 @@ def _rewrite(op: Operation, match: _Normalization, rewriter: Rewriter) -> None:
     for index, (name, operand) in enumerate(steps):
         options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)} if index == last else {}
         step = tfl.build(name, [value, operand], [result_type], options)
-        value = rewriter.insert(step, *match.absorbed).results[0]
+        value = rewriter.insert(step).results[0]
     rewriter.replace(value)
 
 
-PATTERNS: tuple[Pattern[_Normalization], ...] = (Pattern("normalization", "tfl.add", _match, _rewrite, benefit=5),)
+PATTERNS: tuple[Pattern[_Normalization], ...] = (
+    Pattern("normalization", "tfl.add", _match, _rewrite, benefit=5, depth=4),
+)

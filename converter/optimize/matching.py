@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import StringAttr
@@ -21,6 +21,9 @@ ACTIVATION = "fused_activation_function"
 NONE = attributes.string("NONE")
 VALID = attributes.string("VALID")
 SAME = attributes.string("SAME")
+
+PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
+"""What a pattern asks of an op that applies no activation to its result."""
 
 _MAX_READ = 1 << 16
 """Constants up to this many bytes may be read to see what they hold."""
@@ -110,6 +113,11 @@ def number(value: SSAValue) -> float | None:
 def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:
     """Tells whether a number is another one, up to a relative difference that 32-bit floats may have."""
     return value is not None and math.isclose(value, expected, rel_tol=relative)
+
+
+def same_shape_as_result(x: SSAValue, root: Operation) -> bool:
+    """Tells whether a capture `x` has the shape of what a pattern replaces."""
+    return shape(x) == shape(root.results[0])
 
 
 def with_constant(op: Operation) -> tuple[SSAValue, Constant] | None:

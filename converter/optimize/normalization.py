@@ -9,59 +9,53 @@ maximum does; another bound, or none, is something else.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
 
 from converter.optimize import matching
-from converter.rewrite.pattern import Failure, Pattern
-from converter.rewrite.rewriter import Rewriter
-from schema.dialects import tfl
+from converter.rewrite.declarative import rule
+from converter.rewrite.pattern import Pattern
+from converter.rewrite.terms import Op, array, check, number, tfl, value
+from schema.dialects.tensor_data import Array
 
 _LEAST = 1e-12
 _MAX_RANK = 4
-_SQUARES = frozenset({"tfl.square", "tfl.mul"})
+
+X = value("x").element(np.float32)
+
+_SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, **matching.PLAIN)}
+"""How a square may be written."""
 
 
-def _match_product(op: Operation) -> tuple[SSAValue, list[Operation]] | Failure:
-    for value, length in (op.operands, op.operands[::-1]):
-        root = matching.sole_producer(length, "tfl.rsqrt")
-        if root is not None:
-            return _match_length(op, value, root)
-    return Failure("no factor is a reciprocal root that nothing else uses")
+def _is_over_last(x: SSAValue, axes: Array) -> bool:
+    dims = matching.shape(x)
+    return dims is not None and len(dims) <= _MAX_RANK and axes.ravel().tolist() in ([-1], [len(dims) - 1])
 
 
-def _match_quotient(op: Operation) -> tuple[SSAValue, list[Operation]] | Failure:
-    value, length = op.operands
-    root = matching.sole_producer(length, "tfl.sqrt")
-    return Failure("the divisor is no root that nothing else uses") if root is None else _match_length(op, value, root)
+def _bounded(square: Op) -> Op:
+    """Returns the bounded sum of a value's squares."""
+    total = tfl.sum(square.once(), array("axes"), keep_dims=True).once()
+    return tfl.maximum(total, number("least")).commutative().once()
 
 
-def _match_length(op: Operation, value: SSAValue, root: Operation) -> tuple[SSAValue, list[Operation]] | Failure:
-    """Matches a root of the bounded sum of a value's squares."""
-    bound = matching.sole_producer(root.operands[0], "tfl.maximum")
-    split = None if bound is None else matching.with_constant(bound)
-    if bound is None or split is None:
-        return Failure("the sum of squares isn't bounded")
-    limit = next(operand for operand in bound.operands if operand is not split[0])
-    if not matching.is_close(matching.number(limit), _LEAST, relative=1e-4):
-        return Failure("the bound isn't the kernel's")
-    total = matching.sole_producer(split[0], "tfl.sum")
-    square = None if total is None else matching.sole_producer(total.operands[0], _SQUARES)
-    if total is None or square is None or set(square.operands) != {value} or not matching.is_plain(square):
-        return Failure("it isn't the sum of the value's own squares")
-    dims, axes = matching.shape(value), matching.integers(total.operands[1])
-    if dims is None or len(dims) > _MAX_RANK or axes not in ((-1,), (len(dims) - 1,)):
-        return Failure("the sum goes over more than the last dimension, or the rank is too high")
-    if not tfl.attribute(total, "keep_dims") or not matching.is_plain(op) or not matching.is_float(value):
-        return Failure("the summed dimension is dropped, an activation follows, or the elements aren't 32-bit floats")
-    return value, [square, total, bound, root]
+_CONDITIONS = (
+    check("the bound isn't the kernel's", lambda least: matching.is_close(least, _LEAST, relative=1e-4)),
+    check("the sum goes over more than the last dimension, or the rank is too high", _is_over_last),
+)
 
 
-def _rewrite(op: Operation, match: tuple[SSAValue, list[Operation]], rewriter: Rewriter) -> None:
-    value, absorbed = match
-    rewriter.replace(rewriter.insert(tfl.build("l2_normalization", [value], [op.results[0].type]), *absorbed))
+def _patterns(name: str, square: Op) -> list[Pattern[Any]]:
+    factor, divisor = tfl.rsqrt(_bounded(square)).once(), tfl.sqrt(_bounded(square)).once()
+    product, quotient = tfl.mul(X, factor, **matching.PLAIN).commutative(), tfl.div(X, divisor, **matching.PLAIN)
+    return [
+        rule(f"l2-normalization-mul-{name}", product, tfl.l2_normalization(X), where=_CONDITIONS, benefit=1),
+        rule(f"l2-normalization-div-{name}", quotient, tfl.l2_normalization(X), where=_CONDITIONS, benefit=1),
+    ]
 
 
-PATTERNS: tuple[Pattern[tuple[SSAValue, list[Operation]]], ...] = (
-    Pattern("l2-normalization-mul", "tfl.mul", _match_product, _rewrite),
-    Pattern("l2-normalization-div", "tfl.div", _match_quotient, _rewrite),
+PATTERNS: tuple[Pattern[Any], ...] = tuple(
+    pattern for name, square in _SQUARES.items() for pattern in _patterns(name, square)
 )

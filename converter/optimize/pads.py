@@ -12,18 +12,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from converter.optimize import matching, weighted
+from converter.rewrite.declarative import rule
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
-from schema.dialects import tfl
-from schema.dialects.tensor_data import Array
+from converter.rewrite.terms import array, check, computed, number, tfl, value
+from schema.dialects import tfl as dialect
 
 Window = tuple[int, int]
-
-_PADS = ("pad", "padv2")
 
 _SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d": (1, 2)}
 """Which dimensions of the input an op slides over; the filter's are the same."""
@@ -53,8 +51,8 @@ def _match_same(op: Operation) -> Operation | Failure:
     if dims is None or weights is None or pads[0] != (0, 0) or pads[3] != (0, 0):
         return Failure("more than height and width is padded")
     for axis, side in zip(_SPATIAL[op.name], "hw", strict=True):
-        size, stride = dims[axis], tfl.attribute(op, f"stride_{side}")
-        window = (weights[axis] - 1) * tfl.attribute(op, f"dilation_{side}_factor") + 1
+        size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
+        window = (weights[axis] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
         if size < 0:
             return Failure("the size of the image is unknown")
         before, after = pads[axis]
@@ -68,39 +66,31 @@ def _match_same(op: Operation) -> Operation | Failure:
 def _rewrite_same(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     operands = weighted.with_operands(op, {0: match.operands[0]}, rewriter)
     fused = matching.rebuild(op, operands, None, {"padding": matching.SAME})
-    rewriter.replace(rewriter.insert(fused, match))
+    rewriter.replace(rewriter.insert(fused))
 
 
-def _match_nothing(op: Operation) -> Failure | None:
-    pads = matching.integers(op.operands[1])
-    return None if pads is not None and not any(pads) else Failure("it pads something, or computes how much")
+X, P, Q = value("x"), array("p"), array("q")
 
-
-def _rewrite_nothing(op: Operation, match: None, rewriter: Rewriter) -> None:
-    rewriter.replace(op.operands[0])
-
-
-def _match_twice(op: Operation) -> tuple[Operation, Array] | Failure:
-    inner = matching.sole_producer(op.operands[0], op.name)
-    if inner is None:
-        return Failure("no padding comes before")
-    first, second = paddings_of(inner), paddings_of(op)
-    if first is None or second is None or len(first) != len(second):
-        return Failure("how much is padded is computed")
-    if len(op.operands) > 2 and matching.number(op.operands[2]) != matching.number(inner.operands[2]):
-        return Failure("the paddings have different values")
-    return inner, np.add(first, second).astype(np.int32)
-
-
-def _rewrite_twice(op: Operation, match: tuple[Operation, Array], rewriter: Rewriter) -> None:
-    inner, pads = match
-    value: SSAValue = matching.insert_constant(rewriter, pads, op.operands[1])
-    merged = matching.rebuild(op, [inner.operands[0], value, *op.operands[2:]])
-    rewriter.replace(rewriter.insert(merged, inner))
+_NOTHING = check("it pads something", lambda p: not p.any())
+_SAME_RANK = check("the ranks differ", lambda p, q: p.shape == q.shape)
+_SUM = computed(lambda p, q: p + q)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"pad-into-{root[4:]}", root, _match_same, _rewrite_same, benefit=10) for root in _SPATIAL),
-    *(Pattern(f"no-{name}", f"tfl.{name}", _match_nothing, _rewrite_nothing, benefit=10) for name in _PADS),
-    *(Pattern(f"twice-{name}", f"tfl.{name}", _match_twice, _rewrite_twice) for name in _PADS),
+    *(
+        Pattern(
+            f"pad-into-{root[4:]}", root, _match_same, _rewrite_same, benefit=10, depth=2, producers={0: ("tfl.pad",)}
+        )
+        for root in _SPATIAL
+    ),
+    rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
+    rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
+    rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
+    rule(
+        "twice-padv2",
+        tfl.padv2(tfl.padv2(X, P, number("inner")).once(), Q, number("outer")),
+        tfl.padv2(X, _SUM, number("outer")),
+        where=[_SAME_RANK, check("the paddings have different values", lambda inner, outer: inner == outer)],
+        benefit=1,
+    ),
 )

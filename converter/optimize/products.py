@@ -41,7 +41,9 @@ def _rewrite(op: Operation, match: _Adjoint, rewriter: Rewriter) -> None:
     operands = list(op.operands)
     operands[match.position] = match.transpose.operands[0]
     options = {flag: attributes.boolean(not tfl.attribute(op, flag))}
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands, None, options), match.transpose))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, operands, None, options)))
 
 
-PATTERNS: tuple[Pattern[_Adjoint], ...] = (Pattern("transpose-into-product", "tfl.batch_matmul", _match, _rewrite),)
+PATTERNS: tuple[Pattern[_Adjoint], ...] = (
+    Pattern("transpose-into-product", "tfl.batch_matmul", _match, _rewrite, depth=2),
+)

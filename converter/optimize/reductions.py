@@ -12,12 +12,15 @@ import math
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from converter.optimize import matching
+from converter.rewrite.declarative import rule
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
-from schema.dialects import tfl
+from converter.rewrite.terms import array, attr, check, number, tfl, value
+from schema.dialects import tfl as dialect
+from schema.dialects.tensor_data import Array
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 
@@ -32,8 +35,8 @@ def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
     dims = matching.shape(inner.operands[0])
     if first is None or second is None or dims is None:
         return Failure("the axes or the rank are unknown")
-    keeps = tfl.attribute(inner, "keep_dims")
-    if keeps != tfl.attribute(op, "keep_dims"):
+    keeps = dialect.attribute(inner, "keep_dims")
+    if keeps != dialect.attribute(op, "keep_dims"):
         return Failure("one keeps the reduced dimensions, the other doesn't")
     reduced = {axis % len(dims) for axis in first}
     left = [index for index in range(len(dims)) if keeps or index not in reduced]
@@ -44,30 +47,30 @@ def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
 def _rewrite_twice(op: Operation, match: tuple[Operation, tuple[int, ...]], rewriter: Rewriter) -> None:
     inner, axes = match
     value = matching.insert_constant(rewriter, np.array(axes, np.int32), op.operands[1])
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [inner.operands[0], value]), inner))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, [inner.operands[0], value])))
 
 
-def _match_mean(op: Operation) -> Operation | Failure:
-    split = matching.with_constant(op)
-    source = None if split is None else matching.sole_producer(split[0], "tfl.sum")
-    if split is None or source is None or not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("it is no sum times a constant, or the sum is used elsewhere too")
-    axes, dims = matching.integers(source.operands[1]), matching.shape(source.operands[0])
-    factor = matching.number(next(value for value in op.operands if value is not split[0]))
-    if axes is None or dims is None or factor is None or matching.shape(op.results[0]) != matching.shape(split[0]):
-        return Failure("the axes, the rank or the factor are unknown")
-    count = math.prod(dims[axis] for axis in axes)
-    if count <= 0 or not matching.is_close(factor * count, 1):
-        return Failure("the factor isn't one by the number of elements")
-    return source
+def _is_one_by_count(x: SSAValue, axes: Array, factor: float) -> bool:
+    dims = matching.shape(x)
+    count = 0 if dims is None else math.prod(dims[axis] for axis in axes.ravel())
+    return count > 0 and matching.is_close(factor * count, 1)
 
 
-def _rewrite_mean(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    mean = tfl.build("mean", match.operands, [op.results[0].type], {"keep_dims": tfl.attribute(match, "keep_dims")})
-    rewriter.replace(rewriter.insert(mean, match))
+X = value("x")
+_SUM = tfl.sum(X, array("axes"), keep_dims=attr("keep")).element(np.float32).once()
 
+_MEAN = rule(
+    "sum-to-mean",
+    tfl.mul(_SUM.named("total"), number("factor"), **matching.PLAIN).commutative(),
+    tfl.mean(X, array("axes"), keep_dims=attr("keep")),
+    where=[
+        check("it broadcasts", lambda total, root: matching.same_shape_as_result(total.results[0], root)),
+        check("the factor isn't one by the number of elements", _is_one_by_count),
+    ],
+    benefit=1,
+)
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"twice-{name}", f"tfl.{name}", _match_twice, _rewrite_twice) for name in _REDUCTIONS),
-    Pattern("sum-to-mean", "tfl.mul", _match_mean, _rewrite_mean),
+    *(Pattern(f"twice-{name}", f"tfl.{name}", _match_twice, _rewrite_twice, depth=2) for name in _REDUCTIONS),
+    _MEAN,
 )

@@ -73,6 +73,11 @@ def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
 
 
 PATTERNS: tuple[Pattern[_Moved], ...] = (
-    *(Pattern(f"{name}-before-reshape", f"tfl.{name}", _match_binary, _rewrite) for name in ("add", "mul")),
-    *(Pattern(f"{root[4:]}-before-reshape", root, _match_activation, _rewrite) for root in fuse_activation.ACTIVATIONS),
+    *(Pattern(f"{name}-before-reshape", f"tfl.{name}", _match_binary, _rewrite, depth=2) for name in ("add", "mul")),
+    *(
+        Pattern(
+            f"{root[4:]}-before-reshape", root, _match_activation, _rewrite, depth=2, producers={0: ("tfl.reshape",)}
+        )
+        for root in fuse_activation.ACTIVATIONS
+    ),
 )

@@ -19,15 +19,17 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.optimize import matching
+from converter.rewrite.declarative import rule
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
+from converter.rewrite.terms import op, rest, tfl, value
 from converter.shapes.reshape_target import constant_target
-from schema.dialects import attributes, tensor_data, tfl
+from schema.dialects import attributes, tensor_data
+from schema.dialects import tfl as dialect
 from schema.dialects.tensor_data import Constant
 
 _TRUE = attributes.boolean(True)
 _REDUCTIONS = frozenset({"tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"})
-_SHAPED = frozenset({"tfl.reshape", "tfl.squeeze", "tfl.expand_dims"})
 
 
 def _match_identity(op: Operation) -> SSAValue | Failure:
@@ -40,13 +42,10 @@ def _rewrite_identity(op: Operation, match: SSAValue, rewriter: Rewriter) -> Non
     rewriter.replace(match)
 
 
-def _match_again(op: Operation) -> Operation | Failure:
-    inner = matching.producer(op.operands[0], _SHAPED)
-    return Failure("no reshape comes before") if inner is None else inner
+X = value("x")
+_OUTER = tfl.reshape(op(("tfl.reshape", "tfl.squeeze", "tfl.expand_dims"), X, rest("how")), value("dims"))
 
-
-def _rewrite_again(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [match.operands[0], op.operands[1]])))
+_AGAIN = rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, value("dims")), benefit=12)
 
 
 def _match_constant(op: Operation) -> Constant | Failure:
@@ -68,7 +67,7 @@ def _match_rank_change(op: Operation) -> tuple[int, ...] | Failure:
 
 def _rewrite_rank_change(op: Operation, match: tuple[int, ...], rewriter: Rewriter) -> None:
     dims = matching.insert_constant(rewriter, np.array(match, np.int32))
-    rewriter.replace(rewriter.insert(tfl.build("reshape", [op.operands[0], dims], [op.results[0].type])))
+    rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
 
 
 def _match_kept_dims(op: Operation) -> Operation | Failure:
@@ -86,13 +85,13 @@ def _match_kept_dims(op: Operation) -> Operation | Failure:
 
 def _rewrite_kept_dims(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     reduction = matching.rebuild(match, match.operands, [op.results[0].type], {"keep_dims": _TRUE})
-    rewriter.replace(rewriter.insert(reduction, match))
+    rewriter.replace(rewriter.insert(reduction))
 
 
 def _match_flattened(op: Operation) -> Operation | Failure:
     """Matches a product whose operand is reshaped to rows first; it takes any rank, and makes rows by itself."""
     source = matching.producer(op.operands[0], "tfl.reshape")
-    if source is None or tfl.attribute(op, "keep_num_dims"):
+    if source is None or dialect.attribute(op, "keep_num_dims"):
         return Failure("no reshape comes before, or its shape shows in the result")
     before, after = matching.shape(source.operands[0]), matching.shape(source.results[0])
     if not before or not after or before[-1] != after[-1] or before[-1] < 0:
@@ -102,7 +101,7 @@ def _match_flattened(op: Operation) -> Operation | Failure:
 
 def _rewrite_flattened(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     operands = [match.operands[0], *op.operands[1:]]
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands), match))
+    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
 
 
 def _match_restored(op: Operation) -> Operation | Failure:
@@ -121,16 +120,19 @@ def _match_restored(op: Operation) -> Operation | Failure:
 
 def _rewrite_restored(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     product = matching.rebuild(match, match.operands, [op.results[0].type], {"keep_num_dims": _TRUE})
-    rewriter.replace(rewriter.insert(product, match))
+    rewriter.replace(rewriter.insert(product))
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("no-reshape", "tfl.reshape", _match_identity, _rewrite_identity, benefit=20),
     Pattern("fold-reshape", "tfl.reshape", _match_constant, _rewrite_constant, benefit=15),
-    Pattern("reshape-reshape", "tfl.reshape", _match_again, _rewrite_again, benefit=12),
-    Pattern("keep-dims", "tfl.reshape", _match_kept_dims, _rewrite_kept_dims, benefit=5),
-    Pattern("keep-num-dims", "tfl.reshape", _match_restored, _rewrite_restored, benefit=5),
-    Pattern("unflatten", "tfl.fully_connected", _match_flattened, _rewrite_flattened, benefit=8),
+    _AGAIN,
+    Pattern("keep-dims", "tfl.reshape", _match_kept_dims, _rewrite_kept_dims, benefit=5, depth=2,
+            producers={0: _REDUCTIONS}),
+    Pattern("keep-num-dims", "tfl.reshape", _match_restored, _rewrite_restored, benefit=5,
+            producers={0: ("tfl.fully_connected",)}),
+    Pattern("unflatten", "tfl.fully_connected", _match_flattened, _rewrite_flattened, benefit=8,
+            producers={0: ("tfl.reshape",)}),
     *(Pattern(f"{root[4:]}-to-reshape", root, _match_rank_change, _rewrite_rank_change, benefit=5)
       for root in ("tfl.squeeze", "tfl.expand_dims")),
 )  # fmt: skip

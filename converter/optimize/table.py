@@ -25,7 +25,7 @@ from converter.optimize import (
     transpose_motion,
     transposes,
 )
-from converter.rewrite.pattern import PatternSet
+from converter.rewrite.pattern_set import PatternSet
 
 
 @cache

@@ -19,6 +19,9 @@ from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
 from schema.dialects import attributes, tfl, types
 
+_FROM_TRANSPOSE = {0: ("tfl.transpose",)}
+"""What makes the first operand, wherever one of these patterns can match."""
+
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod")
 
 
@@ -88,7 +91,7 @@ def _replace(
     result_type = types.tensor(types.element_of(op.results[0].type), before)
     moved = rewriter.insert(matching.rebuild(op, operands, [result_type], options)).results[0]
     order = matching.insert_constant(rewriter, np.array(match.permutation, np.int32))
-    rewriter.replace(rewriter.insert(tfl.build("transpose", [moved, order], [op.results[0].type]), *match.sources))
+    rewriter.replace(rewriter.insert(tfl.build("transpose", [moved, order], [op.results[0].type])))
 
 
 def _match_reduction(op: Operation) -> tuple[_Transposed, tuple[int, ...]] | Failure:
@@ -114,12 +117,15 @@ def _rewrite_reduction(op: Operation, match: tuple[_Transposed, tuple[int, ...]]
         # There is less to transpose after the reduction.
         _replace(op, operands, found, rewriter)
     else:
-        rewriter.replace(rewriter.insert(matching.rebuild(op, operands), found.sources[0]))
+        rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Transposed] | Pattern[tuple[_Transposed, tuple[int, ...]]], ...] = (
-    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_pad, _rewrite_pad) for name in ("pad", "padv2")),
-    Pattern("transpose-after-concatenation", "tfl.concatenation", _match_concatenation, _rewrite_concatenation),
-    *(Pattern(f"no-transpose-before-{name}", f"tfl.{name}", _match_reduction, _rewrite_reduction)
+    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_pad, _rewrite_pad, depth=2, producers=_FROM_TRANSPOSE)
+      for name in ("pad", "padv2")),
+    Pattern("transpose-after-concatenation", "tfl.concatenation", _match_concatenation, _rewrite_concatenation,
+            depth=2, producers=_FROM_TRANSPOSE),
+    *(Pattern(f"no-transpose-before-{name}", f"tfl.{name}", _match_reduction, _rewrite_reduction, depth=2,
+              producers=_FROM_TRANSPOSE)
       for name in _REDUCTIONS),
 )  # fmt: skip

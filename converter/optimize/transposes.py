@@ -18,10 +18,13 @@ import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.optimize import matching
+from converter.rewrite.declarative import rule
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
+from converter.rewrite.terms import array, computed, tfl, value
 from converter.shapes.reshape_target import constant_target
-from schema.dialects import tensor_data, tfl, types
+from schema.dialects import tensor_data, types
+from schema.dialects import tfl as dialect
 from schema.dialects.tensor_data import Constant
 
 Permutation = tuple[int, ...]
@@ -48,26 +51,19 @@ def _rewrite_identity(op: Operation, match: None, rewriter: Rewriter) -> None:
     rewriter.replace(op.operands[0])
 
 
-def _match_twice(op: Operation) -> tuple[Operation, Permutation] | Failure:
-    inner = matching.producer(op.operands[0], _TRANSPOSE)
-    if inner is None:
-        return Failure("no transpose comes before")
-    first, second = permutation_of(inner), permutation_of(op)
-    if first is None or second is None:
-        return Failure("a permutation is computed")
-    return inner, tuple(first[index] for index in second)
+X, P, Q = value("x"), array("p"), array("q")
+
+_TWICE = rule(
+    "transpose-transpose",
+    tfl.transpose(tfl.transpose(X, P), Q),
+    tfl.transpose(X, computed(lambda p, q: p[q])),
+    benefit=12,
+)
 
 
-def _rewrite_twice(op: Operation, match: tuple[Operation, Permutation], rewriter: Rewriter) -> None:
-    inner, permutation = match
-    rewriter.replace(_transposed(rewriter, inner.operands[0], permutation, op.results[0].type, inner))
-
-
-def _transposed(
-    rewriter: Rewriter, value: SSAValue, permutation: Permutation, result_type: Attribute, *absorbed: Operation
-) -> SSAValue:
+def _transposed(rewriter: Rewriter, value: SSAValue, permutation: Permutation, result_type: Attribute) -> SSAValue:
     order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
-    return rewriter.insert(tfl.build("transpose", [value, order], [result_type]), *absorbed).results[0]
+    return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
 
 
 def _match_constant(op: Operation) -> Constant | Failure:
@@ -100,7 +96,7 @@ def _match_ones(op: Operation) -> tuple[int, ...] | Failure:
 
 def _rewrite_ones(op: Operation, match: tuple[int, ...], rewriter: Rewriter) -> None:
     dims = matching.insert_constant(rewriter, np.array(match, np.int32))
-    rewriter.replace(rewriter.insert(tfl.build("reshape", [op.operands[0], dims], [op.results[0].type])))
+    rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
 
 
 def _match_unary(op: Operation) -> tuple[Operation, Permutation] | Failure:
@@ -115,7 +111,7 @@ def _rewrite_unary(op: Operation, match: tuple[Operation, Permutation], rewriter
     source, permutation = match
     value = source.operands[0]
     moved = rewriter.insert(matching.rebuild(op, [value], [value.type])).results[0]
-    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type, source))
+    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
 
 def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
@@ -145,14 +141,14 @@ def _users(op: Operation) -> list[Operation]:
 
 
 def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], rewriter: Rewriter) -> None:
-    sources, permutation = match
+    _, permutation = match
     operands = [_before(operand, permutation, rewriter) for operand in op.operands]
     dims = matching.shape(op.results[0])
     assert dims is not None, "the match has looked"
     before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
     result_type = types.tensor(types.element_of(op.results[0].type), before)
     moved = rewriter.insert(matching.rebuild(op, operands, [result_type])).results[0]
-    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type, *sources))
+    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
 
 def _before(operand: SSAValue, permutation: Permutation, rewriter: Rewriter) -> SSAValue:
@@ -174,8 +170,18 @@ def _before(operand: SSAValue, permutation: Permutation, rewriter: Rewriter) -> 
 PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("no-transpose", _TRANSPOSE, _match_identity, _rewrite_identity, benefit=20),
     Pattern("fold-transpose", _TRANSPOSE, _match_constant, _rewrite_constant, benefit=15),
-    Pattern("transpose-transpose", _TRANSPOSE, _match_twice, _rewrite_twice, benefit=12),
+    _TWICE,
     Pattern("transpose-to-reshape", _TRANSPOSE, _match_ones, _rewrite_ones, benefit=5),
-    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_unary, _rewrite_unary) for name in _UNARY),
-    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary) for name in _BINARY),
+    *(
+        Pattern(
+            f"transpose-after-{name}",
+            f"tfl.{name}",
+            _match_unary,
+            _rewrite_unary,
+            depth=2,
+            producers={0: (_TRANSPOSE,)},
+        )
+        for name in _UNARY
+    ),
+    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
 )

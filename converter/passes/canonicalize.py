@@ -2,14 +2,18 @@
 
 Before:
 
-    %0 = "tf.Identity"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
-    %1 = "tf.StopGradient"(%0) : (tensor<2xf32>) -> tensor<2xf32>
-    "tf.NoOp"() : () -> ()
-    func.return %1 : tensor<2xf32>
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Identity"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.StopGradient"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+      "tf.NoOp"() : () -> ()
+      func.return %1 : tensor<2xf32>
+    }
 
 After:
 
-    func.return %arg0 : tensor<2xf32>
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
 """
 
 from __future__ import annotations
@@ -17,15 +21,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from converter.rewrite import user_patterns
+from converter.rewrite.declarative import rule
 from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.pattern import Failure, Pattern, PatternSet
+from converter.rewrite.edit import restate_results
+from converter.rewrite.pattern import Failure, Pattern
+from converter.rewrite.pattern_set import PatternSet
 from converter.rewrite.rewriter import Rewriter
+from converter.rewrite.terms import op, rest
 from schema.dialects import tf, types
 
 _FORWARDING = (
@@ -46,16 +55,28 @@ NOTES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Canonicalize:
-    """Forwards identities and erases what is dead."""
+    """Forwards identities and erases what is dead.
 
+    Attributes:
+        patterns: More patterns, the user's.
+    """
+
+    patterns: tuple[Pattern[Any], ...] = ()
     name: ClassVar[str] = "canonicalize"
 
     def apply(self, module: ModuleOp) -> Counter[str]:
-        """Rewrites every function; returns how often each pattern was applied."""
+        """Rewrites every function; returns how often each pattern was applied.
+
+        Raises:
+            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
+                (`rewrite-cycle`).
+        """
         applied: Counter[str] = Counter()
+        patterns = user_patterns.joined(PATTERNS, self.patterns)
         for function in module.ops:
             if isinstance(function, FuncOp):
-                applied += rewrite_greedily(function.body, PATTERNS, tf.has_side_effects)
+                applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
+                restate_results(function)
         return applied
 
 
@@ -76,16 +97,8 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
     rewriter.erase(op)
 
 
-def _match_any(op: Operation) -> None:
-    return None
-
-
-def _erase(op: Operation, match: None, rewriter: Rewriter) -> None:
-    rewriter.erase(op)
-
-
 PATTERNS = PatternSet([
     *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward) for name in _FORWARDING),
     Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
-    *(Pattern(f"erase-{name}", f"tf.{name}", _match_any, _erase) for name in _ERASED),
+    *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), ()) for name in _ERASED),
 ])  # fmt: skip

@@ -2,61 +2,67 @@
 
 Before:
 
-    %f = "tfl.pseudo_const"() <{value = dense<2.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
-    %b = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
-    %c = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
-    %0 = "tfl.conv_2d"(%arg0, %f, %b) <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32}>
+    func.func @main(%x: tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32> {
+      %f = "tfl.pseudo_const"() <{value = dense<2.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+      %b = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %c = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %0 = "tfl.conv_2d"(%x, %f, %b) <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32}>
         : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
-    %1 = "tfl.mul"(%0, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
-    %2 = "tfl.add"(%1, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
-    %3 = "tfl.relu6"(%2) : (tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32>
-    func.return %3 : tensor<1x2x2x1xf32>
+      %1 = "tfl.mul"(%0, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      %2 = "tfl.add"(%1, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      %3 = "tfl.relu6"(%2) : (tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32>
+      func.return %3 : tensor<1x2x2x1xf32>
+    }
 
 After:
 
-    %f = "tfl.pseudo_const"() <{value = dense<6.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
-    %b = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
-    %3 = "tfl.conv_2d"(%arg0, %f, %b)
+    func.func @main(%x: tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32> {
+      %f = "tfl.pseudo_const"() <{value = dense<6.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+      %b = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %0 = "tfl.conv_2d"(%x, %f, %b)
         <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32, fused_activation_function = "RELU6"}>
         : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
-    func.return %3 : tensor<1x2x2x1xf32>
+      func.return %0 : tensor<1x2x2x1xf32>
+    }
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from converter.optimize import table
+from converter.rewrite import user_patterns
 from converter.rewrite.driver import rewrite_greedily
+from converter.rewrite.pattern import Pattern
 from schema.dialects import tfl
-
-_MAX_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """Applies every pattern of `converter.optimize` until none matches."""
+    """Applies every pattern of `converter.optimize` until none matches.
 
+    Attributes:
+        patterns: More patterns, the user's.
+    """
+
+    patterns: tuple[Pattern[Any], ...] = ()
     name: ClassVar[str] = "optimize"
 
     def apply(self, module: ModuleOp) -> Counter[str]:
         """Rewrites every function; returns how often each pattern was applied.
 
-        The driver looks again at the neighbours of what it changed; some patterns look further than that, hence the
-        further rounds.
+        Raises:
+            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
+                (`rewrite-cycle`).
         """
         applied: Counter[str] = Counter()
-        patterns = table.patterns()
+        patterns = user_patterns.joined(table.patterns(), self.patterns)
         for function in module.ops:
             if isinstance(function, FuncOp):
-                for _ in range(_MAX_ROUNDS):
-                    count = rewrite_greedily(function.body, patterns, tfl.has_side_effects)
-                    applied += count
-                    if not count:
-                        break
+                applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
         return applied

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from xdsl.ir import Operation
 
 if TYPE_CHECKING:
+    from converter.rewrite.program import Program
+    from converter.rewrite.questions import Found
     from converter.rewrite.rewriter import Rewriter
+
+
+class PatternError(ValueError):
+    """A pattern that can't work, noticed when it is defined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,17 @@ class Failure:
 M = TypeVar("M")
 
 
+class Declaration(Protocol):
+    """What a pattern set has to know of a declarative pattern to match it together with others."""
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """The questions that an op has to answer, one program for each order of commutative operands."""
+
+    def conclude(self, program: Program, found: Found) -> Any | Failure:
+        """Returns what the rewrite needs to know of ops that one of the programs matches, or why it declines."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pattern(Generic[M]):
     """A rewrite of the DAG that ends in one op.
@@ -36,6 +53,11 @@ class Pattern(Generic[M]):
         match: Looks at the op without changing anything; returns what the rewrite needs to know, or a `Failure`.
         rewrite: Replaces the op; may rely on what `match` saw.
         benefit: Patterns of one root are tried in falling order of benefit, equal ones in the order of the set.
+        depth: How far above the root `match` looks: 1 is what makes its operands. When something changes that far
+            above an op, the op is looked at again.
+        producers: Names of the ops one of which has to make an operand, by the operand's index. A pattern set doesn't
+            try the pattern where they don't.
+        declaration: What the pattern was made from, if it is declarative.
     """
 
     name: str
@@ -43,34 +65,6 @@ class Pattern(Generic[M]):
     match: Callable[[Operation], M | Failure]
     rewrite: Callable[[Operation, M, Rewriter], None]
     benefit: int = 1
-
-
-class PatternSet:
-    """Patterns by root op, in falling order of benefit: finding an op's patterns is one look-up."""
-
-    __slots__ = ("_buckets",)
-
-    def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
-        buckets: dict[str, list[Pattern[Any]]] = {}
-        names: set[str] = set()
-        for pattern in patterns:
-            if pattern.name in names:
-                raise ValueError(f"two patterns are named {pattern.name!r}")
-            names.add(pattern.name)
-            buckets.setdefault(pattern.root, []).append(pattern)
-        for bucket in buckets.values():
-            bucket.sort(key=lambda pattern: -pattern.benefit)
-        self._buckets = {root: tuple(bucket) for root, bucket in buckets.items()}
-
-    def for_root(self, op_name: str) -> tuple[Pattern[Any], ...]:
-        """Returns the patterns to try on an op of this name."""
-        return self._buckets.get(op_name, ())
-
-    def __iter__(self) -> Iterator[Pattern[Any]]:
-        for bucket in self._buckets.values():
-            yield from bucket
-
-    def reasons(self, op: Operation) -> list[str]:
-        """Returns why each pattern that could rewrite an op declines it."""
-        results = [(pattern.name, pattern.match(op)) for pattern in self.for_root(op.name)]
-        return [f"{name}: {result.reason}" for name, result in results if isinstance(result, Failure)]
+    depth: int = 1
+    producers: Mapping[int, Collection[str]] = field(default_factory=dict)
+    declaration: Declaration | None = None

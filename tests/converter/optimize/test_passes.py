@@ -1,46 +1,11 @@
-"""The passes as their docstrings show them, and the merging of equal ops."""
+"""The merging of equal ops."""
 
 from __future__ import annotations
 
-import re
-from types import ModuleType
-
 import numpy as np
-import pytest
-from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, ModuleOp
-from xdsl.dialects.func import Func
-from xdsl.parser import Parser
 
-from converter.passes import cse, optimize
-from schema.dialects import tfl, types
+from schema.dialects import types
 from tests.converter.optimize.graph import Graph, f32, random
-
-
-def _parsed(body: str, arguments: str, result: str) -> ModuleOp:
-    context = Context()
-    for dialect in (Builtin, Func, tfl.dialect()):
-        context.load_dialect(dialect)
-    return Parser(context, f"func.func @main({arguments}) -> {result} {{\n{body}\n}}").parse_module()
-
-
-@pytest.mark.parametrize(
-    ("module", "run", "arguments", "result"),
-    [
-        (optimize, optimize.Optimize(), "%arg0: tensor<1x2x2x1xf32>", "tensor<1x2x2x1xf32>"),
-        (cse, cse.CommonSubexpressions(), "%arg0: tensor<2xf32>", "tensor<2xf32>"),
-    ],
-)
-def test_docstring(
-    module: ModuleType, run: optimize.Optimize | cse.CommonSubexpressions, arguments: str, result: str
-) -> None:
-    found = re.search(r"Before:\n\n(.*?)\nAfter:\n\n(.*)", module.__doc__ or "", re.DOTALL)
-    assert found is not None
-    before, after = (_parsed(text, arguments, result) for text in found.groups())
-    assert not before.is_structurally_equivalent(after)
-    run.apply(before)
-    before.verify()
-    assert before.is_structurally_equivalent(after), str(before)
 
 
 def test_equal_ops_merge_once_their_operands_have() -> None:

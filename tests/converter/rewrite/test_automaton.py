@@ -1,0 +1,156 @@
+"""The automaton finds what matching the patterns one by one finds, on random patterns and random graphs."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from converter.rewrite.automaton import Automaton
+from converter.rewrite.declarative import rule
+from converter.rewrite.pattern import Failure, Pattern
+from converter.rewrite.pattern_set import PatternSet
+from converter.rewrite.terms import Capture, Op, Term, check, constant, op, tfl, value
+from schema.dialects import tensor_data
+from tests.converter.rewrite.ir import names, parse, rewrite
+
+UNARY, BINARY = ("tfl.relu", "tfl.exp"), ("tfl.add", "tfl.mul")
+LEAVES = ("x", "y", "k")
+
+
+def fits(term: Term, found: SSAValue, bound: dict[str, SSAValue]) -> list[dict[str, SSAValue]]:
+    """Matches by recursion; returns what the captures may stand for, each way once."""
+    if isinstance(term, Capture):
+        if term.kind == "constant" and tensor_data.constant_of(found) is None:
+            return []
+        return [{**bound, term.name: found}] if bound.get(term.name, found) is found else []
+    assert isinstance(term, Op)
+    return fits_op(term, found.op, bound) if isinstance(found, OpResult) else []
+
+
+def fits_op(term: Op, found: Operation, bound: dict[str, SSAValue]) -> list[dict[str, SSAValue]]:
+    if found.name not in term.names or (term.limits.once and not found.results[0].has_one_use()):
+        return []
+    ways = []
+    for order in permutations(term.operands) if term.commutes else [term.operands]:
+        states = [bound]
+        for inner, operand in zip(order, found.operands, strict=True):
+            states = [new for state in states for new in fits(inner, operand, state)]
+        ways += states
+    return ways
+
+
+@st.composite
+def terms(draw: st.DrawFn, depth: int = 2, root: bool = True) -> Term:
+    kind = draw(st.sampled_from(("leaf", "unary", "binary", "binary"))) if depth else "leaf"
+    if root:
+        kind = "binary"
+    if kind == "leaf":
+        name = draw(st.sampled_from(LEAVES))
+        return constant(name) if name == "k" else value(name)
+    below = terms(depth=depth - 1, root=False)
+    if kind == "unary":
+        made = op(draw(st.sampled_from((*((name,) for name in UNARY), UNARY))), draw(below))
+    else:
+        made = op(
+            "tfl.add" if root else draw(st.sampled_from((*((name,) for name in BINARY), BINARY))),
+            draw(below),
+            draw(below),
+        )
+        if draw(st.booleans()):
+            made = made.commutative()
+    return made.once() if not root and draw(st.booleans()) else made
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> str:
+    lines, known = ["%k = constant 1.0"], ["%x", "%y", "%k"]
+    for index in range(draw(st.integers(1, 12))):
+        name = draw(st.sampled_from((*UNARY, *BINARY, *BINARY)))
+        operands = [draw(st.sampled_from(known[-6:])) for _ in range(1 if name in UNARY else 2)]
+        lines.append(f"%{index} = {name} {', '.join(operands)}")
+        known.append(f"%{index}")
+    return "\n".join(lines)
+
+
+def marked(index: int, term: Any, benefit: int) -> Pattern[Any]:
+    return rule(f"p{index}", term, value("x"), benefit=benefit) if _has(term, "x") else native(index, benefit)
+
+
+def _has(term: Any, name: str) -> bool:
+    return any(_has(each, name) for each in term.operands) if isinstance(term, Op) else term.name == name
+
+
+def native(index: int, benefit: int) -> Pattern[Any]:
+    """A pattern by functions, with a producer that the automaton may ask for first."""
+
+    def match(op: Operation) -> Failure | None:
+        inner = op.operands[1]
+        return None if isinstance(inner, OpResult) and inner.op.name == "tfl.exp" else Failure("no exp")
+
+    producers = {1: ("tfl.exp",)} if index % 2 else {}
+    return Pattern(f"p{index}", "tfl.add", match, lambda op, match, rewriter: None, benefit, producers=producers)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(terms(), st.integers(1, 3)), min_size=1, max_size=8), graphs())
+def test_it_agrees_with_matching_one_by_one(wanted: list[tuple[Any, int]], body: str) -> None:
+    patterns = [marked(index, term, benefit) for index, (term, benefit) in enumerate(wanted)]
+    found_in = dict(zip((pattern.name for pattern in patterns), (term for term, _ in wanted), strict=True))
+    patterns_set = PatternSet(patterns)
+    _, region = parse(body)
+    for each in [each for each in region.block.ops if each.name == "tfl.add"]:
+        expected = None
+        for pattern in sorted(patterns, key=lambda pattern: -pattern.benefit):
+            if pattern.declaration is None:
+                matches = not isinstance(pattern.match(each), Failure)
+            else:
+                matches = bool(fits_op(found_in[pattern.name], each, {}))
+                assert matches == (not isinstance(pattern.match(each), Failure))
+            if matches:
+                expected = pattern.name
+                break
+        found = patterns_set.match(each)
+        assert (None if found is None else found[0].name) == expected
+
+
+def test_the_first_order_of_operands_that_satisfies_the_conditions_is_taken() -> None:
+    x, y = value("x"), value("y")
+    pattern = rule("second", tfl.sub(tfl.add(x, y).commutative(), y), tfl.neg(x),
+                   where=[check("x is an argument", lambda x: not isinstance(x, OpResult))])  # fmt: skip
+    module, region = parse("%e = tfl.exp %x\n%0 = tfl.add %e, %x\n%1 = tfl.sub %0, %e", "%1")
+    rewrite(module, region, pattern)
+    assert names(region) == ["neg"]
+
+
+def test_a_thousand_producers_are_one_look_up() -> None:
+    x, y = value("x"), value("y")
+    wanted = product(UNARY, BINARY, UNARY)
+    patterns = [rule(f"p{i}", tfl.sub(op(a, op(b, op(c, x), y)), y), x) for i, (a, b, c) in enumerate(wanted)]
+    _, region = parse("%0 = tfl.relu %x\n%1 = tfl.mul %0, %y\n%2 = tfl.exp %1\n%3 = tfl.sub %2, %y", "%3")
+    (root,) = (each for each in region.block.ops if each.name == "tfl.sub")
+    asked: list[str] = []
+    automaton = Automaton(patterns)
+    _count(automaton._start, asked)  # the number of questions can't be seen from outside
+    (accepted,) = automaton.candidates(root)
+    assert accepted[2].name == "p6"
+    assert len(asked) < 10
+
+
+def _count(node: Any, asked: list[str]) -> None:
+    """Counts the questions that are put where every answer is right."""
+
+    def counting(ask: Any) -> Any:
+        def ask_and_count(found: Any) -> Any:
+            asked.append("")
+            return ask(found)
+
+        return ask_and_count
+
+    for _, table in node.asks:
+        for below in table.values():
+            _count(below, asked)
+    node.asks = tuple((counting(ask), table) for ask, table in node.asks)

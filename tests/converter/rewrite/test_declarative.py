@@ -1,0 +1,299 @@
+"""Declarative patterns: what they match, what they make, and what they refuse to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import FusedLoc
+from xdsl.ir import Operation, OpResult
+
+from converter.rewrite.declarative import rule
+from converter.rewrite.pattern import Failure, Pattern, PatternError
+from converter.rewrite.terms import array, attr, check, computed, constant, number, one_of, op, rest, tf, tfl, value
+from schema.diagnostics import ConversionError
+from schema.dialects import tensor_data, types
+from schema.dialects import tfl as dialect
+from tests.converter.rewrite.ir import last, names, parse, rewrite
+
+X, Y, C = value("x"), value("y"), number("c")
+
+CHAIN = rule(
+    "chain-add",
+    tfl.add(tfl.add(X, array("c")).commutative().once(), array("d")).commutative(),
+    tfl.add(X, computed(lambda c, d: c + d)),
+)
+
+
+def reason(pattern: Pattern[Any], op: Operation) -> str:
+    failure = pattern.match(op)
+    assert isinstance(failure, Failure)
+    return failure.reason
+
+
+@pytest.mark.parametrize("first", ["%x, %c", "%c, %x"])
+@pytest.mark.parametrize("second", ["%0, %d", "%d, %0"])
+def test_captures_constants_and_commutativity(first: str, second: str) -> None:
+    body = f"%c = constant 1.0\n%d = constant 2.0\n%0 = tfl.add {first}\n%1 = tfl.add {second}"
+    module, region = parse(body, "%1")
+    assert rewrite(module, region, CHAIN) == {"chain-add": 1}
+    assert names(region) == ["add"]
+    held = tensor_data.constant_of(last(region).operands[1])
+    assert held is not None
+    assert tensor_data.to_array(held).tolist() == [3.0, 3.0]
+    assert last(region).operands[0] is region.block.args[0]
+
+
+def test_locations_are_fused_without_being_asked_for() -> None:
+    body = "%c = constant 1.0\n%d = constant 2.0\n%0 = tfl.add %x, %c\n%1 = tfl.mul %0, %d"
+    module, region = parse(body, "%1")
+    pattern = rule("r", tfl.mul(tfl.add(X, array("c")), array("d")), tfl.sub(X, computed(lambda c, d: c * d)))
+    rewrite(module, region, pattern)
+    location = last(region).location
+    assert isinstance(location, FusedLoc)
+    assert [str(part) for part in location.locations] == ['loc("tfl.add")', 'loc("tfl.mul")']  # type: ignore[attr-defined]
+
+
+def test_the_same_capture_is_the_same_value() -> None:
+    double = rule("double", tfl.add(X, X), tfl.mul(X, 2.0))
+    module, region = parse("%0 = tfl.add %x, %x\n%1 = tfl.add %0, %y", "%1")
+    assert rewrite(module, region, double) == {"double": 1}
+    assert names(region) == ["mul", "add"]
+    assert reason(double, last(region)) == "operand 1 of tfl.add isn't the same value as elsewhere in the pattern"
+
+
+def test_one_to_many_and_inferred_types() -> None:
+    silu = rule("gelu-by-hand", tfl.gelu(X), tfl.mul(X, tfl.logistic(tfl.mul(X, 1.702))))
+    module, region = parse("%0 = tfl.gelu %x", "%0")
+    rewrite(module, region, silu)
+    assert names(region) == ["mul", "logistic", "mul"]
+
+
+def test_many_to_many_with_several_results() -> None:
+    """Two results of one op are swapped, and an op in the middle of the pattern is replaced for its other users."""
+    split = tfl.split(constant("axis"), X).named("split")
+    swap = tfl.split(constant("axis"), X, num_splits=2)
+    undone = check("it is done", lambda split: not split.attributes)
+    pattern = rule("swap", tfl.sub(split[0], split[1]), tfl.neg(tfl.sub(swap[0], swap[1])),
+                   also={split: (swap[1], swap[0])}, where=[undone])  # fmt: skip
+    body = """
+    %a = "tfl.pseudo_const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+    %s:2 = "tfl.split"(%a, %z) <{num_splits = 2 : i32}> : (tensor<i32>, tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+    %0 = "tfl.sub"(%s#0, %s#1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    """
+    module, region = parse(body, "%0", "%s#0", arguments="%z: tensor<4xf32>")
+    with_mark = Pattern(pattern.name, pattern.root, pattern.match, _once(pattern), declaration=pattern.declaration)
+    rewrite(module, region, with_mark)
+    assert names(region) == ["split", "sub", "neg"]
+    returned = region.block.last_op
+    assert returned is not None
+    other = returned.operands[1]
+    assert isinstance(other, OpResult)
+    assert (other.op.name, other.index) == ("tfl.split", 1)
+
+
+def _once(pattern: Pattern[Any]) -> Callable[..., None]:
+    """Marks the new split, which the pattern would match again."""
+
+    def rewrite(op: Operation, match: object, rewriter: object) -> None:
+        block = op.parent
+        pattern.rewrite(op, match, rewriter)  # type: ignore[arg-type]
+        assert block is not None
+        for each in block.ops:
+            each.attributes["mark"] = types.I1
+
+    return rewrite
+
+
+def test_a_matched_op_in_the_result_is_the_op_that_was_found() -> None:
+    inner = tfl.exp(X)
+    pattern = rule("keep", tfl.add(inner, inner), tfl.mul(inner, 2.0))
+    module, region = parse("%0 = tfl.exp %x\n%1 = tfl.add %0, %0", "%1", "%0")
+    rewrite(module, region, pattern)
+    assert names(region) == ["exp", "mul"]
+    module, region = parse("%0 = tfl.exp %x\n%1 = tfl.exp %x\n%2 = tfl.add %0, %1", "%2")
+    assert not rewrite(module, region, pattern)
+
+
+def test_attributes_are_asked_for_captured_and_carried_over() -> None:
+    mean = tfl.mean(X, constant("axes"), keep_dims=attr("keep"))
+    pattern = rule("mean", tfl.relu(mean), tfl.sum(X, constant("axes"), keep_dims=attr("keep")),
+                   where=[check("dimensions go", lambda keep: keep is True)])  # fmt: skip
+    body = """
+    %a = "tfl.pseudo_const"() <{{value = dense<0> : tensor<1xi32>}}> : () -> tensor<1xi32>
+    %0 = "tfl.mean"(%x, %a) {options}: (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
+    %1 = "tfl.relu"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    """
+    module, region = parse(body.format(options="<{keep_dims = true}> "), "%1")
+    rewrite(module, region, pattern)
+    assert dialect.attribute(last(region), "keep_dims") is True
+    module, region = parse(body.format(options=""), "%1")
+    assert reason(pattern, last(region)) == "dimensions go"
+
+
+def test_an_attribute_that_is_not_set_has_its_default() -> None:
+    pattern = rule("plain", tfl.add(X, Y, fused_activation_function=one_of("NONE", "RELU")), tfl.sub(X, Y))
+    module, region = parse("%0 = tfl.add %x, %y", "%0")
+    rewrite(module, region, pattern)
+    assert names(region) == ["sub"]
+    kinds = "(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"
+    _, region = parse(f'%0 = "tfl.add"(%x, %y) <{{fused_activation_function = "TANH"}}> : {kinds}', "%0")
+    assert reason(pattern, last(region)).endswith('is "TANH", not "NONE" or "RELU"')
+
+
+def test_an_op_can_be_rebuilt_with_other_operands() -> None:
+    added = tfl.add(X, Y)
+    pattern = rule("fuse", tfl.relu(added), added.rebuilt(X, Y, fused_activation_function="RELU"))
+    module, region = parse("%0 = tfl.add %x, %y\n%1 = tfl.relu %0", "%1")
+    rewrite(module, region, pattern)
+    assert names(region) == ["add"]
+    assert dialect.attribute(last(region), "fused_activation_function") == "RELU"
+
+
+def test_several_names_and_the_rest_of_the_operands() -> None:
+    inner = op(("tfl.relu", "tfl.relu6"), X)
+    pattern = rule("flat", tfl.concatenation(inner, rest("more")), tfl.add_n(X, rest("more")))
+    module, region = parse("%0 = tfl.relu6 %x\n%1 = tfl.concatenation %0, %y, %x", "%1")
+    rewrite(module, region, pattern)
+    assert len(last(region).operands) == 3
+    _, region = parse("%0 = tfl.exp %x\n%1 = tfl.concatenation %0, %y", "%1")
+    assert reason(pattern, last(region)) == (
+        "operand 0 of tfl.concatenation is made by tfl.exp, not made by tfl.relu or tfl.relu6"
+    )
+
+
+def test_values_computed_while_matching_may_decline() -> None:
+    def inverse(c: float) -> object:
+        return Failure("there is no inverse of zero") if c == 0 else np.float32(1 / c)
+
+    pattern = rule("inverse", tfl.div(X, C), tfl.mul(X, computed(lambda i: i)), where=[computed(inverse, "i")])
+    body = '%c = "tfl.pseudo_const"() <{{value = dense<{0}> : tensor<f32>}}> : () -> tensor<f32>\n' \
+           '%0 = "tfl.div"(%x, %c) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>'  # fmt: skip
+    module, region = parse(body.format("4.0"), "%0")
+    rewrite(module, region, pattern)
+    held = tensor_data.constant_of(last(region).operands[1])
+    assert held is not None
+    assert tensor_data.to_array(held) == 0.25
+    _, region = parse(body.format("0.0"), "%0")
+    assert reason(pattern, last(region)) == "there is no inverse of zero"
+
+
+def test_a_value_takes_the_place_of_a_result_only_if_its_type_fits() -> None:
+    pattern = rule("neutral", tfl.add(X, 0), X)
+    broadcast = '%c = constant 0.0\n%0 = "tfl.add"(%s, %c) : (tensor<f32>, tensor<2xf32>) -> tensor<2xf32>'
+    module, region = parse(broadcast, "%0", arguments="%s: tensor<f32>")
+    assert not rewrite(module, region, pattern)
+    assert "what should take its place tensor<f32>" in reason(pattern, last(region))
+    module, region = parse("%c = constant 0.0\n%0 = tfl.add %x, %c", "%0")
+    assert rewrite(module, region, pattern)
+
+
+def test_operands_that_do_not_go_together_are_an_error_of_the_pattern() -> None:
+    kinds = "(tensor<2x2xf32>, tensor<3x2xf32>, tensor<2xf32>) -> tensor<2xf32>"
+    body = f"""
+    %0 = "tfl.matrix_diag"(%x) : (tensor<2xf32>) -> tensor<2x2xf32>
+    %1 = "tfl.fully_connected"(%0, %m, %y) : {kinds}
+    """
+    module, region = parse(body, "%1", arguments="%x: tensor<2xf32>, %y: tensor<2xf32>, %m: tensor<3x2xf32>")
+    wrong = rule("wrong", tfl.fully_connected(X, Y, value("b")), tfl.abs(tfl.sum(tfl.add(X, Y), 0).like(value("b"))))
+    with pytest.raises(ConversionError, match=r"makes tfl.add of operands that don't go together: shapes"):
+        rewrite(module, region, wrong)
+
+
+def test_ops_without_results_are_erased() -> None:
+    module, region = parse('"tf.NoOp"() : () -> ()')
+    assert rewrite(module, region, rule("gone", tf.NoOp(), ())) == {"gone": 1}
+    assert names(region) == []
+
+
+def test_a_function_may_make_the_result() -> None:
+    def exchange(rewriter: object, x: object, y: object, root: Operation) -> None:
+        new = dialect.build("sub", [y, x], [root.results[0].type])  # type: ignore[list-item]
+        rewriter.replace(rewriter.insert(new))  # type: ignore[attr-defined]
+
+    module, region = parse("%0 = tfl.add %x, %y", "%0")
+    rewrite(module, region, rule("native", tfl.add(X, Y), exchange))
+    assert last(region).operands[0] is region.block.args[1]
+
+
+WANTS = tfl.add(X.element("float32").rank(1).shaped(2).static(), tfl.relu(Y).once()).because("no such sum")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "body", "expected"),
+    [
+        (tfl.add(tfl.mul(X, Y), X), "%0 = tfl.add %x, %y", "operand 0 of tfl.add is an argument, not made by tfl.mul"),
+        (tfl.add(X, C), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't a constant of one element"),
+        (tfl.add(X, constant("k")), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't constant"),
+        (tfl.add(X, 2), "%c = constant 3.0\n%0 = tfl.add %x, %c", "operand 1 of tfl.add isn't the constant 2.0"),
+        (tfl.add(X.element("int32", "int64"), Y), "%0 = tfl.add %x, %y",
+         "operand 0 of tfl.add has elements of type float, not int32 or int64"),
+        (tfl.add(X.rank(2), Y), "%0 = tfl.add %x, %y", "operand 0 of tfl.add has the shape (2,), not the rank 2"),
+        (tfl.add(X.shaped(3), Y), "%0 = tfl.add %x, %y",
+         "operand 0 of tfl.add has the shape (2,), whose dimension 0 isn't 3"),
+        (tfl.add(X.once(), Y), "%0 = tfl.add %x, %x", "operand 0 of tfl.add is used more than once"),
+        (tfl.add(tfl.relu(X).once(), Y), "%1 = tfl.relu %x\n%0 = tfl.add %1, %1",
+         "the result of tfl.relu is used more than once"),
+        (tfl.concatenation(X, Y), "%0 = tfl.concatenation %x", "tfl.concatenation has 1 operands, not 2"),
+        (tfl.add(X.because("x is wrong").rank(3), Y), "%0 = tfl.add %x, %y", "x is wrong"),
+    ],
+)  # fmt: skip
+def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected: str) -> None:
+    _, region = parse(body, "%0")
+    assert reason(rule("p", pattern, tfl.exp(X)), last(region)) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: rule("p", X, Y), "the root must be an op, not a capture"),  # type: ignore[arg-type]
+        (lambda: rule("p", tfl.ad(X, Y), X), "there is no op 'tfl.ad'; is it tfl.pad or tfl.add?"),
+        (lambda: rule("p", tf.Rellu(X), X), "is it tf.Relu"),
+        (lambda: rule("p", tfl.add(X), X), "tfl.add takes 2 operands, not 1"),
+        (lambda: rule("p", tfl.add(X, Y, colour=1), X), "tfl.add has no attribute 'colour'; it has fused_activation"),
+        (lambda: rule("p", tfl.add(X, Y, fused_activation_function="SWISH"), X), "can't be 'SWISH'"),
+        (lambda: rule("p", tf.Relu(X, T=1), X), "doesn't keep T, which its operands tell"),
+        (lambda: rule("p", tfl.relu(X), Y), "the result uses 'y', which nothing captures"),
+        (lambda: rule("p", tfl.relu(X), X, where=[check("", lambda z: z)]), "a condition asks for 'z'"),
+        (lambda: rule("p", tfl.relu(X), tfl.add(X, computed(lambda z: z))), "a computed value asks for 'z'"),
+        (lambda: rule("p", tfl.relu(X).commutative(), X), "tfl.relu has 1 operands; only two can commute"),
+        (lambda: rule("p", tfl.add(X, number("x")), X), "'x' is captured as value and as number"),
+        (lambda: rule("p", tfl.add(X.rank(1), X.rank(2)), X), "'x' can't be all that is asked of it"),
+        (lambda: rule("p", tfl.add(X, Y), (X, Y)), "tfl.add has 1 results, and 2 are given"),
+        (lambda: rule("p", op(("tfl.add", "tfl.sub"), X, Y), X), "the root has one name"),
+        (lambda: rule("p", tfl.relu(X), tfl.relu(tfl.pack(X))), "the type of result 0 of tfl.pack isn't known"),
+        (lambda: rule("p", tfl.add(X, tfl.exp(Y)[1]), X), "tfl.exp has no result 1"),
+        (lambda: rule("p", tfl.concatenation(rest("r"), X), X), "must come last"),
+        (lambda: rule("p", tfl.concatenation(rest("r")), rest("r")), "can't take the place of one result"),
+        (lambda: rule("p", tfl.relu(X), tfl.exp(X.once())), None),
+        (lambda: rule("p", tfl.relu(X), tfl.exp(X).once()), "a result can't be asked to be like something"),
+        (lambda: rule("p", tfl.relu(computed(lambda: 1)), X), "only results and conditions can be"),
+        (lambda: rule("p", tfl.add(X, np.add), X), "an operand of tfl.add is ufunc"),
+        (lambda: rule("p", tfl.add(X, Y), X, where=[check("", max)]), "put it into a lambda"),
+        (lambda: rule("p", tfl.add(X, Y), X, also={tfl.exp(X): X}), "isn't matched"),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_checked_when_it_is_defined(make: Callable[[], object], expected: str | None) -> None:
+    if expected is None:
+        make()
+        return
+    with pytest.raises(PatternError, match="pattern 'p': ") as caught:
+        make()
+    assert expected in str(caught.value)
+
+
+def test_what_replaces_an_inner_op_must_stand_before_it() -> None:
+    inner = tfl.exp(X)
+    with pytest.raises(PatternError, match="'y' may come after"):
+        rule("p", tfl.add(inner, Y), X, also={inner: Y})
+    with pytest.raises(PatternError, match="no result can use it"):
+        rule("p", tfl.add(inner, Y), inner, also={inner: X})
+
+
+def test_an_op_that_no_table_has_must_be_meant() -> None:
+    with pytest.raises(PatternError, match="there is no op"):
+        rule("p", tf.MyOp(X), X)
+    module, region = parse("%0 = tf.MyOp %x", "%0")
+    assert rewrite(module, region, rule("p", op("tf.MyOp", X, unregistered=True), X))

@@ -1,0 +1,33 @@
+"""All that one needs to write patterns for `convert(patterns=[...])`; docs/rewriting.md teaches it."""
+
+from __future__ import annotations
+
+from converter.rewrite.declarative import Match, rule
+from converter.rewrite.driver import rewrite_greedily
+from converter.rewrite.pattern import Failure, Pattern, PatternError
+from converter.rewrite.pattern_set import PatternSet
+from converter.rewrite.rewriter import Rewriter
+from converter.rewrite.terms import array, attr, check, computed, constant, number, one_of, op, rest, tf, tfl, value
+
+__all__ = [
+    "Failure",
+    "Match",
+    "Pattern",
+    "PatternError",
+    "PatternSet",
+    "Rewriter",
+    "array",
+    "attr",
+    "check",
+    "computed",
+    "constant",
+    "number",
+    "one_of",
+    "op",
+    "rest",
+    "rewrite_greedily",
+    "rule",
+    "tf",
+    "tfl",
+    "value",
+]
