@@ -18,7 +18,9 @@ _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_
 def _match(op: Operation) -> int | Failure:
     """Returns how many output channels an input channel has."""
     dims, weights = matching.shape(op.operands[0]), matching.shape(op.operands[1])
-    if dims is None or weights is None or weights[3] != 1 or dims[3] < 2 or weights[0] % dims[3]:
+    if dims is None or weights is None or len(dims) != 4 or len(weights) != 4:
+        return Failure("the shapes aren't known")
+    if weights[3] != 1 or dims[3] < 2 or weights[0] % dims[3]:
         return Failure("there isn't one input channel a group")
     if tensor_data.constant_of(op.operands[1]) is None:
         return Failure("the filter is computed")

@@ -30,7 +30,7 @@ from xdsl.ir import Operation
 from converter.rewrite import user_patterns
 from converter.rewrite.declarative import rule
 from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.edit import restate_results
+from converter.rewrite.edit import restate_functions
 from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.pattern_set import PatternSet
 from converter.rewrite.rewriter import Rewriter
@@ -42,6 +42,9 @@ _FORWARDING = (
     "EnsureShape", "OptimizationBarrier", "XlaSharding",
 )  # fmt: skip
 """Ops whose results are their operands, one by one; CheckNumerics and EnsureShape check nothing on a device."""
+
+_EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
+"""Ops whose operands' types are written down elsewhere too."""
 
 _ERASED = ("NoOp", "Assert")
 """Effects that a device has no use for: the official converter erases them too."""
@@ -73,10 +76,10 @@ class Canonicalize:
         """
         applied: Counter[str] = Counter()
         patterns = user_patterns.joined(PATTERNS, self.patterns)
-        for function in module.ops:
-            if isinstance(function, FuncOp):
-                applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
-                restate_results(function)
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        for function in functions:
+            applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
+        restate_functions(functions)
         return applied
 
 
@@ -84,6 +87,8 @@ def _match_forwarding(op: Operation) -> Failure | None:
     for result, operand in zip(op.results, op.operands, strict=False):
         if result.type != operand.type and types.element_of(result.type) != types.element_of(operand.type):
             return Failure("it changes the element type")
+        if result.type != operand.type and any(use.operation.name in _EXACT for use in (*result.uses, *operand.uses)):
+            return Failure("a user asks for a value of just this type")
     return None
 
 

@@ -1,14 +1,18 @@
 """Pass `executor-to-functional`: breaks the islands of `tf_executor.graph`s up into plain `tf` ops in program order.
 
 Control tokens vanish: the graph's order, which respects them, is program order, and program order is what keeps
-side-effecting ops in sequence from here on.
+side-effecting ops in sequence from here on. V1 control flow has no place in program order; it must be gone before.
 
 Before:
 
     func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
       %0 = tf_executor.graph {
         %1, %2 = tf_executor.island wraps "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
-        %3, %4 = tf_executor.island(%2) wraps "tf.Neg"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+        %3, %4 = tf_executor.island(%2) {
+          %5 = "tf.Neg"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+          %6 = "tf.Exp"(%5) : (tensor<2xf32>) -> tensor<2xf32>
+          tf_executor.yield %6 : tensor<2xf32>
+        }
         tf_executor.fetch %3 : tensor<2xf32>
       }
       func.return %0 : tensor<2xf32>
@@ -19,22 +23,27 @@ After:
     func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
       %0 = "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
       %1 = "tf.Neg"(%0) : (tensor<2xf32>) -> tensor<2xf32>
-      func.return %1 : tensor<2xf32>
+      %2 = "tf.Exp"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %2 : tensor<2xf32>
     }
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from converter.rewrite.edit import erase
-from schema.diagnostics import error
-from schema.dialects import tf_executor
+from schema.diagnostics import ConversionError, Diagnostic, error
+from schema.dialects.locations import place_of
+from schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
+
+_NAMED = 3
+"""How many nodes of a kind of V1 op the error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,37 +53,100 @@ class ExecutorToFunctional:
     name: ClassVar[str] = "executor-to-functional"
 
     def apply(self, module: ModuleOp) -> None:
-        """Rewrites every function's graphs.
+        """Rewrites every graph, those inside of islands first.
 
         Raises:
-            ConversionError: A graph holds an executor op other than islands (`control-flow-v1`).
+            ConversionError: Graphs hold executor ops that need dead values (`control-flow-v1`, one diagnostic for each
+                kind of op), or an op stands before what it waits for (`broken-order`).
         """
-        for function in module.ops:
-            if isinstance(function, FuncOp):
-                for block in function.body.blocks:
-                    for op in list(block.ops):
-                        if isinstance(op, tf_executor.GraphOp):
-                            _lift(op, block)
+        graphs: list[GraphOp] = []
+        refused: dict[str, list[Operation]] = {}
+        todo: list[Operation] = [module]
+        while todo:
+            op = todo.pop()
+            if isinstance(op, GraphOp):
+                graphs.append(op)
+                todo += _look_through(op, refused)
+            else:
+                todo += [
+                    inner for region in op.regions for block in region.blocks for inner in block.ops if inner.regions
+                ]
+        if refused:
+            raise ConversionError([_diagnostic(name, ops) for name, ops in refused.items()])
+        for graph in reversed(graphs):
+            _lift(graph)
 
 
-def _lift(graph: tf_executor.GraphOp, block: Block) -> None:
-    """Moves the ops of a graph's islands before the graph and lets its users use their results."""
+def _look_through(graph: GraphOp, refused: dict[str, list[Operation]]) -> list[Operation]:
+    """Returns the ops in a graph's islands that may hold graphs themselves; notes V1 ops by their name."""
+    nested: list[Operation] = []
+    for op in graph.body.ops:
+        if isinstance(op, IslandOp):
+            inner = op.body.first_op
+            while inner is not None:
+                if inner.regions:
+                    nested.append(inner)
+                inner = inner.next_op
+        elif not isinstance(op, FetchOp | ControlTriggerOp):
+            refused.setdefault(op.name, []).append(op)
+    return nested
+
+
+def _diagnostic(name: str, ops: Sequence[Operation]) -> Diagnostic:
+    places = [place for op in ops if (place := place_of(op.location)).node]
+    count = f"{len(ops)} of them" if len(ops) > 1 else "one of them"
+    others = f", for example {', '.join(place.node for place in places[:_NAMED])}" if len(ops) > 1 and places else ""
+    return Diagnostic(
+        "control-flow-v1",
+        f"V1 control flow must be made functional first ({count}{others})",
+        op=name,
+        node=places[0].node if places else "",
+        location=str(places[0]) if places else "",
+        hint="export the model with control flow v2, or choose outputs that need no loop and no condition",
+    )
+
+
+def _lift(graph: GraphOp) -> None:
+    """Moves the ops of a graph's islands before the graph and lets their users use them directly."""
     fetch = graph.terminator
     lifted: dict[SSAValue, SSAValue] = {}
-    for island in list(graph.body.ops):
-        if island is fetch:
+    for op in list(graph.body.ops):
+        if op is fetch:
             continue
-        if not isinstance(island, tf_executor.IslandOp):
-            raise error("control-flow-v1", "V1 control flow must be made functional first", op=island.name)
-        body = island.body
-        terminator = island.terminator
-        for op in list(body.ops):
-            if op is not terminator:
-                body.detach_op(op)
-                op.operands = [lifted.get(operand, operand) for operand in op.operands]
-                block.insert_op_before(op, graph)
-        for result, value in zip(island.results, terminator.operands, strict=False):
-            lifted[result] = lifted.get(value, value)
-    for result, value in zip(graph.results, fetch.operands, strict=False):
-        result.replace_all_uses_with(lifted.get(value, value))
-    erase(graph)
+        if op.operands and any(operand not in lifted for operand in op.operands):
+            raise _broken_order(op)
+        if isinstance(op, IslandOp):
+            _lift_island(op, graph, lifted)
+        control: SSAValue = op.results[-1]
+        lifted[control] = control
+    for graph_result, value in zip(graph.results, fetch.operands, strict=False):
+        if value.owner is graph:
+            raise _broken_order(fetch)
+        graph_result.replace_all_uses_with(lifted.get(value, value))
+    erase(graph, is_unused=False)
+    for result in lifted:
+        # What was lifted before the island whose value it takes still takes it from there.
+        if result.first_use is not None:
+            raise _broken_order(result.first_use.operation)
+
+
+def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[SSAValue, SSAValue]) -> None:
+    """Moves the ops of one island; notes what stands for its results from here on."""
+    body, terminator, block = island.body, island.terminator, graph.parent
+    assert block is not None
+    for op in list(body.ops):
+        if op is terminator:
+            break
+        for user in op.walk() if op.regions else (op,):
+            if user.operands:
+                user.operands = [lifted.get(operand, operand) for operand in user.operands]
+        body.detach_op(op)
+        block.insert_op_before(op, graph)
+    for result, value in zip(island.results, terminator.operands, strict=False):
+        lifted[result] = lifted.get(value, value)
+
+
+def _broken_order(op: Operation) -> ConversionError:
+    place = place_of(op.location)
+    return error("broken-order", "it stands before an op whose value or control it takes", op=op.name, node=place.node,
+                 location=str(place), hint="put the graph's ops into an order in which they can run")  # fmt: skip

@@ -2,10 +2,12 @@
 
 Before:
 
-    "tf_saved_model.global_tensor"() <{sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>}>
+    "tf_saved_model.global_tensor"() <{
+      sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
+    }> : () -> ()
     func.func @main() -> tensor<2xf32> {
-      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource>
-      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource>) -> tensor<2xf32>
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
       func.return %1 : tensor<2xf32>
     }
 
@@ -20,70 +22,119 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from converter.rewrite.edit import erase
-from schema.dialects import tensor_data, tf
+from converter.rewrite.edit import erase, restate_results
+from schema.diagnostics import error
+from schema.dialects import tensor_data, tf, types
+from schema.dialects.locations import place_of
+from schema.dialects.tensor_data import Constant
 from schema.dialects.tf_saved_model import GlobalTensorOp
 
-_READS = frozenset({"tf.ReadVariableOp"})
-_HARMLESS = frozenset({"tf.VarIsInitializedOp", "tf.VariableShape", "tf.DisableCopyOnRead"})
+_BOUND_INPUT = "tf_saved_model.bound_input"
+_READ = "tf.ReadVariableOp"
+_ASKED = frozenset({"tf.VarIsInitializedOp", "tf.VariableShape"})
+_WITHOUT_RESULT = frozenset({"tf.DisableCopyOnRead"})
+_HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 
 
 @dataclass(frozen=True, slots=True)
 class FreezeVariables:
-    """Freezes variables whose every handle is only read."""
+    """Freezes variables whose every handle is only read, and that nothing but handles refers to."""
 
     name: ClassVar[str] = "freeze-variables"
 
     def apply(self, module: ModuleOp) -> Counter[str]:
-        """Replaces reads by constants, erases handles without uses and frozen global tensors; returns how many."""
-        tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
-        handles: dict[str, list[Operation]] = {}
-        for function in module.ops:
-            if isinstance(function, FuncOp):
-                for op in function.body.walk():
-                    if op.name == "tf.VarHandleOp":
-                        shared_name = op.properties.get("shared_name")
-                        if isinstance(shared_name, StringAttr):
-                            handles.setdefault(shared_name.data, []).append(op)
+        """Replaces reads by constants, erases handles and frozen global tensors; returns how many.
+
+        Raises:
+            ConversionError: A variable is read as another type than it has (`variable-type`).
+        """
+        tensors = {
+            op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp) and "sym_name" in op.properties
+        }
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        handles = _handles(functions) if tensors else {}
+        bound = _bound(functions)
         frozen = 0
         for symbol, tensor in tensors.items():
             mine = handles.get(symbol, [])
+            value = tensor.properties.get("value")
+            if value is None or not tensor_data.is_constant(value) or symbol in bound:
+                continue
             if all(_is_only_read(handle) for handle in mine):
                 for handle in mine:
-                    _freeze(handle, tensor)
+                    _freeze(handle, value)
                 erase(tensor)
                 frozen += 1
+        if frozen:
+            for function in functions:
+                restate_results(function)
         return Counter({"frozen": frozen})
 
 
+def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
+    """Returns the ops that make handles of variables, by the variable's name."""
+    handles: dict[str, list[Operation]] = {}
+    for function in functions:
+        for op in function.body.walk():
+            if op.name == "tf.VarHandleOp" and isinstance(name := op.properties.get("shared_name"), StringAttr):
+                handles.setdefault(name.data, []).append(op)
+    return handles
+
+
+def _bound(functions: Iterable[FuncOp]) -> set[str]:
+    """Returns the variables that are functions' arguments; how those use them is not looked at."""
+    return {
+        symbol.root_reference.data
+        for function in functions
+        for argument in function.arg_attrs or ()
+        if isinstance(symbol := argument.data.get(_BOUND_INPUT), SymbolRefAttr)
+    }
+
+
 def _is_only_read(handle: Operation) -> bool:
-    return all(use.operation.name in _READS or use.operation.name in _HARMLESS for use in handle.results[0].uses)
+    return all(use.operation.name in _HARMLESS for use in handle.results[0].uses)
 
 
-def _freeze(handle: Operation, tensor: GlobalTensorOp) -> None:
-    """Puts a constant in the place of each read of a handle; equal reads share the first one's."""
-    value = tensor.properties["value"]
-    assert tensor_data.is_constant(value)
+def _freeze(handle: Operation, value: Constant) -> None:
+    """Puts constants in the place of all that is asked of a handle, one for equal questions, and erases it."""
     block = handle.parent
     assert block is not None
-    constant: Operation | None = None
+    made: dict[tuple[str, Attribute], SSAValue] = {}
     for use in tuple(handle.results[0].uses):
-        read = use.operation
-        if read.name in _READS:
+        user = use.operation
+        for result in user.results:
+            answer = _answer(user, result.type, value)
+            # Reads may know less of the shape than the variable does; they are one constant.
+            key = (user.name, value.type if user.name == _READ else result.type)
+            constant = made.get(key)
             if constant is None:
-                constant = tf.constant(value, handle.location)
-                block.insert_op_before(constant, handle)
-            read.results[0].replace_all_uses_with(constant.results[0])
-        elif read.name == "tf.VariableShape":
-            continue
-        if read.parent is not None and all(result.first_use is None for result in read.results):
-            erase(read)
-    if handle.results[0].first_use is None:
-        erase(handle)
+                op = tf.constant(answer, handle.location)
+                block.insert_op_before(op, handle)
+                constant = made[key] = op.results[0]
+            result.replace_all_uses_with(constant)
+        erase(user)
+    erase(handle)
+
+
+def _answer(user: Operation, result_type: Attribute, value: Constant) -> Constant:
+    """Returns what an op that doesn't change a variable says of it."""
+    element = types.element_of(result_type)
+    if user.name == "tf.VarIsInitializedOp":
+        return tensor_data.of_array(np.array(True), element)
+    if user.name == "tf.VariableShape":
+        shape = types.shape_of(value.type)
+        return tensor_data.of_array(np.array(shape, types.numpy_dtype(element)), element)
+    if types.element_of(value.type) != element:
+        place = place_of(user.location)
+        raise error("variable-type", f"it reads {value.type} as {result_type}", op=user.name, node=place.node,
+                    location=str(place))  # fmt: skip
+    return value

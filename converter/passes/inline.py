@@ -31,11 +31,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from converter.rewrite.edit import erase
-from schema.diagnostics import error
-from schema.dialects import tf
+from converter.rewrite.edit import erase, restate_results
+from schema.diagnostics import ConversionError, error
+from schema.dialects import tf, types
+from schema.dialects.locations import place_of
 
 _CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
 _PRIVATE = "private"
@@ -56,7 +57,8 @@ class Inline:
         """
         functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
         calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
-        references = _count_references(functions)
+        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in _names(op)]
+        references = _count_references(functions) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
         for name in _callees_first(functions, calls):
             for call in calls[name]:
@@ -64,11 +66,14 @@ class Inline:
                 is_last = references[callee_name] == 1
                 _inline(call, functions[callee_name], is_last=is_last, note_call=callee_name in shared)
                 references[callee_name] -= 1
-        _erase_unreferenced(functions)
+            if calls[name]:
+                restate_results(functions[name])
+        _erase_unreferenced(functions, outside)
 
 
 def _callee(call: Operation) -> str:
-    attribute = call.properties.get("callee" if call.name == "func.call" else "f")
+    key = "callee" if call.name == "func.call" else "f"
+    attribute = call.properties.get(key, call.attributes.get(key))
     if isinstance(attribute, tf.FunctionAttr):
         attribute = attribute.function
     return attribute.root_reference.data if isinstance(attribute, SymbolRefAttr) else ""
@@ -89,14 +94,18 @@ def _is_private(function: FuncOp) -> bool:
 
 
 def _references(function: FuncOp) -> list[str]:
+    return [name for op in function.body.walk() for name in _names(op)]
+
+
+def _names(op: Operation) -> list[str]:
+    """Returns the symbols that an op's attributes name."""
     found = []
-    for op in function.body.walk():
-        for attribute in op.properties.values():
-            for item in attribute.data if isinstance(attribute, ArrayAttr) else (attribute,):
-                if isinstance(item, tf.FunctionAttr):
-                    item = item.function
-                if isinstance(item, SymbolRefAttr):
-                    found.append(item.root_reference.data)
+    for attribute in (*op.properties.values(), *op.attributes.values()) if op.attributes else op.properties.values():
+        for item in attribute.data if isinstance(attribute, ArrayAttr) else (attribute,):
+            if isinstance(item, tf.FunctionAttr):
+                item = item.function
+            if isinstance(item, SymbolRefAttr):
+                found.append(item.root_reference.data)
     return found
 
 
@@ -137,18 +146,48 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
         note_call: Whether locations tell the call; of a function with one caller they needn't.
     """
     block = call.parent
-    body = callee.body.block
-    if len(body.args) != len(call.operands) or block is None:
-        raise error("bad-call", f"the function {callee.sym_name.data!r} takes {len(body.args)} values, not "
-                    f"{len(call.operands)}", op=call.name, hint="the model file is damaged")  # fmt: skip
+    assert block is not None
+    body = _body(call, callee)
     values, ops = (_move if is_last else _copy)(body, call.operands[:])
     for op in ops:
         if note_call:
             op.location = CallSiteLoc(op.location, call.location)
         block.insert_op_before(op, call)
     for result, value in zip(call.results, values, strict=True):
+        if value.type != result.type and isinstance(value, OpResult):
+            # What the call knows of a shape stays known; xDSL has no setter for a value's type.
+            value._type = types.most_specific(value.type, result.type)  # noqa: SLF001
         result.replace_all_uses_with(value)
     erase(call)
+
+
+def _body(call: Operation, callee: FuncOp) -> Block:
+    """Returns the only block of a function that takes what a call gives and returns what the call wants."""
+    name = callee.sym_name.data
+    blocks = list(callee.body.blocks)
+    if len(blocks) != 1:
+        what = "has no body" if not blocks else "has branches"
+        raise _bad_call(call, f"the function {name!r} {what}, so that it can't be inlined")
+    terminator = blocks[0].last_op
+    returned = () if terminator is None else terminator.operands
+    for verb, own, given in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
+        if len(own) != len(given):
+            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(given)}")
+        for number, (one, other) in enumerate(zip(own, given, strict=True)):
+            if one.type != other.type and _element(one) != _element(other):
+                raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
+    return blocks[0]
+
+
+def _element(value: SSAValue) -> Attribute | None:
+    """Returns a value's element type, as far as caller and callee must agree on it."""
+    return types.dereferenced(types.element_of(value.type))
+
+
+def _bad_call(call: Operation, message: str) -> ConversionError:
+    place = place_of(call.location)
+    return error("bad-call", message, op=call.name, node=place.node, location=str(place),
+                 hint="the model file is damaged")  # fmt: skip
 
 
 def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
@@ -172,9 +211,9 @@ def _copy(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], li
     return [mapping.get(value, value) for value in terminator.operands], ops
 
 
-def _erase_unreferenced(functions: dict[str, FuncOp]) -> None:
-    """Erases private functions that no public one reaches."""
-    needed = [name for name, function in functions.items() if not _is_private(function)]
+def _erase_unreferenced(functions: dict[str, FuncOp], outside: list[str]) -> None:
+    """Erases private functions that no public one reaches, and nothing outside of functions names."""
+    needed = [name for name, function in functions.items() if not _is_private(function) or name in outside]
     reached = set(needed)
     while needed:
         for name in _references(functions[needed.pop()]):

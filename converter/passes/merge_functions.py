@@ -6,19 +6,38 @@ so that the result holds each computation once (design §1).
 
 Before:
 
-    func.func @serve(...) attributes {tf_saved_model.exported_names = ["serve"]} { call @wrapper_1 }
-    func.func @serving_default(...) attributes {tf_saved_model.exported_names = ["serving_default"]} { call @wrapper_2 }
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%x) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.PartitionedCall"(%0) <{f = @second}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @first(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @second(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
 
 After:
 
-    func.func @serve(...) attributes {tf_saved_model.exported_names = ["serve", "serving_default"]} { call @wrapper_1 }
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%x) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.PartitionedCall"(%0) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @first(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
@@ -29,6 +48,9 @@ from converter.rewrite.edit import erase
 from schema.dialects import attributes as attrs
 from schema.dialects import tf
 from schema.dialects.tf_saved_model import EXPORTED_NAMES
+
+_COMPARED_FIRST = 64
+"""Functions that differ within so many ops are never compared one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +70,12 @@ def _merge_round(module: ModuleOp) -> bool:
     groups: dict[Hashable, list[FuncOp]] = {}
     renamed: dict[str, str] = {}
     for function in list(module.ops):
-        if not isinstance(function, FuncOp):
+        if not isinstance(function, FuncOp) or len(function.body.blocks) != 1:
             continue
-        group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes), [])
+        beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
+        group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes, beginning), [])
         first = next((other for other in group if _are_equal(other, function)), None)
-        if first is None:
+        if first is None or not _may_go(function):
             group.append(function)
         else:
             renamed[function.sym_name.data] = first.sym_name.data
@@ -60,6 +83,12 @@ def _merge_round(module: ModuleOp) -> bool:
     if renamed:
         _rename(module, renamed)
     return bool(renamed)
+
+
+def _may_go(function: FuncOp) -> bool:
+    """Tells whether nobody outside of the module knows a function by its symbol."""
+    visibility = function.sym_visibility
+    return EXPORTED_NAMES in function.attributes or (visibility is not None and visibility.data == "private")
 
 
 def _are_equal(one: FuncOp, other: FuncOp) -> bool:
@@ -87,10 +116,25 @@ def _ops_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAVal
         return False
     if any(same.get(a) is not b for a, b in zip(one.operands, other.operands, strict=True)):
         return False
+    if one.regions and not _regions_are_equal(one, other, same):
+        return False
     for a, b in zip(one.results, other.results, strict=True):
         if a.type != b.type:
             return False
         same[a] = b
+    return True
+
+
+def _regions_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+    """Compares how many blocks, arguments and ops two ops' regions hold; their arguments count as the same."""
+    mine = [block for region in one.regions for block in region.blocks]
+    others = [block for region in other.regions for block in region.blocks]
+    if [len(region.blocks) for region in one.regions] != [len(region.blocks) for region in other.regions]:
+        return False
+    for a, b in zip(mine, others, strict=True):
+        if len(a.ops) != len(b.ops) or a.arg_types != b.arg_types:
+            return False
+        same.update(zip(a.args, b.args, strict=True))
     return True
 
 
@@ -106,11 +150,12 @@ def _absorb(first: FuncOp, second: FuncOp) -> None:
 
 def _rename(module: ModuleOp, renamed: dict[str, str]) -> None:
     for op in module.walk():
-        if isinstance(op, tf.TFOp):
-            for key, value in op.properties.items():
-                new = _renamed(value, renamed)
-                if new is not value:
-                    op.properties[key] = new
+        if not isinstance(op, FuncOp):
+            for attributes in (op.properties, op.attributes) if op.attributes else (op.properties,):
+                for key, value in attributes.items():
+                    new = _renamed(value, renamed)
+                    if new is not value:
+                        attributes[key] = new
 
 
 def _renamed_symbol(symbol: SymbolRefAttr, renamed: dict[str, str]) -> SymbolRefAttr:

@@ -38,10 +38,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, OpResult
 
+from converter.rewrite.edit import restate_functions
 from converter.shapes.dims import UNKNOWN, Partial, without_symbols
 from converter.shapes.folding import fold
 from converter.shapes.functions import infer_shapes, infer_values
@@ -49,6 +50,7 @@ from converter.shapes.operands import Known, Operands, type_shape
 from converter.shapes.reshape_target import constant_target
 from schema.dialects import tensor_data, tf, types
 from schema.dialects.tensor_data import Constant
+from schema.dialects.tf_executor import ExecutorOp
 from schema.dialects.types import Shape
 
 
@@ -65,22 +67,24 @@ class ShapeInference:
             ConversionError: Shapes contradict each other (`shape-mismatch`), or a constant that has to be read is
                 damaged (`bad-checksum`).
         """
-        for function in module.ops:
-            if isinstance(function, FuncOp):
-                for block in function.body.blocks:
-                    _Sweep(block).run()
-                _update_signature(function)
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        for function in functions:
+            for block in function.body.blocks:
+                _sweep(block)
+        restate_functions(functions)
 
 
-def _update_signature(function: FuncOp) -> None:
-    """Lets a function's type say what its return says."""
-    block = function.body.blocks.first
-    terminator = block.last_op if block is not None else None
-    if terminator is not None and terminator.name == "func.return":
-        inputs = function.function_type.inputs.data
-        outputs = [operand.type for operand in terminator.operands]
-        if list(function.function_type.outputs.data) != outputs:
-            function.function_type = FunctionType.from_lists(inputs, outputs)
+def _sweep(block: Block) -> None:
+    """Sweeps a block, then the blocks in its ops' regions, which see its values; last, what nothing uses goes."""
+    known = Known()
+    swept: list[_Sweep] = []
+    todo = [block]
+    while todo:
+        sweep = _Sweep(todo.pop(), known)
+        swept.append(sweep)
+        todo += sweep.run()
+    for sweep in reversed(swept):
+        sweep.erase_dead()
 
 
 class _Sweep:
@@ -93,21 +97,23 @@ class _Sweep:
 
     __slots__ = ("block", "known")
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: Block, known: Known) -> None:
         self.block = block
-        self.known = Known()
+        self.known = known
 
-    def run(self) -> None:
-        """Visits the ops in order, then erases the dead ones from the last to the first."""
+    def run(self) -> list[Block]:
+        """Visits the ops in order; returns the blocks inside of them, but for executor graphs, which are for later."""
         for argument in self.block.args:
             self.known.note(argument, type_shape(argument.type))
-        ops = list(self.block.ops)
-        for op in ops:
+        inner: list[Block] = []
+        for op in list(self.block.ops):
             if op.name == "tf.Const":
                 self._note_constant(op)
             elif op.results:
                 self._visit(op)
-        self._erase_dead()
+            if op.regions and not isinstance(op, ExecutorOp):
+                inner += [block for region in op.regions for block in region.blocks]
+        return inner
 
     def _note_constant(self, op: Operation) -> None:
         result = op.results[0]
@@ -177,7 +183,8 @@ class _Sweep:
             value = np.array(target, types.numpy_dtype(element))
             operands.op.operands[1] = self._insert(tensor_data.of_array(value, element), operands.op)
 
-    def _erase_dead(self) -> None:
+    def erase_dead(self) -> None:
+        """Erases what nothing uses, from the last op to the first."""
         op = self.block.last_op
         while op is not None:
             previous = op.prev_op

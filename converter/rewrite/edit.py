@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FunctionType
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FunctionType, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -29,3 +31,22 @@ def restate_results(function: FuncOp) -> bool:
         return False
     function.function_type = FunctionType.from_lists(function.function_type.inputs.data, outputs)
     return True
+
+
+def restate_functions(functions: Sequence[FuncOp]) -> None:
+    """Lets functions' types say what their returns say, and `func.call`s what their callees' types say."""
+    todo = [function for function in functions if restate_results(function)]
+    if not todo:
+        return
+    calls: dict[str, list[tuple[Operation, FuncOp]]] = {}
+    for function in functions:
+        for op in function.walk():
+            if op.name == "func.call" and isinstance(callee := op.properties.get("callee"), SymbolRefAttr):
+                calls.setdefault(callee.root_reference.data, []).append((op, function))
+    while todo:
+        callee_function = todo.pop()
+        for call, caller in calls.get(callee_function.sym_name.data, ()):
+            for result, result_type in zip(call.results, callee_function.function_type.outputs, strict=False):
+                result._type = result_type  # noqa: SLF001  # xDSL has no setter for a value's type
+            if restate_results(caller):
+                todo.append(caller)

@@ -1,4 +1,7 @@
-"""Passes on text: parse, verify, apply, verify, print, compare with what comments in the text expect."""
+"""Passes on text: parse, verify, apply, verify, print, compare with what comments in the text expect.
+
+What is in TensorFlow's dialects is also run before and after, on the same inputs: no pass may change a result.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,27 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
+from converter.evaluate import validate
 from schema.dialects.context import dialect_context
+from schema.dialects.parsing import IRParser
 
 
 class Runnable(Protocol):
     """A pass."""
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+
     def apply(self, module: ModuleOp) -> object:
         """Rewrites a module."""
+
+
+def check_results(before: ModuleOp, after: ModuleOp, pass_name: str) -> None:
+    """Asserts that two modules compute the same, if they hold nothing but what the reference executor runs."""
+    if not any(op.name.startswith("tfl.") for op in after.walk()):
+        validate.check(before, after, pass_name)
 
 
 FileCheck = Callable[[Runnable, str], ModuleOp]
@@ -32,10 +46,12 @@ def filecheck(tmp_path: Path) -> FileCheck:
     """Returns a function that applies a pass to a text and checks the result against the CHECK lines in it."""
 
     def run(rewrite: Runnable, text: str) -> ModuleOp:
-        module = Parser(dialect_context(), text).parse_module()
+        module = IRParser(dialect_context(), text).parse_module()
         module.verify()
+        before = module.clone()
         rewrite.apply(module)
         module.verify()
+        check_results(before, module, rewrite.name)
         expected = tmp_path / "expected.mlir"
         expected.write_text(text)
         options = Options(match_filename=str(expected))

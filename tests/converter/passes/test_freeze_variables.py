@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from converter.passes.freeze_variables import FreezeVariables
+from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
 
 VARIABLE = """"tf_saved_model.global_tensor"() <{
@@ -17,9 +20,9 @@ def test_reads_become_one_constant(filecheck: FileCheck) -> None:
     // CHECK-NEXT: "tf.AddV2"([[W]], [[W]])
     {VARIABLE}
     func.func @main() -> tensor<2xf32> {{
-      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource>
-      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource>) -> tensor<2xf32>
-      %2 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource>) -> tensor<2xf32>
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %2 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
       %3 = "tf.AddV2"(%1, %2) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
       func.return %3 : tensor<2xf32>
     }}
@@ -32,13 +35,77 @@ def test_what_another_function_writes_stays(filecheck: FileCheck) -> None:
     // CHECK: "tf.ReadVariableOp"
     {VARIABLE}
     func.func @main() -> tensor<2xf32> {{
-      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource>
-      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource>) -> tensor<2xf32>
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
       func.return %1 : tensor<2xf32>
     }}
     func.func @train(%x: tensor<2xf32>) {{
-      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource>
-      "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource>, tensor<2xf32>) -> ()
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()
       func.return
     }}
     """)  # fmt: skip
+
+
+def test_questions_about_a_frozen_variable_are_answered(filecheck: FileCheck) -> None:
+    filecheck(FreezeVariables(), f"""
+    // CHECK-NOT: global_tensor
+    // CHECK: func.func @main() -> (tensor<i1>, tensor<1xi32>, tensor<2xf32>)
+    // CHECK-DAG: dense<true> : tensor<i1>
+    // CHECK-DAG: dense<2> : tensor<1xi32>
+    // CHECK-DAG: dense<1.000000e+00> : tensor<2xf32>
+    // CHECK-NOT: VarHandleOp
+    // CHECK: func.return
+    {VARIABLE}
+    func.func @main() -> (tensor<i1>, tensor<1xi32>, tensor<?xf32>) {{
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.VarIsInitializedOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<i1>
+      %2 = "tf.VariableShape"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<1xi32>
+      %3 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<?xf32>
+      func.return %1, %2, %3 : tensor<i1>, tensor<1xi32>, tensor<?xf32>
+    }}
+    """)  # fmt: skip
+
+
+def test_a_read_in_a_region_is_frozen_a_write_in_one_keeps_the_variable(filecheck: FileCheck) -> None:
+    text = f"""
+    {VARIABLE}
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {{
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.IfRegion"(%p) <{{is_stateless = false}}> ({{
+        %2 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+        "tf.Yield"(%2) : (tensor<2xf32>) -> ()
+      }}, {{
+        WRITE
+        "tf.Yield"(%x) : (tensor<2xf32>) -> ()
+      }}) : (tensor<i1>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }}
+    """
+    filecheck(FreezeVariables(), text.replace("WRITE", "") + "// CHECK-NOT: ReadVariableOp\n// CHECK: tf.Const")
+    write = '"tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()'
+    filecheck(FreezeVariables(), text.replace("WRITE", write) + "// CHECK: global_tensor\n// CHECK: ReadVariableOp")
+
+
+def test_what_arguments_are_bound_to_stays(filecheck: FileCheck) -> None:
+    filecheck(FreezeVariables(), f"""
+    // CHECK: global_tensor
+    {VARIABLE}
+    func.func @main(%v: tensor<!tf_type.resource<tensor<2xf32>>> {{tf_saved_model.bound_input = @w}}) {{
+      func.return
+    }}
+    """)  # fmt: skip
+
+
+def test_a_read_of_another_type_is_an_error(filecheck: FileCheck) -> None:
+    text = f"""
+    {VARIABLE}
+    func.func @main() -> tensor<2xi32> {{
+      %0 = "tf.VarHandleOp"() <{{shared_name = "w"}}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xi32>
+      func.return %1 : tensor<2xi32>
+    }}
+    """
+    with pytest.raises(ConversionError) as caught:
+        filecheck(FreezeVariables(), text)
+    assert caught.value.code == "variable-type"

@@ -19,7 +19,8 @@ def test_bodies_take_the_place_of_calls(filecheck: FileCheck) -> None:
     // CHECK-NOT: func.func
     func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = "tf.PartitionedCall"(%x) <{f = @relu}> : (tensor<2xf32>) -> tensor<2xf32>
-      %1 = "tf.StatefulPartitionedCall"(%0) <{f = @outer}> : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.StatefulPartitionedCall"(%0)
+        <{config = "", config_proto = "", executor_type = "", f = @outer}> : (tensor<2xf32>) -> tensor<2xf32>
       func.return %1 : tensor<2xf32>
     }
     func.func private @outer(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -78,3 +79,91 @@ def test_bad_calls_are_errors(filecheck: FileCheck, callee: str, operands: str, 
     with pytest.raises(ConversionError) as caught:
         filecheck(Inline(), text)
     assert caught.value.code == code
+
+
+def test_calls_in_regions_are_inlined(filecheck: FileCheck) -> None:
+    filecheck(Inline(), """
+    // CHECK: "tf.IfRegion"(%p)
+    // CHECK: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
+    // CHECK-NEXT: "tf.Yield"([[A]])
+    // CHECK: [[B:%[0-9a-z_]+]] = "tf.Neg"(%x)
+    // CHECK-NEXT: [[C:%[0-9a-z_]+]] = "tf.Relu"([[B]])
+    // CHECK-NEXT: "tf.Yield"([[C]])
+    // CHECK-NOT: call
+    // CHECK-NOT: func.func
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.IfRegion"(%p) <{is_stateless = true}> ({
+        %1 = func.call @relu(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        "tf.Yield"(%1) : (tensor<2xf32>) -> ()
+      }, {
+        %2 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        %3 = func.call @relu(%2) : (tensor<2xf32>) -> tensor<2xf32>
+        "tf.Yield"(%3) : (tensor<2xf32>) -> ()
+      }) : (tensor<i1>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @relu(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_what_caller_and_callee_know_of_a_shape_is_kept(filecheck: FileCheck) -> None:
+    filecheck(Inline(), """
+    // CHECK: func.func @main(%x: tensor<2x?xf32>) -> (tensor<?x3xf32>, tensor<2x?xf32>)
+    // CHECK-NEXT: "tf.Relu"(%x) : (tensor<2x?xf32>) -> tensor<?x3xf32>
+    func.func @main(%x: tensor<2x?xf32>) -> (tensor<?x3xf32>, tensor<*xf32>) {
+      %0:2 = "tf.PartitionedCall"(%x) <{f = @relu}> : (tensor<2x?xf32>) -> (tensor<?x3xf32>, tensor<*xf32>)
+      func.return %0#0, %0#1 : tensor<?x3xf32>, tensor<*xf32>
+    }
+    func.func private @relu(%x: tensor<*xf32>) -> (tensor<*xf32>, tensor<*xf32>) {
+      %0 = "tf.Relu"(%x) : (tensor<*xf32>) -> tensor<*xf32>
+      func.return %0, %x : tensor<*xf32>, tensor<*xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_what_initializes_the_model_stays(filecheck: FileCheck) -> None:
+    filecheck(Inline(), """
+    // TensorFlow refuses: initializers are exported there
+    // CHECK: session_initializer
+    // CHECK: func.func private @init
+    "tf_saved_model.session_initializer"() <{initializers = [@init]}> : () -> ()
+    func.func private @init() {
+      func.return
+    }
+    """)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("callee", "reason"),
+    [
+        ("func.func private @f(tensor<2xf32>) -> tensor<2xf32>", "has no body"),
+        (
+            "func.func private @f(%y: tensor<2xi32>) -> tensor<2xi32> { func.return %y : tensor<2xi32> }",
+            "takes tensor<2xi32> as number 0",
+        ),
+        ("func.func private @f(%y: tensor<2xf32>) { func.return }", "returns 0 values"),
+        (
+            "func.func private @f(%y: tensor<2xf32>) -> tensor<2xf32> {\n"
+            "  func.return %y : tensor<2xf32>\n^bb1:\n  func.return %y : tensor<2xf32>\n}",
+            "has branches",
+        ),
+    ],
+)
+def test_functions_that_do_not_fit_their_call(filecheck: FileCheck, callee: str, reason: str) -> None:
+    text = f"""
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+      {CALL.format(callee="f", operands="%x", types="tensor<2xf32>").replace('"tf', '%0 = "tf', 1)}
+      func.return %0 : tensor<2xf32>
+    }}
+    {callee}
+    """
+    with pytest.raises(ConversionError, match=reason) as caught:
+        filecheck(Inline(), text)
+    assert caught.value.code == "bad-call"
+
+
+def test_a_module_without_functions_stays(filecheck: FileCheck) -> None:
+    filecheck(Inline(), "module {}\n// CHECK: builtin.module")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from flatbuffers import flexbuffers
-from xdsl.dialects.builtin import BytesAttr
 
 from converter.passes.legalize import Legalize
 from schema.diagnostics import ConversionError
+from schema.dialects import tfl
 from tests.converter.passes.conftest import FileCheck
 
 
@@ -77,5 +77,5 @@ def test_unsupported_ops_can_become_custom_ops(filecheck: FileCheck) -> None:
     module = filecheck(Legalize(allow_custom_ops=True), _UNSUPPORTED)
     custom = next(op for op in module.walk() if op.name == "tfl.custom")
     option = custom.properties["custom_option"]
-    assert isinstance(option, BytesAttr)
+    assert isinstance(option, tfl.ConstBytesAttr)
     assert flexbuffers.Loads(option.data) == {"T": 9, "rate": 2.5, "sizes": [1, 2]}

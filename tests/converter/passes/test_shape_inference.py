@@ -184,6 +184,7 @@ def test_contradictions_are_errors(op: str, message: str) -> None:
 def test_a_noted_shape_that_contradicts_the_op_is_an_error() -> None:
     with pytest.raises(ConversionError, match="should be equal"):
         _apply("""
+        // TensorFlow refuses: it says so too
         func.func @main(%a: tensor<2x3xf32>) -> tensor<2x4xf32> {
           %0 = "tf.Relu"(%a) : (tensor<2x3xf32>) -> tensor<2x4xf32>
           func.return %0 : tensor<2x4xf32>
@@ -239,3 +240,46 @@ def test_a_settled_reshape_means_the_same_for_every_batch(batch: int) -> None:
     x = np.random.default_rng(0).normal(size=(batch, 7, 7, 160)).astype(np.float32)
     (actual,) = run(_apply(text), "main", [x])
     np.testing.assert_array_equal(actual, np.maximum(x, 0).reshape(batch, 7840))
+
+
+def test_regions_are_swept_with_what_stands_before_them(filecheck: FileCheck) -> None:
+    filecheck(ShapeInference(), """
+    // CHECK: "tf.IfRegion"
+    // CHECK: "tf.Const"() <{{{?}}value = dense<3> : tensor<i32>
+    // CHECK-NOT: "tf.AddV2"
+    // CHECK: "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> (tensor<i32>, tensor<*xf32>) {
+      %0 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %1:2 = "tf.IfRegion"(%p) <{is_stateless = true}> ({
+        %2 = "tf.Const"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
+        %3 = "tf.AddV2"(%0, %2) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+        %4 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<*xf32>
+        "tf.Yield"(%3, %4) : (tensor<i32>, tensor<*xf32>) -> ()
+      }, {
+        "tf.Yield"(%0, %x) : (tensor<i32>, tensor<2xf32>) -> ()
+      }) : (tensor<i1>) -> (tensor<i32>, tensor<*xf32>)
+      func.return %1#0, %1#1 : tensor<i32>, tensor<*xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_calls_say_what_their_callees_return(filecheck: FileCheck) -> None:
+    filecheck(ShapeInference(), """
+    // CHECK: func.func @main(%x: tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: func.func private @outer(%x: tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: func.func private @inner(%x: tensor<2xf32>) -> tensor<2xf32>
+    // CHECK: func.func private @declared(tensor<2xf32>) -> tensor<*xf32>
+    func.func @main(%x: tensor<2xf32>) -> tensor<*xf32> {
+      %0 = func.call @outer(%x) : (tensor<2xf32>) -> tensor<*xf32>
+      func.return %0 : tensor<*xf32>
+    }
+    func.func private @outer(%x: tensor<2xf32>) -> tensor<*xf32> {
+      %0 = func.call @inner(%x) : (tensor<2xf32>) -> tensor<*xf32>
+      func.return %0 : tensor<*xf32>
+    }
+    func.func private @inner(%x: tensor<2xf32>) -> tensor<*xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<*xf32>
+      func.return %0 : tensor<*xf32>
+    }
+    func.func private @declared(tensor<2xf32>) -> tensor<*xf32>
+    """)  # fmt: skip

@@ -1,0 +1,88 @@
+"""What the passes' docstrings show is what the passes do; nobody has to believe them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
+from types import ModuleType
+from typing import Any
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from converter import passes
+from converter.passes import table
+from schema.dialects.context import dialect_context
+from schema.dialects.parsing import IRParser
+from tests.converter.passes.conftest import check_results
+
+NOT_A_PASS = {"table"}
+"""Files that hold no pass."""
+
+FILES = [module.name for module in pkgutil.iter_modules(passes.__path__) if module.name not in NOT_A_PASS]
+
+
+def _pass(file: str) -> tuple[ModuleType, Any]:
+    """Returns a file's module and the pass in it, with the default options."""
+    module = importlib.import_module(f"converter.passes.{file}")
+    found = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and value.__module__ == module.__name__ and hasattr(value, "apply")
+    ]
+    (only,) = (value for value in found if hasattr(value, "name"))
+    return module, only()
+
+
+def _examples(docstring: str) -> list[tuple[str, str]]:
+    """Returns the texts before and after, of each example of a docstring."""
+    blocks = re.findall(r"^(Before|After):\n\n((?:    .*\n|\n)+)", docstring + "\n", re.MULTILINE)
+    texts = [(kind, textwrap.dedent(text)) for kind, text in blocks]
+    assert [kind for kind, _ in texts] == ["Before", "After"] * (len(texts) // 2)
+    return [(before, after) for (_, before), (_, after) in zip(texts[::2], texts[1::2], strict=True)]
+
+
+def _parsed(text: str) -> ModuleOp:
+    module = IRParser(dialect_context(), text).parse_module()
+    module.verify()
+    return module
+
+
+def _anonymous(module: ModuleOp) -> str:
+    """Returns a module's text with its values numbered instead of named, and attributes in alphabetical order."""
+    for op in module.walk():
+        op.properties = dict(sorted(op.properties.items()))
+        for value in (*op.results, *(argument for region in op.regions for argument in _arguments(region))):
+            value.name_hint = None
+    return str(module)
+
+
+def _arguments(region: Any) -> list[Any]:
+    return [argument for block in region.blocks for argument in block.args]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
+    module, rewrite = _pass(file)
+    assert module.__doc__ is not None
+    examples = _examples(module.__doc__)
+    assert examples, "a pass shows what it does"
+    for before, after in examples:
+        rewritten = _parsed(before)
+        assert _anonymous(rewritten) != _anonymous(_parsed(after)), "an example shows a change"
+        original = rewritten.clone()
+        rewrite.apply(rewritten)
+        rewritten.verify()
+        check_results(original, rewritten, rewrite.name)
+        assert _anonymous(rewritten) == _anonymous(_parsed(after))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
+    module, rewrite = _pass(file)
+    assert table.PASSES[rewrite.name] is type(rewrite)
+    assert rewrite.name == file.replace("_", "-")
+    assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")

@@ -1,0 +1,87 @@
+"""The pass `island-coarsening`."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from converter.passes.break_up_islands import BreakUpIslands
+from converter.passes.island_coarsening import IslandCoarsening
+from schema.dialects import attributes as attrs
+from schema.dialects.tf_executor import IslandOp
+from tests import differential
+from tests.converter.passes.conftest import FileCheck
+from tests.random_graphs import random_graph
+
+
+def test_a_graph_of_islands_becomes_one(filecheck: FileCheck) -> None:
+    module = filecheck(IslandCoarsening(), """
+    // CHECK: tf_executor.graph
+    // CHECK-NEXT: tf_executor.island {
+    // CHECK-NEXT: [[A:%[0-9a-z_]+]] = "tf.Relu"(%x)
+    // CHECK-NEXT: [[B:%[0-9a-z_]+]] = "tf.Neg"(%x)
+    // CHECK-NEXT: "tf.PrintV2"(%text)
+    // CHECK-NEXT: [[C:%[0-9a-z_]+]] = "tf.AddV2"([[A]], [[B]])
+    // CHECK-NEXT: tf_executor.yield [[A]], [[C]]
+    // CHECK-NEXT: }
+    // CHECK-NEXT: tf_executor.fetch
+    func.func @main(%x: tensor<2xf32>, %text: tensor<!tf_type.string>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0:2 = tf_executor.graph {
+        %relu, %c0 = tf_executor.island wraps "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        %neg, %c1 = tf_executor.island(%c0) wraps "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        %print = tf_executor.island(%c1) wraps "tf.PrintV2"(%text) : (tensor<!tf_type.string>) -> ()
+        %add, %c2 = tf_executor.island(%print) wraps "tf.AddV2"(%relu, %neg)
+          : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+        tf_executor.fetch %relu, %add, %print : tensor<2xf32>, tensor<2xf32>, !tf_executor.control
+      }
+      func.return %0#0, %0#1 : tensor<2xf32>, tensor<2xf32>
+    }
+    """)  # fmt: skip
+    assert not IslandCoarsening().apply(module)
+
+
+def test_what_two_values_may_kill_stays_alone(filecheck: FileCheck) -> None:
+    """The sum needs both values, the Neg one of them."""
+    module = filecheck(IslandCoarsening(), """
+    // CHECK: wraps "tf.Neg"
+    // CHECK: wraps "tf.AddV2"
+    func.func @main(%p: tensor<i1>, %q: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %f, %t, %c0 = tf_executor.Switch %x, %p : tensor<f32>
+        %g, %u, %c1 = tf_executor.Switch %x, %q : tensor<f32>
+        %neg, %c2 = tf_executor.island wraps "tf.Neg"(%f) : (tensor<f32>) -> tensor<f32>
+        %add, %c3 = tf_executor.island wraps "tf.AddV2"(%neg, %g) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        %merge, %index, %c4 = tf_executor.Merge %add, %t : tensor<f32>
+        tf_executor.fetch %merge : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+    """)  # fmt: skip
+    assert not IslandCoarsening().apply(module)
+
+
+def _islands(module: ModuleOp) -> int:
+    return sum(isinstance(op, IslandOp) for op in module.walk())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) -> None:
+    """What joining hides, breaking up shows again: every op is seen with the values that it had."""
+    module = differential.import_whole(random_graph(Random(seed), 25))
+    before, raced = differential.run_ours(module)
+    count = _islands(module)
+    assert IslandCoarsening().apply(module)["joined"] == count - _islands(module) > 0
+    module.verify()
+    _, coarsely_raced = differential.run_ours(module)
+    for op in module.walk():
+        if isinstance(op, IslandOp) and op.wrapped is None:
+            op.location = attrs.name_location("joined")  # What gathers its values has its name, not its first op's.
+    BreakUpIslands().apply(module)
+    module.verify()
+    after, finely_raced = differential.run_ours(module)
+    raced |= coarsely_raced | finely_raced
+    assert {output: after.get(output) for output in before if output not in raced} == {
+        output: values for output, values in before.items() if output not in raced
+    }

@@ -1,0 +1,33 @@
+"""Passes on whole models: what a pass has done once it finds done, and nothing it leaves behind is broken."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from converter import pipeline
+from converter.options import Options
+from tests import sample_models
+
+
+@pytest.fixture(scope="module", params=sample_models.MODELS)
+def imported(request: pytest.FixtureRequest, tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> ModuleOp:
+    """Returns a sample model, imported."""
+    model: Path = sample_models.save(
+        tf, sample_models.MODELS[request.param], tmp_path_factory.mktemp("models") / request.param
+    )
+    return pipeline.import_model(model, Options())
+
+
+def test_what_is_done_is_done(imported: ModuleOp) -> None:
+    """Each pass verifies and, applied again at once, changes nothing."""
+    module = imported.clone()
+    for step in pipeline.steps(Options()):
+        step.run.apply(module)
+        module.verify()
+        once = str(module)
+        step.run.apply(module)
+        assert str(module) == once, step.run.name
