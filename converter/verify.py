@@ -1,24 +1,21 @@
 """Checks a converted model: LiteRT and the reference executor on the same random inputs must agree.
 
-The reference runs the model as it was imported, before any pass but the lifting of islands, so that a mistake of any
-later stage shows.
+The reference runs the model as it was imported, before any pass, so that a mistake of any of them shows.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from converter import litert
 from converter.evaluate import executor
 from converter.interface import interface_of
 from converter.options import Options
-from converter.passes.executor_to_functional import ExecutorToFunctional
 from converter.passes.merge_functions import MergeFunctions
 from converter.pipeline import import_model
 from converter.report import OutputError
@@ -26,11 +23,6 @@ from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import types
 from schema.dialects.tensor_data import Array
 from schema.dialects.tf_saved_model import ENTRY_FUNCTION
-
-try:
-    from ai_edge_litert.interpreter import Interpreter
-except ImportError:
-    Interpreter = None
 
 TOLERANCE = 1e-3
 """Largest difference, relative to an output's largest value, that rounding explains in a deep network."""
@@ -55,12 +47,9 @@ def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
             (`litert-missing`) or refuses the file (`runtime-error`), an op has no reference kernel, or an input can't
             be made up (strings).
     """
-    if Interpreter is None:
-        raise error("litert-missing", "verification runs the result in LiteRT, which is not installed",
-                    hint="pip install 'tfconvert[verify]'")  # fmt: skip
+    litert.require()
     module = import_model(model, options)
     MergeFunctions().apply(module)
-    ExecutorToFunctional().apply(module)
     errors = []
     for function in module.ops:
         if isinstance(function, FuncOp) and ENTRY_FUNCTION in function.attributes:
@@ -86,7 +75,7 @@ def _verify_function(module: ModuleOp, function: FuncOp, content: bytes) -> list
     values = [_random(arg.type, name) for arg, name in zip(function.body.block.args, inputs, strict=True)]
     expected = executor.run(module, interface.function, values)
     key = interface.keys[0] if interface.keys else ""
-    got = _run_litert(content, key, dict(zip(inputs, values, strict=True)), outputs)
+    got = litert.run_file(content, key, dict(zip(inputs, values, strict=True)), outputs)
     label = key or interface.function
     return [_compare(label, name, want, have) for name, want, have in zip(outputs, expected, got, strict=True)]
 
@@ -105,25 +94,6 @@ def _random(tensor_type: Attribute, name: str) -> Array:
     if dtype.kind in "iu":
         return generator.integers(0, 10, static).astype(dtype)
     return generator.uniform(-1, 1, static).astype(dtype)
-
-
-def _run_litert(content: bytes, key: str, inputs: Mapping[str, Array], outputs: list[str]) -> list[Array]:
-    try:
-        interpreter: Any = Interpreter(model_content=content)
-        if key:
-            results = interpreter.get_signature_runner(key)(**inputs)
-            return [results[name] for name in outputs]
-        details = interpreter.get_input_details()
-        for detail, value in zip(details, inputs.values(), strict=True):
-            interpreter.resize_tensor_input(detail["index"], value.shape)
-        interpreter.allocate_tensors()
-        for detail, value in zip(details, inputs.values(), strict=True):
-            interpreter.set_tensor(detail["index"], value)
-        interpreter.invoke()
-        return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-    except (RuntimeError, ValueError) as problem:
-        raise error("runtime-error", f"LiteRT refuses the converted model: {problem}",
-                    hint="this is a defect of the converter; please report it") from problem  # fmt: skip
 
 
 def _compare(signature: str, output: str, expected: Array, got: Array) -> OutputError:

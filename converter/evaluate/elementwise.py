@@ -151,6 +151,12 @@ def _cast(call: Call) -> Results:
     return (wide(x).astype(dtype),)
 
 
+def _to_bool(call: Call) -> Results:
+    """Tells of a number whether it isn't zero, of a string and of what has dimensions whether it isn't empty."""
+    (x,) = call.inputs
+    return (np.array(x.size > 0 if x.ndim else bool(x[()])),)
+
+
 def _clip(call: Call) -> Results:
     x, low, high = call.inputs
     return (typed(np.minimum(np.maximum(x, low), high), x.dtype),)
@@ -285,7 +291,7 @@ KERNELS: Mapping[str, Kernel] = {
     **{name: partial(_division, *functions) for name, functions in _DIVISIONS.items()},
     **{name: partial(_predicate, function) for name, function in _PREDICATES.items()},
     **{name: partial(_part, function) for name, function in _PARTS.items()},
-    "AddN": _add_n,
+    **dict.fromkeys(("AccumulateNV2", "AddN"), _add_n),
     "ApproximateEqual": _approximate_equal,
     "Cast": _cast,
     "CheckNumerics": _check_numerics,
@@ -298,5 +304,6 @@ KERNELS: Mapping[str, Kernel] = {
     "PopulationCount": _population_count,
     "Select": _select,
     "SelectV2": _select_v2,
+    "ToBool": _to_bool,
 }
 """Op name -> kernel."""

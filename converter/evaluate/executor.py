@@ -1,4 +1,4 @@
-"""Runs functions of `tf` ops on numpy values: calls, functional control flow, variables.
+"""Runs functions of a module on numpy values: `tf` ops, `tf_executor` graphs, control flow, variables.
 
 A value is dropped after its last use, so that a network needs the memory of its widest place, not of all its layers.
 Constants stay where they are: mapped files.
@@ -6,83 +6,57 @@ Constants stay where they are: mapped files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from xdsl.dialects.builtin import ModuleOp, NameLoc, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
-from converter.evaluate import kernels
-from converter.evaluate.call import Array, Call, Results
+from converter.evaluate import control_flow, kernels, variables
+from converter.evaluate.call import Array, Results
+from converter.evaluate.graphs import Graph, GraphRun
+from converter.evaluate.machine import Machine, Observer, Task, Values, bad, drive
+from converter.evaluate.op_call import call_of
+from converter.evaluate.variables import Variable
 from schema.diagnostics import ConversionError, Diagnostic, error
-from schema.dialects import tensor_data, tf, types
+from schema.dialects import tensor_data, tf_executor
+from schema.dialects.locations import place_of
 from schema.dialects.tf_saved_model import GlobalTensorOp
 
-_MAX_DEPTH = 200
-"""Functions may not call each other deeper than this."""
+_STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
+"""Ops of bodies that are neither computed by a kernel nor have bodies."""
+
+_TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
 
 
-def run(module: ModuleOp, function_name: str, inputs: Sequence[Array]) -> list[Array]:
+def run(
+    module: ModuleOp,
+    function_name: str,
+    inputs: Sequence[Array],
+    *,
+    observer: Observer | None = None,
+    max_iterations: int | None = None,
+) -> list[Array]:
     """Runs a function of a module.
 
     Args:
-        module: Functions of `tf` ops; the values of their variables are its `tf_saved_model.global_tensor`s. It is
-            not changed: what the function assigns is forgotten afterwards.
+        module: Functions of `tf` ops, their bodies plain ops or `tf_executor` graphs; the values of their variables
+            are its `tf_saved_model.global_tensor`s. It is not changed: what the function assigns is forgotten.
         function_name: The function's symbol.
         inputs: A value for each argument.
+        observer: Is told of every executor op that ran, and whether its values are dead.
+        max_iterations: How often any one loop may go round; `None` for as long as it likes.
 
     Returns:
         The function's results; they may share memory with the inputs or with constants.
 
     Raises:
         ConversionError: There is no such function, ops have no reference kernel (`no-reference-kernel`, all of the
-            reachable ones at once), or an op can't be computed from its operands.
+            reachable ones at once), an op can't be computed from its operands, a graph's result is dead
+            (`dead-fetch`), or a loop goes on for too long (`endless-loop`).
     """
-    executor = _Executor(
-        {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)},
-        {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)},
-    )
-    executor.check(function_name)
-    return list(executor.call(function_name, tuple(inputs)))
-
-
-def call_of(op: Operation, inputs: Sequence[Array]) -> Call:
-    """Returns what a kernel needs of a `tf` op.
-
-    Type attributes and counts that the IR leaves to the types of the results are told explicitly.
-
-    Args:
-        op: The op.
-        inputs: Its operands' values.
-
-    Raises:
-        ConversionError: An attribute is of a kind that no kernel knows (`bad-operand`).
-    """
-    try:
-        attributes = {name: tf.python_value(value) for name, value in op.properties.items()}
-    except TypeError as problem:
-        raise error("bad-operand", f"an attribute has no value: {problem}", op=op.name, node=_node(op)) from problem
-    op_def = op.op_def if isinstance(op, tf.TFOp) else None
-    at = 0
-    for arg in op_def.output_arg if op_def is not None else ():
-        if arg.number_attr and arg.number_attr not in attributes:
-            attributes[arg.number_attr] = len(op.results) - len(op_def.output_arg) + 1 if op_def is not None else 0
-        if arg.type_attr and arg.type_attr not in attributes and at < len(op.results):
-            row = types.from_mlir(types.element_of(op.results[at].type))
-            attributes.update({} if row is None else {arg.type_attr: row.dtype})
-        count = attributes.get(arg.number_attr, 1)
-        at += count if isinstance(count, int) else 1
-    return Call(op.name.removeprefix("tf."), tuple(inputs), attributes)
-
-
-@dataclass(slots=True)
-class _Variable:
-    """What a resource handle stands for."""
-
-    symbol: str
-    value: Array | None
+    return Executor(module, observer, max_iterations).run(function_name, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,241 +68,148 @@ class _Step:
 
 
 @dataclass(slots=True)
-class _Executor:
-    functions: Mapping[str, FuncOp]
-    tensors: Mapping[str, GlobalTensorOp]
-    plans: dict[str, list[_Step]] = field(default_factory=dict)
-    variables: dict[str, _Variable] = field(default_factory=dict)
-    depth: int = 0
+class Executor:
+    """Runs functions of one module, one after another; what they assign to variables stays.
 
-    def check(self, name: str) -> None:
-        """Raises: some function reachable from `name` is missing or has ops that can't be run."""
-        waiting, seen, problems = [name], {name}, list[Diagnostic]()
-        while waiting:
-            function = self.function(waiting.pop())
-            for op in function.body.walk():
-                callees = _callees(op)
-                problems += [] if callees or _is_known(op) else [_no_kernel(op)]
-                waiting += [callee for callee in callees if callee not in seen]
-                seen.update(callees)
+    Attributes:
+        module: The module.
+        observer: Is told of every executor op that ran.
+        max_iterations: How often any one loop may go round.
+        variables: The variables whose handles were taken so far, by name.
+    """
+
+    module: ModuleOp
+    observer: Observer | None = None
+    max_iterations: int | None = None
+    variables: dict[str, Variable] = field(default_factory=dict)
+    _functions: Mapping[str, FuncOp] = field(init=False)
+    _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
+    _plans: dict[Block, list[_Step]] = field(default_factory=dict, init=False)
+    _graphs: dict[Operation, Graph] = field(default_factory=dict, init=False)
+    _captures: control_flow.Captures = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._functions = {op.sym_name.data: op for op in self.module.ops if isinstance(op, FuncOp)}
+        self._tensors = {op.sym_name: op for op in self.module.ops if isinstance(op, GlobalTensorOp)}
+
+    def run(self, function_name: str, inputs: Sequence[Array]) -> list[Array]:
+        """Runs a function; as `run` of this module."""
+        problems = self.problems(function_name)
         if problems:
             raise ConversionError(problems)
+        return list(drive(self.call(function_name, tuple(inputs))))
 
-    def function(self, name: str) -> FuncOp:
-        """Returns a function by its symbol."""
-        function = self.functions.get(name)
-        if function is None or not function.body.blocks:
-            raise error("unknown-function", f"there is no function {name!r} in the module")
-        return function
+    def problems(self, function_name: str) -> list[Diagnostic]:
+        """Returns why a function can't be run: ops without a kernel in it and in what it may call.
 
-    def call(self, name: str, inputs: Results) -> Results:
-        """Runs a function."""
-        function = self.function(name)
+        Raises:
+            ConversionError: One of the functions is not there.
+        """
+        waiting, seen, found = [function_name], {function_name}, list[Diagnostic]()
+        while waiting:
+            for op in control_flow.all_ops(self._function(waiting.pop())):
+                called = control_flow.callees(op)
+                found += [] if _is_known(op) else [_no_kernel(op)]
+                waiting += [name for name in dict.fromkeys(called) if name not in seen]
+                seen.update(called)
+        return found
+
+    def initial_value(self, symbol: str) -> Array | None:
+        """Returns the value that a variable begins with, `None` if it has to be assigned first."""
+        tensor = self._tensors.get(symbol)
+        return None if tensor is None else tensor_data.to_array(tensor.properties["value"])
+
+    def call(self, name: str, inputs: Results) -> Task:
+        """Returns the task that runs a function."""
+        function = self._function(name)
         arguments = function.body.block.args
         if len(arguments) != len(inputs):
             raise error("bad-operand", f"function {name!r} has {len(arguments)} arguments, not {len(inputs)}")
-        if self.depth == _MAX_DEPTH:
-            raise error(
-                "call-depth", f"functions call each other more than {_MAX_DEPTH} deep", op="func.func", node=name
-            )
-        values: dict[SSAValue, Array] = dict(zip(arguments, inputs, strict=True))
-        del inputs
-        self.depth += 1
-        try:
-            return self._run(self._plan(name, function), values)
-        finally:
-            self.depth -= 1
+        return self.run_block(function.body.block, dict(zip(arguments, inputs, strict=True)))
 
-    def _run(self, plan: list[_Step], values: dict[SSAValue, Array]) -> Results:
-        for step in plan:
+    def run_block(self, block: Block, values: Values) -> Task:
+        """Returns the task that runs a block's ops in order.
+
+        Args:
+            block: The block; its arguments' values are in `values`.
+            values: What the block sees; its own values come and go in it.
+        """
+        for step in self._plan(block):
             op = step.op
-            operands = tuple(values[operand] for operand in op.operands)
-            if op.name == "func.return":
+            operands = tuple(map(values.__getitem__, op.operands))
+            if op.name in _TERMINATORS:
                 return operands
-            results = self._execute(op, operands)
+            body = control_flow.OPS.get(op.name)
+            if body is not None:
+                results = yield body(self, op, operands, values)
+            elif isinstance(op, tf_executor.GraphOp):
+                results = yield GraphRun(self._graph(op), self, values).run()
+            else:
+                results = self._execute(op, operands)
             del operands
             values.update(zip(op.results, results, strict=False))
             for value in step.dead:
                 values.pop(value, None)
         return ()
 
-    def _plan(self, name: str, function: FuncOp) -> list[_Step]:
-        plan = self.plans.get(name)
+    def _execute(self, op: Operation, inputs: Results) -> Results:
+        """Runs an op without bodies."""
+        if op.name == "tf.Const":
+            return (tensor_data.to_array(op.properties["value"]),)
+        try:
+            return variables.OPS.get(op.name, _kernel)(self, op, inputs)
+        except ConversionError as problem:
+            place = place_of(op.location)
+            raise ConversionError(
+                replace(one, op=op.name, node=place.node, location=str(place)) for one in problem.diagnostics
+            ) from problem
+
+    def _function(self, name: str) -> FuncOp:
+        function = self._functions.get(name)
+        if function is None or not function.body.blocks:
+            raise error("unknown-function", f"there is no function {name!r} in the module")
+        return function
+
+    def _graph(self, op: tf_executor.GraphOp) -> Graph:
+        graph = self._graphs.get(op)
+        if graph is None:
+            graph = self._graphs[op] = Graph.of(op, self._captures)
+        return graph
+
+    def _plan(self, block: Block) -> list[_Step]:
+        """Returns a block's ops with what may be dropped after each: only what the block itself defines."""
+        plan = self._plans.get(block)
         if plan is None:
             needed: set[SSAValue] = set()
             plan = []
-            for op in reversed(list(function.body.block.ops)):
-                dead = tuple(value for value in {*op.operands, *op.results} if value not in needed)
-                needed.update(op.operands)
-                plan.append(_Step(op, dead))
+            for op in reversed(list(block.ops)):
+                used = (*op.operands, *control_flow.captures(op, self._captures))
+                last = dict.fromkeys(value for value in (*used, *op.results) if value not in needed)
+                plan.append(_Step(op, tuple(value for value in last if value.owner is block or _is_in(value, block))))
+                needed.update(used)
             plan.reverse()
-            self.plans[name] = plan
+            self._plans[block] = plan
         return plan
 
-    def _execute(self, op: Operation, inputs: Results) -> Results:
-        special = _SPECIAL.get(op.name)
-        if special is not None:
-            return special(self, op, inputs)
-        try:
-            return kernels.evaluate(call_of(op, inputs))
-        except ConversionError as problem:
-            where = _node(op)
-            raise ConversionError(replace(one, op=op.name, node=where) for one in problem.diagnostics) from problem
 
-    def constant(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.Const`."""
-        return (tensor_data.to_array(op.properties["value"]),)
-
-    def call_function(self, op: Operation, inputs: Results) -> Results:
-        """Runs a call."""
-        return self.call(_callees(op)[0], inputs)
-
-    def branch(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.If`: a number is true unless it is 0, a string unless it is empty, a tensor if it has elements."""
-        condition = inputs[0]
-        taken = bool(condition.reshape(-1)[0]) if condition.ndim == 0 else condition.size > 0
-        names = {key: _symbol(op, key) for key in ("then_branch", "else_branch")}
-        return self.call(names["then_branch" if taken else "else_branch"], inputs[1:])
-
-    def case(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.Case`; an index without a branch means the last one."""
-        index, branches = int(inputs[0]), _callees(op)
-        return self.call(branches[index if 0 <= index < len(branches) else -1], inputs[1:])
-
-    def loop(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.While`."""
-        condition, body = _symbol(op, "cond"), _symbol(op, "body")
-        while True:
-            (again,) = self.call(condition, inputs)
-            if not (bool(again.reshape(-1)[0]) if again.ndim == 0 else again.size > 0):
-                return inputs
-            inputs = self.call(body, inputs)
-
-    def handle(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.VarHandleOp`: handles of one name are of one variable."""
-        symbol = str(tf.get(op, "shared_name", "")) or _node(op)
-        variable = self.variables.get(symbol)
-        if variable is None:
-            tensor = self.tensors.get(symbol)
-            value = None if tensor is None else tensor_data.to_array(tensor.properties["value"])
-            variable = self.variables[symbol] = _Variable(symbol, value)
-        result = np.empty((), object)
-        result[()] = variable
-        return (result,)
-
-    def read(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.ReadVariableOp`."""
-        return (_value(op, inputs[0]),)
-
-    def shape(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.VariableShape`."""
-        return (np.array(_value(op, inputs[0]).shape, call_of(op, inputs).dtype("out_type", np.int32)),)
-
-    def is_initialized(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.VarIsInitializedOp`."""
-        return (np.array(_variable(op, inputs[0]).value is not None),)
-
-    def gather(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.ResourceGather`."""
-        batch = {"batch_dims": tf.get(op, "batch_dims", 0)}
-        operands = (_value(op, inputs[0]), inputs[1], np.array(batch["batch_dims"]))
-        return kernels.evaluate(Call("GatherV2", operands, batch))
-
-    def assign(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.AssignVariableOp`."""
-        _variable(op, inputs[0]).value = inputs[1]
-        return ()
-
-    def assign_add(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.AssignAddVariableOp`."""
-        value = _value(op, inputs[0])
-        _variable(op, inputs[0]).value = np.asarray(value + inputs[1])
-        return ()
-
-    def assign_sub(self, op: Operation, inputs: Results) -> Results:
-        """Runs `tf.AssignSubVariableOp`."""
-        value = _value(op, inputs[0])
-        _variable(op, inputs[0]).value = np.asarray(value - inputs[1])
-        return ()
-
-    def nothing(self, op: Operation, inputs: Results) -> Results:
-        """Runs what has no meaning here."""
-        return ()
+def _is_in(value: SSAValue, block: Block) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.parent is block
 
 
-_SPECIAL: Mapping[str, Callable[[_Executor, Operation, Results], Results]] = {
-    "tf.AssignAddVariableOp": _Executor.assign_add,
-    "tf.AssignSubVariableOp": _Executor.assign_sub,
-    "tf.AssignVariableOp": _Executor.assign,
-    "tf.Case": _Executor.case,
-    "tf.Const": _Executor.constant,
-    "tf.DisableCopyOnRead": _Executor.nothing,
-    "tf.If": _Executor.branch,
-    "tf.PartitionedCall": _Executor.call_function,
-    "tf.ReadVariableOp": _Executor.read,
-    "tf.ResourceGather": _Executor.gather,
-    "tf.StatefulPartitionedCall": _Executor.call_function,
-    "tf.StatelessCase": _Executor.case,
-    "tf.StatelessIf": _Executor.branch,
-    "tf.StatelessWhile": _Executor.loop,
-    "tf.VarHandleOp": _Executor.handle,
-    "tf.VarIsInitializedOp": _Executor.is_initialized,
-    "tf.VariableShape": _Executor.shape,
-    "tf.While": _Executor.loop,
-    "func.call": _Executor.call_function,
-}
-"""Op -> how it is run, of ops that are not functions of their operands' values alone."""
-
-_CALLEES: Mapping[str, tuple[str, ...]] = {
-    "func.call": ("callee",),
-    "tf.Case": ("branches",),
-    "tf.If": ("then_branch", "else_branch"),
-    "tf.PartitionedCall": ("f",),
-    "tf.StatefulPartitionedCall": ("f",),
-    "tf.StatelessCase": ("branches",),
-    "tf.StatelessIf": ("then_branch", "else_branch"),
-    "tf.StatelessWhile": ("cond", "body"),
-    "tf.While": ("cond", "body"),
-}
-"""Op -> the properties that name functions."""
-
-
-def _symbol(op: Operation, name: str) -> str:
-    attribute = op.properties.get(name)
-    if isinstance(attribute, SymbolRefAttr):
-        return attribute.root_reference.data
-    raise error("bad-operand", f"attribute {name!r} names no function", op=op.name, node=_node(op))
-
-
-def _callees(op: Operation) -> tuple[str, ...]:
-    """Returns the functions that an op may call."""
-    names = _CALLEES.get(op.name, ())
-    if names == ("branches",):
-        return tuple(tf.get(op, "branches", ()))
-    return tuple(_symbol(op, name) for name in names)
+def _kernel(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return kernels.evaluate(call_of(op, tuple(variables.value_behind(op, value) for value in inputs)))
 
 
 def _is_known(op: Operation) -> bool:
-    return op.name in _SPECIAL or op.name == "func.return" or kernels.kernel(op.name.removeprefix("tf.")) is not None
+    return (
+        op.name in _STRUCTURE
+        or op.name in control_flow.OPS
+        or op.name in variables.OPS
+        or isinstance(op, tf_executor.ExecutorOp)
+        or kernels.kernel(op.name.removeprefix("tf.")) is not None
+    )
 
 
 def _no_kernel(op: Operation) -> Diagnostic:
-    return Diagnostic("no-reference-kernel", "the op has no reference kernel", op=op.name, node=_node(op))
-
-
-def _node(op: Operation) -> str:
-    return op.location.desc.data if isinstance(op.location, NameLoc) else ""
-
-
-def _variable(op: Operation, handle: Array) -> _Variable:
-    variable: object = handle.item() if handle.shape == () else None
-    if isinstance(variable, _Variable):
-        return variable
-    raise error("bad-operand", "the operand is no handle of a variable", op=op.name, node=_node(op))
-
-
-def _value(op: Operation, handle: Array) -> Array:
-    variable = _variable(op, handle)
-    if variable.value is None:
-        raise error("uninitialized-variable", f"variable {variable.symbol!r} has no value", op=op.name, node=_node(op))
-    return variable.value
+    problem = bad(op, "the op has no reference kernel", "no-reference-kernel")
+    return problem.diagnostics[0]

@@ -125,6 +125,8 @@ def _scatter_nd(call: Call) -> Results:
 def _one_hot(call: Call) -> Results:
     indices, depth, on, off = call.inputs
     axis = call.integer("axis", -1)
+    if scalar(depth) < 0:
+        raise call.bad(f"the depth {scalar(depth)} is negative")
     hot = np.expand_dims(indices, axis) == np.arange(scalar(depth)).reshape(
         -1, *[1] * (0 if axis == -1 else indices.ndim - axis)
     )
@@ -152,7 +154,7 @@ def _top_k(call: Call) -> Results:
     x = call.inputs[0]
     count = scalar(call.inputs[1]) if len(call.inputs) > 1 else call.integer("k")
     size = x.shape[-1]
-    if count > size:
+    if not 0 <= count <= size:
         raise call.bad(f"the largest {count} of {size} elements")
     # Sorted backwards, so that among equals the first comes first.
     ascending = np.argsort(x[..., ::-1], axis=-1, kind="stable")

@@ -10,6 +10,7 @@ import numpy as np
 from converter.evaluate import (
     convolution,
     elementwise,
+    gradients,
     image,
     indexing,
     layout,
@@ -18,6 +19,9 @@ from converter.evaluate import (
     pooling,
     reduction,
     shape,
+    signal,
+    suppression,
+    tensor_lists,
 )
 from converter.evaluate.call import Array, Call, Kernel, Results
 from schema.diagnostics import error
@@ -25,6 +29,7 @@ from schema.diagnostics import error
 KERNELS: Mapping[str, Kernel] = {
     **convolution.KERNELS,
     **elementwise.KERNELS,
+    **gradients.KERNELS,
     **image.KERNELS,
     **indexing.KERNELS,
     **layout.KERNELS,
@@ -33,8 +38,17 @@ KERNELS: Mapping[str, Kernel] = {
     **pooling.KERNELS,
     **reduction.KERNELS,
     **shape.KERNELS,
+    **signal.KERNELS,
+    **suppression.KERNELS,
+    **tensor_lists.KERNELS,
 }
 """Op name -> kernel, of every op that has one."""
+
+WITHOUT: Mapping[str, str] = dict.fromkeys(
+    ("Multinomial", "RandomStandardNormal", "RandomUniform"),
+    "its numbers come from a generator whose state is TensorFlow's own; no others are right",
+)
+"""Ops that are converted but can't be computed here -> why."""
 
 
 def kernel(op_name: str) -> Kernel | None:
@@ -57,7 +71,8 @@ def evaluate(call: Call) -> Results:
     """
     function = KERNELS.get(call.op)
     if function is None:
-        raise error("no-reference-kernel", "the op has no reference kernel", op=f"tf.{call.op}")
+        why = f": {WITHOUT[call.op]}" if call.op in WITHOUT else ""
+        raise error("no-reference-kernel", f"the op has no reference kernel{why}", op=f"tf.{call.op}")
     try:
         with np.errstate(all="ignore"):
             return tuple(map(_boxed, function(call)))

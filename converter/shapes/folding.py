@@ -9,9 +9,9 @@ import numpy as np
 from xdsl.ir import Operation, OpResult
 
 from converter.evaluate import kernels
-from converter.evaluate.executor import call_of
+from converter.evaluate.op_call import call_of
 from schema.diagnostics import ConversionError
-from schema.dialects import tensor_data, tf, types
+from schema.dialects import tensor_data, tf_effects, types
 from schema.dialects.tensor_data import Constant
 from schema.dialects.types import Shape
 
@@ -21,8 +21,8 @@ MAX_GROWTH = 64 * 1024
 LARGE = 64 * 1024
 """Constants larger than this are computed lazily where an expression can say how."""
 
-_KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize")
-"""These say how a value is to be quantized; computing them would lose that."""
+_KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "TensorArray", "TensorList")
+"""These say how a value is to be quantized, which computing them would lose, or make a list, which is no constant."""
 
 _KEPT = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Assert"})
 
@@ -40,7 +40,7 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         shapes: Its results' shapes as inferred.
     """
     name = op.name.removeprefix("tf.")
-    if not can_fold(name) or not op.results or tf.has_side_effects(op):
+    if not can_fold(name) or not op.results or not tf_effects.is_pure(op):
         return None
     if name in _FORWARDING:
         return [constants[0]]

@@ -10,7 +10,7 @@ import pytest
 from xdsl.dialects.builtin import TensorType
 
 import tfconvert
-from converter import verify
+from converter import litert, verify
 from converter.options import Options
 from importers.checkpoint import Checkpoint
 from schema.diagnostics import ConversionError
@@ -74,7 +74,7 @@ def test_bytes_that_are_no_model_are_refused(digits_model: Path) -> None:
 
 
 def test_a_missing_runtime_is_told(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify, "Interpreter", None)
+    monkeypatch.setattr(litert, "Interpreter", None)
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(digits_model, verify=True)
     (problem,) = caught.value.diagnostics

@@ -193,3 +193,23 @@ def test_every_kernel_is_of_an_op_that_exists() -> None:
     from schema.tensorflow import op_defs
 
     assert set(elementwise.KERNELS) <= set(op_defs.names())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        0.0,
+        -0.5,
+        3,
+        [],
+        [0],
+        [[], []],
+        np.float32(np.nan),
+        np.int64(0),
+        False,
+        np.array(b"", object),
+        np.array(b"no", object),
+    ],
+)
+def test_what_counts_as_true(agree: Agree, value: Any) -> None:
+    agree("ToBool", (value,))

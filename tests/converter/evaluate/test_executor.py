@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from converter import evaluate
-from converter.evaluate import kernels
+from converter.evaluate import executor, kernels
 from schema.diagnostics import ConversionError
 from schema.dialects import attributes as attrs
 from schema.dialects import tensor_data, tf, types
@@ -71,7 +71,7 @@ def test_ops_run_in_order() -> None:
     main = Builder("main", [VECTOR])
     shifted = main.op("AddV2", [main.args[0], main.constant(np.float32(1.0))], VECTOR)
     result = main.op("Mul", [shifted, shifted], VECTOR)
-    values = evaluate.run(module(main.done(result, shifted)), "main", [np.array([0, 1, 2], np.float32)])
+    values = executor.run(module(main.done(result, shifted)), "main", [np.array([0, 1, 2], np.float32)])
     np.testing.assert_array_equal(values[0], [1, 4, 9])
     np.testing.assert_array_equal(values[1], [1, 2, 3])
 
@@ -81,7 +81,7 @@ def test_functions_call_functions(call: str) -> None:
     main = Builder("main", [VECTOR])
     once = main.op(call, [main.args[0]], VECTOR, f=SymbolRefAttr("double"))
     twice = main.op(call, [once], VECTOR, f=SymbolRefAttr("double"))
-    (value,) = evaluate.run(module(main.done(twice), doubling()), "main", [ones(3)])
+    (value,) = executor.run(module(main.done(twice), doubling()), "main", [ones(3)])
     np.testing.assert_array_equal(value, [4, 4, 4])
 
 
@@ -91,7 +91,7 @@ def test_branches(condition: bool, expected: int) -> None:
     main = Builder("main", [TRUTH, VECTOR])
     taken = main.op("If", main.args, VECTOR, then_branch=SymbolRefAttr("double"), else_branch=SymbolRefAttr("same"))
     whole = module(main.done(taken), doubling(), same.done(same.args[0]))
-    np.testing.assert_array_equal(evaluate.run(whole, "main", [np.array(condition), ones(3)])[0], [expected] * 3)
+    np.testing.assert_array_equal(executor.run(whole, "main", [np.array(condition), ones(3)])[0], [expected] * 3)
 
 
 @pytest.mark.parametrize(("index", "expected"), [(0, 1), (1, 2), (-1, 2), (7, 2)])
@@ -101,7 +101,7 @@ def test_cases(index: int, expected: int) -> None:
     taken = main.op("Case", main.args, VECTOR, branches=[SymbolRefAttr("same"), SymbolRefAttr("double")])
     whole = module(main.done(taken), doubling(), same.done(same.args[0]))
     inputs = [np.array(index, np.int32), ones(3)]
-    np.testing.assert_array_equal(evaluate.run(whole, "main", inputs)[0], [expected] * 3)
+    np.testing.assert_array_equal(executor.run(whole, "main", inputs)[0], [expected] * 3)
 
 
 def test_loops() -> None:
@@ -112,7 +112,7 @@ def test_loops() -> None:
     main = Builder("main", [NUMBER])
     end = main.op("While", main.args, NUMBER, cond=SymbolRefAttr("condition"), body=SymbolRefAttr("body"))
     whole = module(main.done(end), condition.done(smaller), body.done(doubled))
-    assert evaluate.run(whole, "main", [np.array(3, np.float32)])[0] == 192
+    assert executor.run(whole, "main", [np.array(3, np.float32)])[0] == 192
 
 
 def variable(value: Any) -> GlobalTensorOp:
@@ -129,7 +129,7 @@ def test_variables_are_read_written_and_forgotten() -> None:
     after = main.op("ReadVariableOp", [again], VECTOR)
     whole = module(variable([1, 2, 3]), main.done(before, after))
     for _ in range(2):
-        first, second = evaluate.run(whole, "main", [ones(3)])
+        first, second = executor.run(whole, "main", [ones(3)])
         np.testing.assert_array_equal(first, [1, 2, 3])
         np.testing.assert_array_equal(second, [2, 3, 4])
 
@@ -138,7 +138,7 @@ def test_a_variable_without_a_value_is_an_error() -> None:
     main = Builder("main", [])
     handle = main.op("VarHandleOp", [], HANDLE, shared_name="missing")
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(module(main.done(main.op("ReadVariableOp", [handle], VECTOR))), "main", [])
+        executor.run(module(main.done(main.op("ReadVariableOp", [handle], VECTOR))), "main", [])
     assert caught.value.code == "uninitialized-variable"
 
 
@@ -150,7 +150,7 @@ def test_types_and_counts_that_only_results_tell() -> None:
     split = tf.build("Split", [main.constant(np.int32(1)), main.args[0]], [types.tensor(types.F32, (2, 2))] * 3)
     main.block.add_op(split)
     function = main.done(shape, best, whole, *split.results)
-    values = evaluate.run(module(function), "main", [np.arange(12, dtype=np.float32).reshape(2, 6)])
+    values = executor.run(module(function), "main", [np.arange(12, dtype=np.float32).reshape(2, 6)])
     assert [value.dtype.name for value in values] == ["int64", "int32", "float32", "float32", "float32", "float32"]
     np.testing.assert_array_equal(values[5], [[4, 5], [10, 11]])
 
@@ -172,7 +172,7 @@ def test_values_are_dropped_after_their_last_use(monkeypatch: pytest.MonkeyPatch
     value: SSAValue = main.args[0]
     for _ in range(20):
         value = main.op("AddV2", [value, value], VECTOR)
-    evaluate.run(module(main.done(value)), "main", [ones(3)])
+    executor.run(module(main.done(value)), "main", [ones(3)])
     assert len(alive) == 20
     assert max(alive) <= 1
 
@@ -184,7 +184,7 @@ def test_all_ops_without_a_kernel_are_named_at_once() -> None:
     inner = Builder("inner", [VECTOR])
     whole = module(main.done(called), inner.done(inner.op("Twiddle", inner.args, VECTOR)))
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(whole, "main", [ones(3)])
+        executor.run(whole, "main", [ones(3)])
     found = [(one.code, one.op, one.node) for one in caught.value.diagnostics]
     assert found == [
         ("no-reference-kernel", "tf.Frobnicate", "main/Frobnicate"),
@@ -196,7 +196,7 @@ def test_an_error_names_the_node() -> None:
     main = Builder("main", [VECTOR])
     bad = main.op("AddV2", [main.args[0], main.constant(ones(2))], VECTOR)
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(module(main.done(bad)), "main", [ones(3)])
+        executor.run(module(main.done(bad)), "main", [ones(3)])
     assert caught.value.diagnostics[0].node == "main/AddV2"
 
 
@@ -204,7 +204,7 @@ def test_an_attribute_without_a_value_is_an_error() -> None:
     main = Builder("main", [VECTOR])
     bad = main.op("LeakyRelu", main.args, VECTOR, alpha=tf.PlaceholderAttr(attrs.string("alpha")))
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(module(main.done(bad)), "main", [ones(3)])
+        executor.run(module(main.done(bad)), "main", [ones(3)])
     assert (caught.value.code, caught.value.diagnostics[0].node) == ("bad-operand", "main/LeakyRelu")
 
 
@@ -212,11 +212,11 @@ def test_endless_recursion_is_an_error() -> None:
     main = Builder("main", [VECTOR])
     itself = main.op("PartitionedCall", main.args, VECTOR, f=SymbolRefAttr("main"))
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(module(main.done(itself)), "main", [ones(3)])
+        executor.run(module(main.done(itself)), "main", [ones(3)])
     assert caught.value.code == "call-depth"
 
 
 def test_an_unknown_function_is_an_error() -> None:
     with pytest.raises(ConversionError) as caught:
-        evaluate.run(module(doubling()), "main", [])
+        executor.run(module(doubling()), "main", [])
     assert caught.value.code == "unknown-function"

@@ -1,0 +1,24 @@
+"""Which ops can be computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from converter.evaluate import control_flow
+from converter.evaluate.call import Call
+from converter.evaluate.kernels import KERNELS, WITHOUT, evaluate
+from converter.legalize import table
+from schema.diagnostics import ConversionError
+
+
+def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
+    supported = {op for _, op, _, _ in table.supported_ops()}
+    by_executor = {name.removeprefix("tf.") for name in control_flow.OPS}
+    assert supported - set(KERNELS) - by_executor == set(WITHOUT)
+
+
+@pytest.mark.parametrize(("op", "reason"), [("RandomUniform", "generator"), ("NoSuchOp", "no reference kernel")])
+def test_an_op_without_a_kernel_says_so(op: str, reason: str) -> None:
+    with pytest.raises(ConversionError, match=reason) as caught:
+        evaluate(Call(op, (), {}))
+    assert caught.value.code == "no-reference-kernel"

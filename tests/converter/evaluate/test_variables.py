@@ -1,0 +1,79 @@
+"""Variables: what is scattered into them, compared with TensorFlow, and the refs of TensorFlow 1."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schema.diagnostics import ConversionError
+from tests.run_text import run_text
+
+HANDLE = "tensor<!tf_type.resource<tensor<4x2xf32>>>"
+START = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+def scattered(op: str, indices: Any, updates: Any) -> Any:
+    """Returns a variable's value after an op."""
+    index_type, update_type = (
+        f"tensor<{'x'.join(map(str, value.shape))}x{element}>"
+        for value, element in ((indices, "i32"), (updates, "f32"))
+    )
+    text = f"""
+    "tf_saved_model.global_tensor"() <{{sym_name = "v", type = tensor<4x2xf32>, is_mutable,
+      value = dense<{START.tolist()}> : tensor<4x2xf32>}}> : () -> ()
+    func.func @main(%i: {index_type}, %u: {update_type}) -> tensor<4x2xf32> {{
+      %v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {HANDLE}
+      "tf.{op}"(%v, %i, %u) : ({HANDLE}, {index_type}, {update_type}) -> ()
+      %0 = "tf.ReadVariableOp"(%v) : ({HANDLE}) -> tensor<4x2xf32>
+      func.return %0 : tensor<4x2xf32>
+    }}
+    """
+    return run_text(text, [indices, updates])[0]
+
+
+@pytest.mark.parametrize(
+    "op", [f"ResourceScatter{what}" for what in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")]
+)
+def test_rows_are_scattered_as_tensorflow_does(tf: ModuleType, op: str) -> None:
+    indices = np.array([2, 0, 3] if op.endswith("Update") else [2, 0, 2], np.int32)
+    updates = np.array([[1, 2], [3, 4], [0.5, 6]], np.float32)
+    expected = tf.Variable(START)
+    getattr(tf.raw_ops, op)(resource=expected.handle, indices=indices, updates=updates)
+    np.testing.assert_array_equal(scattered(op, indices, updates), expected.numpy())
+
+
+@pytest.mark.parametrize("op", [f"ResourceScatterNd{what}" for what in ("Update", "Add", "Sub", "Min", "Max")])
+def test_elements_are_scattered_as_tensorflow_does(tf: ModuleType, op: str) -> None:
+    indices, updates = np.array([[2, 1], [0, 0]], np.int32), np.array([1.5, 3], np.float32)
+    expected = tf.Variable(START)
+    getattr(tf.raw_ops, op)(ref=expected.handle, indices=indices, updates=updates)
+    np.testing.assert_array_equal(scattered(op, indices, updates), expected.numpy())
+
+
+@pytest.mark.parametrize("index", [4, -1])
+def test_an_index_out_of_range_is_an_error(index: int) -> None:
+    with pytest.raises(ConversionError) as caught:
+        scattered("ResourceScatterAdd", np.array([index], np.int32), np.ones((1, 2), np.float32))
+    assert caught.value.code == "bad-operand"
+
+
+def test_refs_stand_for_the_value_at_the_moment() -> None:
+    text = """
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %v = "tf.VariableV2"() <{container = "", shared_name = "v", shape = #tf_type.shape<2>}>
+        : () -> tensor<2x!tf_type.f32ref>
+      %a = "tf.Assign"(%v, %x) <{use_locking = true, validate_shape = true}>
+        : (tensor<2x!tf_type.f32ref>, tensor<2xf32>) -> tensor<2x!tf_type.f32ref>
+      %old = "tf.Neg"(%v) : (tensor<2x!tf_type.f32ref>) -> tensor<2xf32>
+      %b = "tf.AssignAdd"(%a, %x) <{use_locking = false}>
+        : (tensor<2x!tf_type.f32ref>, tensor<2xf32>) -> tensor<2x!tf_type.f32ref>
+      %new = "tf.Identity"(%v) : (tensor<2x!tf_type.f32ref>) -> tensor<2xf32>
+      func.return %old, %new : tensor<2xf32>, tensor<2xf32>
+    }
+    """
+    old, new = run_text(text, [np.array([1, 2], np.float32)])
+    np.testing.assert_array_equal(old, [-1, -2])
+    np.testing.assert_array_equal(new, [2, 4])
