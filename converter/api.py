@@ -65,9 +65,10 @@ def convert(
     """Converts a TensorFlow model to LiteRT.
 
     Args:
-        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), or MLIR text (`.mlir`).
+        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), or
+            MLIR text (`.mlir`).
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
-            placeholders.
+            placeholders that the outputs need; one with a default is fed only if it is named.
         outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signatures to convert, every one by default.

@@ -22,6 +22,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --signature serving_default --verify
   tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
   tfconvert frozen.pb -o model.tflite --input x --output scores:0
+  tfconvert model.ckpt-100.meta -o model.tflite --output scores
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert opt saved_model/ -p inline,freeze-variables
 
@@ -70,7 +71,10 @@ class MainCommand(click.Group):
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
 @click.version_option(package_name="tfconvert", message="%(prog)s %(version)s")
 def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
-    """Convert a TensorFlow MODEL (a SavedModel folder or a frozen graph) to a LiteRT file.
+    """Convert a TensorFlow MODEL to a LiteRT file.
+
+    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta) or MLIR text
+    (.mlir).
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """

@@ -42,7 +42,7 @@ _SOURCE_OPTIONS = (
     click.option("--tags", metavar="TAG", multiple=True,
                  help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve."),
     click.option("--input", "inputs", metavar="NAME", multiple=True,
-                 help="GraphDefs: a tensor to feed; repeatable, order kept. Default: the placeholders."),
+                 help="GraphDefs: a tensor to feed; repeatable, order kept. Default: placeholders that are needed."),
     click.option("--output", "outputs", metavar="NAME", multiple=True,
                  help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: what nothing uses."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,

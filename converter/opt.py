@@ -58,8 +58,8 @@ Examples:
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the passes that are asked for.
 
-    INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a frozen graph or a .tflite file. What
-    --print-ir-... and --time-passes tell goes to the error stream.
+    INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
+    file. What --print-ir-... and --time-passes tell goes to the error stream.
 
     Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong.
     """

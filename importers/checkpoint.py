@@ -10,7 +10,7 @@ May import: `schema`, protobuf, numpy, google_crc32c.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from importers.slices import WHOLE, Extent, PartitionedSource, slice_key
+from importers.slices import WHOLE, Extent, PartitionedSource, PartOfSource, slice_key
 from importers.sstable import read_table
 from importers.string_tensor import decode_strings
 from importers.wire import MalformedError, unmask
@@ -128,6 +128,29 @@ class Checkpoint:
             return PartitionedSource.checked(entry.shape, sources)
         except MalformedError as problem:
             raise error(problem.code, f"{self._index_path}: the slices of {key!r} are wrong: {problem}") from problem
+
+    def read_part(self, key: str, extents: Sequence[Extent]) -> tuple[Source, types.Shape]:
+        """Returns where the value of a slice of a tensor comes from, and the slice's shape.
+
+        Args:
+            key: The tensor.
+            extents: Start and length of the slice in each dimension.
+
+        Raises:
+            ConversionError: As for `read`, or the slice lies outside of the tensor (`bad-slice`).
+        """
+        entry = self._entries.get(key)
+        if entry is not None and tuple(extents) in entry.slices:
+            part = self._slices.get(slice_key(key, extents))
+            if part is not None and part.dtype == entry.dtype:
+                return self._source(key, part), part.shape
+        whole = self.read(key)
+        try:
+            source = PartOfSource.checked(whole, self._entries[key].shape, extents)
+        except MalformedError as problem:
+            raise error("bad-slice", f"the graph wants a slice of {key!r} that the checkpoint {self.prefix} "
+                        f"doesn't have: {problem}") from problem  # fmt: skip
+        return source, source.part_shape
 
     def object_graph(self) -> TrackableObjectGraph | None:
         """Returns the object graph that tells the variables' keys; `None` if the checkpoint has none (TensorFlow 1).

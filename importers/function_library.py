@@ -51,21 +51,19 @@ def make_function(
     return FuncOp.create(properties=properties, attributes=dict(attributes), regions=(Region(block),))
 
 
-def import_callees(library: pb.FunctionDefLibrary, context: ImportContext) -> list[FuncOp]:
+def import_callees(context: ImportContext) -> list[FuncOp]:
     """Returns the functions that imported nodes name, directly or through other functions, each once.
 
     Args:
-        library: The model's functions.
-        context: What the entry points were imported with; it knows what they call.
+        context: What the entry points were imported with; it knows what they call, and the model's functions.
 
     Raises:
         ConversionError: A function is missing, or can't be imported.
     """
-    definitions = {function.signature.name: function for function in library.function}
     imported: dict[str, FuncOp] = {}
     while len(imported) < len(context.callees):
         for name, user in list(context.callees.items())[len(imported) :]:
-            definition = definitions.get(name)
+            definition = context.library.definition(name)
             if definition is None:
                 raise error(
                     "missing-function", f"the model has no function {name!r}", op=f"tf.{user.op}", node=user.name,

@@ -8,7 +8,7 @@ before all users, its sink comes at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -16,7 +16,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from importers import executor_ops, op_forms
 from importers.attributes import import_attribute
 from importers.debug_info import SourceOf, no_source
+from importers.function_instances import FunctionLibrary
 from importers.op_signatures import NodeTypes, OpRegistry, OpSignature
+from importers.refusals import refuse
 from schema.diagnostics import ConversionError, error
 from schema.dialects import attributes as attrs
 from schema.dialects import tf_executor, types
@@ -85,21 +87,30 @@ class ImportContext:
 
     Attributes:
         registry: Where op definitions come from.
+        library: The model's functions.
         source_of: From a node's full name to its source location.
+        is_raw: Whether graphs are taken as they are, whether or not they can be converted.
         callees: Functions that the imported nodes name, each with the first such node.
     """
 
     registry: OpRegistry
+    library: FunctionLibrary = field(default_factory=FunctionLibrary)
     source_of: SourceOf = no_source
+    is_raw: bool = False
     callees: dict[str, pb.NodeDef] = field(default_factory=dict)
 
-    def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> None:
-        """Notes the functions that a node names."""
+    def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
+        """Notes the functions that a node names; returns the node, naming instances of those that need attributes.
+
+        Raises:
+            ConversionError: A function can't have the attributes that it is given (`bad-function`).
+        """
         for name in signature.functions:
             value = node.attr[name]
             for function in (value.func, *value.list.func):
                 if function.name:
-                    self.callees.setdefault(function.name, node)
+                    self.callees.setdefault(self.library.instance(function.name, function.attr), node)
+        return self.library.bind(node, signature.functions)
 
 
 @dataclass(slots=True)
@@ -139,6 +150,8 @@ class NodeGraphImporter:
         fed = [self.feeds.get((tensor.node, tensor.index)) for tensor in fetches]
         self._feed_frames()
         order = self._topological_order(roots)
+        if not self.context.is_raw:
+            refuse(order, self.context.registry, is_main=not self.function)
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:
@@ -226,10 +239,17 @@ class NodeGraphImporter:
         return value
 
     def _import_node(self, node: pb.NodeDef) -> _Imported:
-        """Adds a node's op to the block; of a NextIteration the source."""
+        """Adds a node's op to the block; of a NextIteration the source; of a function's name the call."""
+        if node.op not in self.context.library:
+            return self._import_op(node)
+        call, places = self.context.library.call(node)
+        imported = self._import_op(call)
+        return _Imported(imported.op, replace(imported.types, places=places))
+
+    def _import_op(self, node: pb.NodeDef) -> _Imported:
         signature = self.context.registry.signature(node.op, node.name)
         if signature.functions:
-            self.context.note_callees(node, signature)
+            node = self.context.note_callees(node, signature)
         name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = attrs.name_location(location_name, self.context.source_of(location_name))

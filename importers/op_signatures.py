@@ -229,8 +229,26 @@ class OpRegistry:
                     op=f"tf.{op_name}", node=node,
                     hint="save the model as a SavedModel, whose op list has the definitions of custom ops",
                 )  # fmt: skip
+            if not _is_sound(op_def):
+                raise error("bad-op-list", "the model's own definition of the op contradicts itself",
+                            op=f"tf.{op_name}", node=node, hint="the model file is damaged")  # fmt: skip
             signature = self._signatures[op_name] = _digest(op_def)
         return signature
+
+
+def _is_sound(op_def: pb.OpDef) -> bool:
+    """Tells whether an op's arguments have the attributes that they refer to."""
+    kinds = {attr.name: attr.type for attr in op_def.attr}
+    return all(
+        kinds.get(attr) == kind
+        for argument in (*op_def.input_arg, *op_def.output_arg)
+        for attr, kind in (
+            (argument.type_attr, "type"),
+            (argument.number_attr, "int"),
+            (argument.type_list_attr, "list(type)"),
+        )
+        if attr
+    )
 
 
 def _digest(op_def: pb.OpDef) -> OpSignature:

@@ -11,15 +11,24 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
-from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from importers.debug_info import load_debug_info
+from importers.entry_points import (
+    EntryPoint,
+    GraphInput,
+    GraphOutput,
+    check_versions,
+    import_entries,
+    override_shape,
+    versions_attribute,
+)
+from importers.function_instances import FunctionLibrary
 from importers.function_library import import_callees
-from importers.graph_def import EntryPoint, GraphInput, GraphOutput, import_entry, override_shape, versions_attribute
 from importers.node_graph import ImportContext, parse_graph_input
 from importers.op_signatures import OpRegistry
+from importers.protos import parse_proto
 from importers.tensor_proto import shape_of
 from importers.variables import import_variables
 from schema.diagnostics import error
@@ -66,12 +75,13 @@ def import_saved_model(
     meta_graph = _meta_graph(_read(folder), tags, folder)
     graph = meta_graph.graph_def
     nodes = {node.name: node for node in graph.node}
+    check_versions(graph.versions)
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
-    entries = _entry_points(meta_graph, nodes, signatures, dict(input_shapes or {}))
-    context = ImportContext(registry, load_debug_info(folder))
-    functions = [import_entry(nodes, context, entry) for entry in entries]
-    called = import_callees(graph.library, context)
-    variables = import_variables(folder, meta_graph, nodes, functions)
+    entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
+    context = ImportContext(registry, FunctionLibrary(graph.library), load_debug_info(folder))
+    functions = import_entries(nodes, context, entries)
+    called = import_callees(context)
+    variables = import_variables(folder / "variables" / "variables", meta_graph, nodes, functions)
     module = ModuleOp([*variables, *functions, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
@@ -89,11 +99,8 @@ def _read(folder: Path) -> pb.SavedModel:
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:
-        if file.suffix == ".pbtxt":
-            saved_model = text_format.Parse(data.decode(), pb.SavedModel())
-        else:
-            saved_model = pb.SavedModel.FromString(data)
-    except (DecodeError, UnicodeDecodeError, text_format.ParseError):
+        saved_model = parse_proto(data, pb.SavedModel, is_text=file.suffix == ".pbtxt")
+    except DecodeError:
         raise error("damaged-saved-model", f"{file} is truncated or damaged", hint="copy the model again") from None
     if not saved_model.meta_graphs:
         raise error("damaged-saved-model", f"{file} holds no graph", hint="copy the model again")
@@ -113,13 +120,24 @@ def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None, folder: 
                 hint=f"the tags of its graphs are: {there}")  # fmt: skip
 
 
-def _entry_points(
+def signature_entries(
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     wanted: Sequence[str] | None,
-    input_shapes: dict[str, Sequence[int | None]],
+    input_shapes: Mapping[str, Sequence[int | None]] | None,
 ) -> list[EntryPoint]:
-    """Returns an entry point for each chosen signature; equal ones become one with several exported names."""
+    """Returns an entry point for each chosen signature; equal ones become one with several exported names.
+
+    Args:
+        meta_graph: The MetaGraph.
+        nodes: Its nodes by name.
+        wanted: The signatures, every one by default.
+        input_shapes: Shapes of inputs by name, for every signature that has the input.
+
+    Raises:
+        ConversionError: There is no such signature or input, or a signature is damaged.
+    """
+    input_shapes = input_shapes or {}
     there = [key for key in sorted(meta_graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)]
     keys = there if wanted is None else list(dict.fromkeys(wanted))
     for key in keys:

@@ -96,6 +96,48 @@ class PartitionedSource:
         return ("parts", *zip(places, (source.fingerprint() for _, _, source in self.parts), strict=True))
 
 
+@dataclass(eq=False, frozen=True, slots=True)
+class PartOfSource:
+    """A slice of a tensor; the whole is read each time, nothing is kept.
+
+    Attributes:
+        whole: The tensor's source.
+        shape: The tensor's shape.
+        place: Where in it the slice is.
+    """
+
+    whole: Source
+    shape: Shape
+    place: tuple[slice, ...]
+
+    @classmethod
+    def checked(cls, whole: Source, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:
+        """Returns the source of a slice after a check that it lies within the tensor.
+
+        Raises:
+            MalformedError: It doesn't.
+        """
+        lengths = tuple(dim if length == WHOLE else length for dim, (_, length) in zip(shape, extents, strict=False))
+        return cls(whole, shape, _place(shape, extents, lengths))
+
+    @property
+    def part_shape(self) -> Shape:
+        """The slice's shape."""
+        return tuple(part.stop - part.start for part in self.place)
+
+    def array(self, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, np.dtype[Any]]:
+        """Returns the slice in new memory."""
+        return np.ascontiguousarray(self.whole.array(dtype, self.shape)[self.place]).reshape(shape)
+
+    def release(self) -> None:
+        """Gives back what the tensor mapped."""
+        self.whole.release()
+
+    def fingerprint(self) -> Hashable:
+        """Returns the place and the tensor's fingerprint."""
+        return ("part", self.shape, tuple((part.start, part.stop) for part in self.place), self.whole.fingerprint())
+
+
 def _place(shape: Shape, extents: Sequence[Extent], part_shape: Shape) -> tuple[slice, ...]:
     """Returns the index expression of a slice that lies within the whole and has the shape that it should."""
     if not len(shape) == len(extents) == len(part_shape):

@@ -1,66 +1,104 @@
 """Variables of a SavedModel: which checkpoint key each variable node stands for (design §4).
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
-graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: the restore op's
-graph says which key is assigned to which variable.
+graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: what the restore op
+runs says which key is assigned to which variable (`importers/restore_ops.py`).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from xdsl.dialects.builtin import NameLoc, SymbolRefAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from importers.checkpoint import Checkpoint
-from importers.node_graph import parse_graph_input
-from importers.tensor_proto import import_tensor
-from schema.diagnostics import error
+from importers.ref_variables import HANDLE
+from importers.restore_ops import Saved, initial_value, saved_variables
+from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import tensor_data, tf, tf_executor, types
 from schema.dialects.tf_saved_model import GlobalTensorOp
 from schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _VALUE = "VARIABLE_VALUE"
+_HANDLE = "tf.VarHandleOp"
+_QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
+"""Ops that need a variable's value and give it none."""
 
 
 def import_variables(
-    folder: Path, meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], functions: Sequence[FuncOp]
+    prefix: str | os.PathLike[str],
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    functions: Sequence[FuncOp],
 ) -> list[GlobalTensorOp]:
     """Returns a global tensor for each variable that the functions reach, and points the handles at them.
 
     Args:
-        folder: The SavedModel's folder.
-        meta_graph: Its graph.
-        nodes: The main graph's nodes by name.
+        prefix: The checkpoint's path without its files' endings.
+        meta_graph: The graph's MetaGraph.
+        nodes: The main graph's nodes by name, as the file has them.
         functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
 
     Raises:
         ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
     """
     ops = list(_ops(functions))
-    handles = [op for op in ops if op.name == "tf.VarHandleOp"]
+    handles = [op for op in ops if op.name == _HANDLE]
     if not handles:
         return []
-    checkpoint = Checkpoint(folder / "variables" / "variables")
+    checkpoint = Checkpoint(prefix)
+    saved: Mapping[str, Saved]
     if meta_graph.HasField("object_graph_def"):
         keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
+        saved = {node: Saved(key) for node, key in keys.items()}
     else:
-        keys = _restored_keys(meta_graph, nodes)
-    tensors: dict[str, GlobalTensorOp] = {}
+        saved = saved_variables(meta_graph, nodes, checkpoint.entries())
+    tensors: dict[Saved | str, GlobalTensorOp] = {}
+    missing = []
     for handle in handles:
-        node = _node_name(handle)
-        key = keys.get(node)
-        if key is None:
-            raise error(
-                "untracked-variable", "the variable's value is not in the checkpoint", op=handle.name, node=node,
-                hint="track the variable (assign its owner to an attribute of the saved object) before saving",
-            )  # fmt: skip
+        node = _variable_name(handle)
+        key = saved.get(node) or node
         if key not in tensors:
-            tensors[key] = _global_tensor(handle, node, key, checkpoint, len(tensors))
+            value = _value(checkpoint, key) if isinstance(key, Saved) else initial_value(node, meta_graph, nodes)
+            if value is None:
+                missing.append(_untracked(handle, node, is_object=meta_graph.HasField("object_graph_def")))
+                continue
+            tensors[key] = _global_tensor(handle, node, value, len(tensors))
         handle.properties["shared_name"] = tensors[key].properties["sym_name"]
+    if missing:
+        raise ConversionError(missing)
     return list(tensors.values())
+
+
+def check_values(functions: Sequence[FuncOp]) -> None:
+    """Checks that functions of a graph without a checkpoint need no variable's value.
+
+    Raises:
+        ConversionError: They read variables that nothing writes (`no-checkpoint`).
+    """
+    unknown = [
+        op for op in _ops(functions)
+        if op.name == _HANDLE
+        and isinstance(island := op.parent_op(), tf_executor.IslandOp)
+        and all(use.operation.name in _QUESTIONS for use in island.results[0].uses)
+    ]  # fmt: skip
+    if unknown:
+        raise ConversionError(
+            Diagnostic("no-checkpoint", "the variable's value is not in this file", op.name, _variable_name(op),
+                       hint="freeze the graph, or give the .meta file that lies beside the checkpoint")
+            for op in unknown
+        )  # fmt: skip
+
+
+def _untracked(handle: Operation, node: str, *, is_object: bool) -> Diagnostic:
+    return Diagnostic(
+        "untracked-variable", "the variable's value is not in the checkpoint", handle.name, node,
+        hint="track the variable (assign its owner to an attribute of the saved object) before saving"
+        if is_object else "save it with the others, or have the model's init op assign it a constant",
+    )  # fmt: skip
 
 
 def _ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
@@ -77,8 +115,12 @@ def _node_name(op: Operation) -> str:
     return op.location.desc.data if isinstance(op.location, NameLoc) else ""
 
 
-def _global_tensor(handle: Operation, node: str, key: str, checkpoint: Checkpoint, index: int) -> GlobalTensorOp:
-    value = _value(checkpoint, key)
+def _variable_name(handle: Operation) -> str:
+    """Returns the name of the node that a handle was in the file."""
+    return _node_name(handle).removesuffix(HANDLE)
+
+
+def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, index: int) -> GlobalTensorOp:
     declared = tf.get(handle, "shape")
     shape = types.shape_of(value.type) or ()
     clash = declared is not None and (
@@ -87,8 +129,7 @@ def _global_tensor(handle: Operation, node: str, key: str, checkpoint: Checkpoin
     if clash or handle.properties.get("dtype") != value.type.element_type:
         raise error(
             "variable-mismatch",
-            f"the graph declares a variable of shape {list(declared or ())}, "
-            f"the checkpoint holds {key!r} as {value.type}",
+            f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
             op=handle.name, node=node, hint="graph and checkpoint are of different models",
         )  # fmt: skip
     declared_type: Attribute = types.tensor(value.type.element_type, declared) if declared is not None else value.type
@@ -98,12 +139,15 @@ def _global_tensor(handle: Operation, node: str, key: str, checkpoint: Checkpoin
     )
 
 
-def _value(checkpoint: Checkpoint, key: str) -> tensor_data.TensorData:
-    source = checkpoint.read(key)
-    entry = checkpoint.entries()[key]
-    element = types.element_type(entry.dtype)
+def _value(checkpoint: Checkpoint, saved: Saved) -> tensor_data.TensorData:
+    if saved.extents is None:
+        source = checkpoint.read(saved.key)
+        shape = checkpoint.entries()[saved.key].shape
+    else:
+        source, shape = checkpoint.read_part(saved.key, saved.extents)
+    element = types.element_type(checkpoint.entries()[saved.key].dtype)
     assert element is not None
-    value_type = types.tensor(element, entry.shape)
+    value_type = types.tensor(element, shape)
     assert isinstance(value_type, TensorType)
     return tensor_data.TensorData(value_type, source)
 
@@ -147,38 +191,3 @@ def _checkpoint_keys(objects: pb.SavedObjectGraph, checkpoint: Checkpoint) -> di
                 seen.add(child.node_id)
                 pending.append((child.node_id, there or 0))
     return keys
-
-
-def _restored_keys(meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef]) -> dict[str, str]:
-    """Returns variable node -> checkpoint key, as the nodes that the restore op runs assign them."""
-    keys: dict[str, str] = {}
-    pending = [meta_graph.saver_def.restore_op_name]
-    seen: set[str] = set()
-    while pending:
-        name = parse_graph_input(pending.pop().removeprefix("^")).node
-        node = nodes.get(name)
-        if node is None or name in seen:
-            continue
-        seen.add(name)
-        if node.op in ("Assign", "AssignVariableOp") and len(node.input) >= 2:
-            key = _restored_key(node.input[1], nodes)
-            if key is not None:
-                keys[parse_graph_input(node.input[0]).node] = key
-        pending.extend(node.input)
-    return keys
-
-
-def _restored_key(text: str, nodes: Mapping[str, pb.NodeDef]) -> str | None:
-    """Returns the key that a value was restored from; identities between are looked through."""
-    tensor = parse_graph_input(text)
-    node = nodes.get(tensor.node)
-    while node is not None and node.op == "Identity" and node.input:
-        tensor = parse_graph_input(node.input[0])
-        node = nodes.get(tensor.node)
-    if node is None or node.op != "RestoreV2" or len(node.input) < 2:
-        return None
-    names = nodes.get(parse_graph_input(node.input[1]).node)
-    if names is None or names.op != "Const":
-        return None
-    values = tensor_data.to_array(import_tensor(names.attr["value"].tensor, names.name)).ravel()
-    return values[tensor.index].decode() if tensor.index < len(values) else None

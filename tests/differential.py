@@ -23,7 +23,6 @@ from xdsl.ir import Block, Operation
 from xdsl.parser import Parser
 
 from converter.evaluate import executor
-from importers.debug_info import no_source
 from importers.function_library import make_function
 from importers.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
 from importers.op_signatures import OpRegistry
@@ -115,7 +114,7 @@ def _add_prefixed(whole: pb.GraphDef, node: pb.NodeDef, prefix: str) -> None:
 def import_whole(graph: pb.GraphDef, name: str = "main") -> ModuleOp:
     """Returns the module of a graph of which nothing is pruned and nothing fetched."""
     importer = NodeGraphImporter(
-        {node.name: node for node in graph.node}, ImportContext(OpRegistry(), no_source), parse_graph_input
+        {node.name: node for node in graph.node}, ImportContext(OpRegistry(), is_raw=True), parse_graph_input
     )
     body = importer.import_graph([], [node.name for node in graph.node])
     return ModuleOp([make_function(name, Block(), body, {}, [])])

@@ -5,16 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+import tfconvert
 from importers.graph_def import import_graph_def
 from schema.diagnostics import ConversionError
 from schema.dialects import locations, tf_executor, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import BOOL, FLOAT, INT, node
 
@@ -92,8 +95,16 @@ def test_a_fed_enter_still_enters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tensor", "gone"), [("merge", "enter"), ("switch:1", "zero"), ("less", "limit")])
 def test_what_is_fed_within_a_loop_cuts_it(tmp_path: Path, tensor: str, gone: str) -> None:
-    module = imported(tmp_path, v1_graphs.loop(), inputs=[tensor], outputs=["add" if ":" in tensor else "goes_on"])
+    module = imported(tmp_path, v1_graphs.loop(), inputs=[tensor, "n"], outputs=["add" if ":" in tensor else "goes_on"])
     assert gone not in executor_ops(module)
+
+
+def test_a_loop_cut_at_its_entry_computes(tmp_path: Path, run_tflite: RunTFLite) -> None:
+    path = tmp_path / "graph.pb"
+    path.write_bytes(v1_graphs.loop().SerializeToString())
+    model = tfconvert.convert(path, inputs=["enter", "n"], outputs=["exit", "enter"])
+    got = run_tflite(bytes(model), [np.array(7, np.int32), np.array(9, np.int32)])
+    assert [int(value) for value in got] == [9, 7]
 
 
 def test_a_switch_of_many(tmp_path: Path) -> None:
@@ -117,7 +128,7 @@ def test_references_stay_references(tmp_path: Path) -> None:
         node("value", "Switch", "v", "p", T=FLOAT),
         node("out", "RefMerge", "switch", "switch:1", T=FLOAT, N=2),
     )
-    ops = executor_ops(imported(tmp_path, graph, inputs=["p"], outputs=["out", "value"]))
+    ops = executor_ops(imported(tmp_path, graph, inputs=["p"], outputs=["out", "value"], is_raw=True))
     elements = {name: types.element_of(op.results[0].type) for name, op in ops.items()}
     assert isinstance(elements["switch"], types.RefType)
     assert isinstance(elements["out"], types.RefType)

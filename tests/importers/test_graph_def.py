@@ -54,6 +54,67 @@ def test_text_and_binary_are_the_same(tmp_path: Path) -> None:
     assert str(import_graph_def(textual)) == str(import_graph_def(write(tmp_path, GRAPH)))
 
 
+def test_files_may_be_called_what_they_are_not(tmp_path: Path) -> None:
+    textual, binary = tmp_path / "text.pb", tmp_path / "binary.pbtxt"
+    textual.write_text(GRAPH)
+    binary.write_bytes(write(tmp_path, GRAPH).read_bytes())
+    assert str(import_graph_def(textual)) == str(import_graph_def(binary))
+
+
+def test_text_that_nests_without_end_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "deep.pbtxt"
+    opening = 'func { attr { key: "a" value { '
+    path.write_text('node { attr { key: "a" value { ' + opening * 3000 + "} } }" * 3000 + "} } }")
+    assert failure(path).code == "not-a-graph-def"
+
+
+@pytest.mark.parametrize(("versions", "is_newer"), [
+    ("producer: 9999 min_consumer: 2474", False), ("min_consumer: 2475", True), ("bad_consumers: 2474", True),
+    ("producer: 0", False), ("bad_consumers: 12", False),
+])  # fmt: skip
+def test_graphs_say_who_can_read_them(tmp_path: Path, versions: str, is_newer: bool) -> None:
+    path = write(tmp_path, f"{GRAPH} versions {{ {versions} }}")
+    if is_newer:
+        assert failure(path).code == "newer-graph"
+    else:
+        assert str(import_graph_def(path))
+
+
+def test_inputs_are_what_outputs_need_unless_they_are_named(tmp_path: Path) -> None:
+    label = 'node { name: "label" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }'
+    path = write(tmp_path, GRAPH + label)
+    assert 'inputs = "x"' in str(import_graph_def(path))
+    assert 'inputs = "label,x"' in str(import_graph_def(path, inputs=["label", "x"]))
+
+
+def test_a_placeholder_with_a_default_is_fed_if_it_is_named_or_given_a_shape(tmp_path: Path) -> None:
+    graph = """
+    node { name: "zeros" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 0 } } } }
+    node { name: "x" op: "PlaceholderWithDefault" input: "zeros" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "shape" value { shape { dim { size: -1 } } } } }
+    node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }"""
+    path = write(tmp_path, graph)
+    assert "tf.PlaceholderWithDefault" in str(import_graph_def(path))
+    assert "func.func @main(%0: tensor<?xf32>)" in str(import_graph_def(path, inputs=["x"]))
+    assert "func.func @main(%0: tensor<7xf32>)" in str(import_graph_def(path, input_shapes={"x": [7]}))
+
+
+def test_a_node_that_only_does_something_is_no_output(tmp_path: Path) -> None:
+    problem = failure(write(tmp_path, GRAPH + 'node { name: "init" op: "NoOp" input: "^relu" }'), outputs=["init"])
+    assert problem.code == "missing-output"
+    assert "no outputs" in str(problem)
+
+
+def test_variables_without_values_are_all_told(tmp_path: Path) -> None:
+    variable = """node { name: "%s" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
+                          attr { key: "shape" value { shape { } } } }"""
+    add = 'node { name: "y" op: "Add" input: "v" input: "w" attr { key: "T" value { type: DT_FLOAT } } }'
+    problem = failure(write(tmp_path, variable % "v" + variable % "w" + add), outputs=["y"])
+    assert problem.code == "no-checkpoint"
+    assert [each.node for each in problem.diagnostics] == ["v", "w"]
+
+
 def test_controls_order_islands(tmp_path: Path) -> None:
     text = str(import_graph_def(write(tmp_path, GRAPH)))
     assert text.index("tf.Relu") < text.index("tf.AddV2")

@@ -41,14 +41,14 @@ def test_a_graph_with_feeds_and_fetches(tf: ModuleType, tmp_path: Path, name: st
     # The public entry point takes no feeds and fetches.
     convert = importlib.import_module("tensorflow.python.pywrap_mlir").import_graphdef
     theirs = _parse(convert(case.graph, "", True, names, dtypes, dims, case.outputs))
-    check_same(import_graph_def(case.save(tmp_path / "graph.pb"), names, case.outputs), theirs)
+    check_same(import_graph_def(case.save(tmp_path / "graph.pb"), names, case.outputs, is_raw=True), theirs)
 
 
 @pytest.mark.parametrize("name", graphs.CASES)
 def test_a_graph_as_it_is(tf: ModuleType, tmp_path: Path, name: str) -> None:
     case = _case(tf, name)
     theirs = _parse(tf.mlir.experimental.convert_graph_def(case.graph, "", True))
-    ours = import_graph_def(case.save(tmp_path / "graph.pb"), [], case.outputs)
+    ours = import_graph_def(case.save(tmp_path / "graph.pb"), [], case.outputs, is_raw=True)
     # Without feeds and fetches theirs is no entry function.
     _function(ours, "main").attributes.pop("tf.entry_function")
     check_same(ours, theirs)

@@ -1,0 +1,17 @@
+"""Whether a module has control flow at all: most networks have none, and need not even load what treats it."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+_NAMES = frozenset({
+    "tf.If", "tf.While", "tf.Case", "tf.StatelessIf", "tf.StatelessWhile", "tf.StatelessCase", "tf.IfRegion",
+    "tf.WhileRegion", "tf.CaseRegion", "tf.EmptyTensorList", "tf_executor.Switch", "tf_executor._SwitchN",
+    "tf_executor.Merge", "tf_executor.Enter", "tf_executor.ControlTrigger", "tfl.if", "tfl.while",
+})  # fmt: skip
+_FAMILIES = ("tf.TensorList", "tf.TensorArray")
+
+
+def has_control_flow(module: ModuleOp) -> bool:
+    """Tells whether a module has conditionals, loops, tensor lists or tensor arrays, of whatever kind."""
+    return any(op.name in _NAMES or op.name.startswith(_FAMILIES) for op in module.walk())

@@ -1,0 +1,27 @@
+"""The passes for control flow, tensor lists and tensor arrays, together: only models that have any load them."""
+
+from __future__ import annotations
+
+from converter.passes.functionalize_conditionals import FunctionalizeConditionals
+from converter.passes.functionalize_loops import FunctionalizeLoops
+from converter.passes.lower_tensor_lists import LowerTensorLists
+from converter.passes.mark_stateless import MarkStateless
+from converter.passes.prepare_control_flow import PrepareControlFlow
+from converter.passes.separate_results import SeparateResults
+from converter.passes.simplify_control_flow import SimplifyControlFlow
+from converter.passes.sink_handles import SinkHandles
+from converter.passes.tensor_arrays_to_lists import TensorArraysToLists
+from converter.passes.unique_callees import UniqueCallees
+
+__all__ = [
+    "FunctionalizeConditionals",
+    "FunctionalizeLoops",
+    "LowerTensorLists",
+    "MarkStateless",
+    "PrepareControlFlow",
+    "SeparateResults",
+    "SimplifyControlFlow",
+    "SinkHandles",
+    "TensorArraysToLists",
+    "UniqueCallees",
+]
