@@ -7,6 +7,7 @@ from converter.passes.functionalize_loops import FunctionalizeLoops
 from converter.passes.lower_tensor_lists import LowerTensorLists
 from converter.passes.mark_stateless import MarkStateless
 from converter.passes.prepare_control_flow import PrepareControlFlow
+from converter.passes.regions_to_functional import RegionsToFunctional
 from converter.passes.separate_results import SeparateResults
 from converter.passes.simplify_control_flow import SimplifyControlFlow
 from converter.passes.sink_handles import SinkHandles
@@ -19,6 +20,7 @@ __all__ = [
     "LowerTensorLists",
     "MarkStateless",
     "PrepareControlFlow",
+    "RegionsToFunctional",
     "SeparateResults",
     "SimplifyControlFlow",
     "SinkHandles",

@@ -203,15 +203,16 @@ class Job:
 
 def described_passes() -> str:
     """Returns a text that tells all passes with their options, and the pipelines."""
+    width = max(map(len, (*PASSES, *PIPELINES))) + 2
     lines = ["passes:"]
     for name, row in PASSES.items():
-        lines.append(f"  {name:<24}{summary_of(row)}")
+        lines.append(f"  {name:<{width}}{summary_of(row)}")
         lines += [
-            f"  {'':<24}  {option.name}={option.kind} (default: {_as_text(option.default)})"
+            f"  {'':<{width}}  {option.name}={option.kind} (default: {_as_text(option.default)})"
             for option in options_of(row)
         ]
     lines.append("pipelines:")
-    lines += [f"  {name:<24}{', '.join(names_of(named_pipeline(name, Options())))}" for name in PIPELINES]
+    lines += [f"  {name:<{width}}{', '.join(names_of(named_pipeline(name, Options())))}" for name in PIPELINES]
     return "\n".join(lines)
 
 

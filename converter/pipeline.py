@@ -9,14 +9,15 @@ import gc
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
 from converter.options import Options
 from converter.report import Report, Stage
+from converter.step import Instrument, Step, apply_watched
 from schema.diagnostics import WARNING, Diagnostic, error
 
 if TYPE_CHECKING:
@@ -28,40 +29,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Pass(Protocol):
-    """A rewrite of a whole module."""
+def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
+    """Returns the passes from an imported module to one that the exporter takes.
 
-    @property
-    def name(self) -> str:
-        """The name in `-p` and in the report; the file's name with dashes."""
-
-    def apply(self, module: ModuleOp) -> Counter[str] | None:
-        """Rewrites the module in place; may return how often each of its patterns was applied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A pass in the pipeline.
-
-    Attributes:
-        run: The pass.
-        because: Why it stands here.
-        forbids: Prefixes of op names that no op has afterwards; what the next steps rely on.
+    Args:
+        options: The settings.
+        control_flow: Whether the passes are there that only control flow and tensor lists need.
     """
-
-    run: Pass
-    because: str
-    forbids: tuple[str, ...] = ()
-
-    def broken_by(self, module: ModuleOp) -> str | None:
-        """Returns the name of an op that should be gone, `None` if the step did what it ensures."""
-        return (
-            next((op.name for op in module.walk() if op.name.startswith(self.forbids)), None) if self.forbids else None
-        )
-
-
-def steps(options: Options) -> list[Step]:
-    """Returns the passes from an imported module to one that the exporter takes."""
     from converter.passes.canonicalize import Canonicalize
     from converter.passes.cse import CommonSubexpressions
     from converter.passes.executor_to_functional import ExecutorToFunctional
@@ -71,19 +45,62 @@ def steps(options: Options) -> list[Step]:
     from converter.passes.merge_functions import MergeFunctions
     from converter.passes.optimize import Optimize
     from converter.passes.shape_inference import ShapeInference
+    from converter.rewrite import user_patterns
 
-    return [
+    flow = _control_flow_passes() if control_flow else None
+    on_tf = user_patterns.of_dialect(options.patterns, "tf.")
+    table = [
         Step(MergeFunctions(), "signatures that compute the same are equal while their callees still stand"),
+        flow and Step(flow.FunctionalizeLoops(), "a frame's switches and merges are no conditional's"),
+        flow and Step(flow.FunctionalizeConditionals(), "what runs only at times is in functions, so islands are all"),
         Step(ExecutorToFunctional(), "every later pass works on plain ops in program order", ("tf_executor.",)),
+        flow and Step(flow.RegionsToFunctional(), "later passes know one form of control flow",
+                      ("tf.IfRegion", "tf.CaseRegion", "tf.WhileRegion")),
+        flow and Step(flow.TensorArraysToLists(), "lists are one kind of thing, and a handle no variable",
+                      ("tf.TensorArray",)),
         Step(Inline(), "folding and fusing see through calls", ("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
+        flow and Step(flow.UniqueCallees(), "what a branch or a loop takes is what one op hands to it"),
+        flow and Step(flow.SinkHandles(), "which variable a loop reads is to be seen where it reads it"),
         Step(FreezeVariables(), "weights are constants from here on"),
         Step(Canonicalize(), "nothing stands between a constant and its use"),
+        flow and Step(flow.MarkStateless(), "asserts are gone, so that most of control flow has no effects any more"),
         Step(ShapeInference(), "legalization asks for shapes and constant operands"),
+        flow and Step(flow.SimplifyControlFlow(), "constants decide branches; the rest hands on what is used"),
+        flow and Step(flow.LowerTensorLists(), "it asks for the ranks of elements; LiteRT has tensors only",
+                      ("tf.TensorList",)),
+        *([Step(Canonicalize(on_tf), "the user's patterns see shapes and constants, but no kernel's limits"),
+           Step(ShapeInference(), "what the user's patterns make has shapes, too")] if on_tf else []),
+        flow and Step(flow.PrepareControlFlow(), "which conditions are booleans only shapes tell; LiteRT has no Case"),
         Step(Legalize(allow_custom_ops=options.allow_custom_ops), "only ops that LiteRT has are left", ("tf.",)),
         Step(CommonSubexpressions(), "what is computed twice reads its operand twice, which hinders fusing"),
-        Step(Optimize(), "fusing needs the target's ops, which have fused forms"),
+        Step(Optimize(user_patterns.of_dialect(options.patterns, "tfl.")),
+             "fusing needs the target's ops, which have fused forms"),
         Step(CommonSubexpressions(), "what folding made twice is kept once"),
-    ]
+        flow and Step(flow.SeparateResults(), "copies for the runtime's sake, which every pass before would take away"),
+    ]  # fmt: skip
+    return [step for step in table if isinstance(step, Step)]
+
+
+def _control_flow_passes() -> ModuleType:
+    from converter import control_flow_passes
+
+    return control_flow_passes
+
+
+def names_of(steps: Sequence[Step]) -> list[str]:
+    """Returns the names of steps' passes, in order."""
+    return [step.run.name for step in steps]
+
+
+PIPELINES: Mapping[str, str | None] = {"tflite": None, "tf-standard": "legalize"}
+"""Pipelines that can be asked for by name: the whole conversion, and what stands before one of its passes."""
+
+
+def named_pipeline(name: str, options: Options) -> list[Step]:
+    """Returns the steps of one of `PIPELINES`."""
+    whole = steps(options)
+    end = PIPELINES[name]
+    return whole if end is None else whole[: names_of(whole).index(end)]
 
 
 class _CollectorPause:
@@ -117,27 +134,71 @@ _COLLECTOR_PAUSE = _CollectorPause()
 
 
 def import_model(model: str | Path, options: Options) -> ModuleOp:
-    """Returns the module of a SavedModel folder or a GraphDef file.
+    """Returns the module of a SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file.
 
     Raises:
-        ConversionError: It is neither, or can't be imported.
+        ConversionError: It is none of these, or can't be imported.
     """
-    from importers.graph_def import import_graph_def
     from importers.saved_model import import_saved_model, is_saved_model
 
     path = Path(model)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
-    if path.is_dir() or is_saved_model(path) or not path.exists():
-        for name, value in (("inputs", options.inputs), ("outputs", options.outputs)):
-            if value is not None:
-                raise error("wrong-option", f"{name} names tensors of a GraphDef; a SavedModel has signatures",
-                            hint="choose signatures instead")  # fmt: skip
+    if is_saved_model(path):
+        _refuse(options, ("inputs", "outputs"), "names tensors of a GraphDef; a SavedModel has signatures",
+                "choose signatures instead")  # fmt: skip
         return import_saved_model(path, options.signatures, options.tags, options.input_shapes)
-    if path.suffix in (".pb", ".pbtxt", ".prototxt"):
+    if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
+        from importers.graph_def import import_graph_def
+
         return import_graph_def(path, options.inputs, options.outputs, options.input_shapes)
-    raise error("unknown-format", f"{path} is neither a SavedModel folder nor a GraphDef (.pb, .pbtxt)",
+    if path.suffix in (".mlir", ".tflite"):
+        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags"),
+                f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
+        return _import_ir(path)
+    from importers.meta_graph import find_meta_graph, import_meta_graph
+
+    meta_graph = find_meta_graph(path)
+    if meta_graph is not None:
+        _refuse(options, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
+        return import_meta_graph(meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures)
+    if path.is_dir() or not path.exists():
+        return import_saved_model(path)
+    raise error("unknown-format", f"{path} is no SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
+                "MLIR text or .tflite file",
                 hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+
+
+def _import_ir(path: Path) -> ModuleOp:
+    """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
+    if path.suffix == ".mlir":
+        from importers.mlir import import_mlir, read_mlir
+
+        return import_mlir(read_mlir(path), str(path))
+    from importers.tflite.model import import_tflite
+
+    return import_tflite(path)
+
+
+def _refuse(options: Options, names: Sequence[str], because: str, hint: str = "") -> None:
+    for name in names:
+        if getattr(options, name) is not None:
+            raise error("wrong-option", f"{name} {because}", hint=hint)
+
+
+def instruments(options: Options) -> list[Instrument]:
+    """Returns what the settings ask to be done between the passes; nothing, usually."""
+    asked: list[Instrument] = []
+    if options.check_passes:
+        from converter.evaluate.validate import check
+        from converter.instruments import CheckPasses
+
+        asked.append(CheckPasses(check))
+    if options.verify_each:
+        from converter.instruments import VerifyEach
+
+        asked.append(VerifyEach())
+    return asked
 
 
 def run(
@@ -146,7 +207,7 @@ def run(
     """Converts a model: import, the passes, the file's tables.
 
     Args:
-        model: A SavedModel folder or a GraphDef file.
+        model: What `import_model` takes.
         options: The settings.
         on_stage: Called with each stage's name before it runs.
 
@@ -162,17 +223,19 @@ def run(
         report.stages.append(Stage(name, time.perf_counter() - start))
         return result
 
+    watching = instruments(options)
     with _COLLECTOR_PAUSE:
-        pipeline = timed("load", lambda: _load(options))
+        timed("load", lambda: _load(options))
         module = timed("import", lambda: import_model(model, options))
-        for step in pipeline:
-            applied = timed(step.run.name, partial(step.run.apply, module))
+        for step in timed("plan", lambda: _steps_for(module, options)):
+            applied = timed(step.run.name, partial(apply_watched, step, module, watching))
             if applied:
                 report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
         file = timed("export", lambda: _export(module, options))
     report.notes += _notes(report.rewrites)
+    report.notes += [note for instrument in watching for note in instrument.notes]
     report.interfaces = _interfaces(module)
     report.size = file.size
     report.operators = file.operators
@@ -200,12 +263,18 @@ def _notes(rewrites: Mapping[str, Counter[str]]) -> list[Diagnostic]:
     ]
 
 
-def _load(options: Options) -> list[Step]:
-    """Imports what every conversion needs, so that the report tells this time from the work's; returns the passes."""
+def _load(options: Options) -> None:
+    """Imports what every conversion needs, so that the report tells this time from the work's."""
     import exporters.tflite.model  # noqa: F401
     import importers.saved_model  # noqa: F401
 
-    return steps(options)
+    steps(options, control_flow=False)
+
+
+def _steps_for(module: ModuleOp, options: Options) -> list[Step]:
+    from converter.control_flow.presence import has_control_flow
+
+    return steps(options, control_flow=has_control_flow(module))
 
 
 def _export(module: ModuleOp, options: Options) -> TFLiteFile:

@@ -21,6 +21,8 @@ def _incompatible(op: Operation) -> str | None:
     if tf.get(op, "incompatible_shape_error", True):
         return None
     shapes = [types.shape_of(operand.type) for operand in op.operands]
+    if () in shapes:
+        return None
     if types.is_static(shapes[0]) and types.is_static(shapes[1]) and types.shape_of(op.results[0].type) != ():
         return None
     return "shapes that can't be broadcast are to compare as unequal, and whether they can is not known"

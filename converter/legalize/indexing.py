@@ -205,6 +205,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("TensorScatterSub", "ScatterNd Sub", _tensor_scatter_sub, "f32 i32 i64"),
     Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _tensor_scatter_update, f"{_SCATTERED} i16",
              _update_constraint),
+    Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
         options={"axis": Attr("axis", -1, _one_hot_axis)}),
     Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),

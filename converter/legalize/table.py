@@ -9,6 +9,7 @@ from converter.legalize import (
     activation,
     bitwise,
     composed,
+    control_flow,
     convolution,
     einsum,
     elementwise,
@@ -28,7 +29,7 @@ from converter.legalize import (
     widen,
 )
 from converter.legalize.row import Entry, Lowering, Row
-from converter.rewrite.pattern import PatternSet
+from converter.rewrite.pattern_set import PatternSet
 
 _TOPICS: Mapping[str, tuple[Entry, ...]] = {
     "elementwise": elementwise.ENTRIES,
@@ -48,6 +49,7 @@ _TOPICS: Mapping[str, tuple[Entry, ...]] = {
     "einsum": einsum.ENTRIES,
     "signal": signal.ENTRIES,
     "random": random.ENTRIES,
+    "control flow": control_flow.ENTRIES,
     "channels first": layout.ENTRIES,
     "narrow types": widen.ENTRIES,
 }

@@ -39,19 +39,32 @@ from schema.dialects import tf, types
 
 _FORWARDING = (
     "Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "CheckNumerics",
-    "EnsureShape", "OptimizationBarrier", "XlaSharding",
+    "CheckNumericsV2", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier",
+    "Print", "XlaSharding",
 )  # fmt: skip
-"""Ops whose results are their operands, one by one; CheckNumerics and EnsureShape check nothing on a device."""
+"""Ops whose first results are their first operands, one by one; on a device nothing is checked, and nothing printed."""
 
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
 """Ops whose operands' types are written down elsewhere too."""
 
-_ERASED = ("NoOp", "Assert")
-"""Effects that a device has no use for: the official converter erases them too."""
+_SUMMARIES = (
+    "WriteAudioSummary", "WriteGraphSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary",
+    "WriteScalarSummary", "WriteSummary",
+)  # fmt: skip
+
+_ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
+"""Effects that a device has no use for; the official converter erases asserts, and refuses what prints."""
+
+_UNCHECKED = "infinities and NaN pass unseen"
+_UNPRINTED = "nothing is printed when the model runs"
 
 NOTES: Mapping[str, str] = {
     "erase-Assert": "Assert: the model stops at nothing, whatever its input",
-    "forward-CheckNumerics": "CheckNumerics: infinities and NaN pass unseen",
+    "forward-CheckNumerics": f"CheckNumerics: {_UNCHECKED}",
+    "forward-CheckNumericsV2": f"CheckNumericsV2: {_UNCHECKED}",
+    "forward-Print": f"Print: {_UNPRINTED}",
+    "erase-PrintV2": f"PrintV2: {_UNPRINTED}",
+    **{f"erase-{name}": f"{name}: no summary is written" for name in _SUMMARIES},
 }
 """What the user has to know where certain patterns were applied, by their names."""
 

@@ -2,15 +2,21 @@
 
 Before:
 
-    %0 = "tf.Const"() <{value = dense<[0, 1]> : tensor<2xi32>}> : () -> tensor<2xi32>
-    %1 = "tf.Relu"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
-    %2 = "tf.Sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32>
+    func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tf.Relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %2 = "tf.Sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+      func.return %2 : tensor<3xf32>
+    }
 
 After:
 
-    %0 = "tfl.pseudo_const"() <{value = dense<[0, 1]> : tensor<2xi32>}> : () -> tensor<2xi32>
-    %1 = "tfl.relu"(%arg0) : (tensor<2x3xf32>) -> tensor<2x3xf32>
-    %2 = "tfl.sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32>
+    func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %2 = "tfl.sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+      func.return %2 : tensor<3xf32>
+    }
 
 What no pattern takes is gathered, and either becomes a custom op or is all told in one error.
 """
@@ -29,14 +35,22 @@ from xdsl.ir import Operation
 
 from converter.legalize import table
 from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.edit import erase
-from converter.rewrite.pattern import PatternSet
+from converter.rewrite.edit import erase, restate_results
+from converter.rewrite.pattern_set import PatternSet
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, tfl, types
 from schema.dialects.locations import place_of
 
 _NAMED = 3
 """How many nodes of an op that is not supported the error names."""
+
+_NO_OPERATOR = "LiteRT has no such operator and no other operators compute the same"
+_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't tell the state's value"
+"""Why something can't be converted."""
+
+_CUSTOM = "allow custom ops if your runtime registers an operator of this name"
+_REWRITE = "export a function that takes the state as an input and returns what becomes of it"
+"""What to do about it."""
 
 _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
 
@@ -67,6 +81,7 @@ class Legalize:
                 for patterns in phases:
                     applied += rewrite_greedily(function.body, patterns, _has_side_effects)
                 left += _left_over(function)
+                restate_results(function)
         if left and not self.allow_custom_ops:
             raise ConversionError(_unsupported(left, table.patterns()))
         for op in left:
@@ -99,21 +114,29 @@ def _unsupported(ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]
 
 def _reason(op: Operation, patterns: PatternSet) -> str:
     if not patterns.for_root(op.name):
-        return "LiteRT has no such operator and no other operators compute the same"
+        return _NO_CONSTANT if _is_about_state(op) else _NO_OPERATOR
     return "; ".join(patterns.reasons(op))
 
 
+def _is_about_state(op: Operation) -> bool:
+    return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
+
+
 def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
-    places = [place for op in ops if (place := place_of(op.location)).node]
+    places = [place for op in ops if (place := place_of(op.location)).node or place.source]
     count = f"{len(ops)} times" if len(ops) > 1 else "once"
-    others = f", for example at {', '.join(place.node for place in places[:_NAMED])}" if len(ops) > 1 and places else ""
+    others = (
+        f", for example at {', '.join(place.node or place.source for place in places[:_NAMED])}"
+        if len(ops) > 1 and places
+        else ""
+    )
     return Diagnostic(
         "unsupported-op",
         f"can't be converted, used {count}{others} ({reason})",
         op=name,
         node=places[0].node if places else "",
         location=str(places[0]) if places else "",
-        hint="allow custom ops if your runtime registers an operator of this name",
+        hint=_REWRITE if reason == _NO_CONSTANT else _CUSTOM,
     )
 
 

@@ -9,6 +9,7 @@ function says in its attributes what its tensors are called (`tf.entry_function`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
@@ -17,6 +18,7 @@ from xdsl.ir import Attribute
 
 from exporters.tflite.file import LARGE, TFLiteFile
 from exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
+from exporters.tflite.names import Names
 from exporters.tflite.operators import OperatorCodes
 from exporters.tflite.subgraph import Shared, Subgraph, symbol_name
 from schema.diagnostics import ConversionError, error
@@ -43,6 +45,7 @@ class _Exporter:
         self.shared = Shared(tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS)))
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
+        self._names = Names()
         self._built = 0
 
     def entries(self) -> list[str]:
@@ -63,26 +66,36 @@ class _Exporter:
             raise error("invalid-module", "the module has no function to export")
         return [MAIN if MAIN in self.functions else next(iter(self.functions))]
 
-    def index(self, name: str) -> int:
+    def index(self, name: str, alone: bool = False, caller: Subgraph | None = None) -> int:
         """Returns the index of a function's subgraph, which is made later if it is not there yet.
 
+        Args:
+            name: The function.
+            alone: Whether nothing else may call the subgraph.
+            caller: The subgraph that calls it.
+
         Raises:
-            ConversionError: The module has no such function.
+            ConversionError: The module has no such function (`invalid-module`), or it calls itself
+                (`recursive-function`).
         """
         index = self._indices.get(name)
-        if index is None:
-            if name not in self.functions:
+        if index is None or (alone and not self.exact):
+            function = self.functions.get(name)
+            if function is None:
                 raise error("invalid-module", f"function @{name} is called, but the module does not have it")
-            index = self._indices[name] = len(self.subgraphs)
-            self.subgraphs.append(Subgraph(self.shared, self.functions[name], name, self.exact))
+            _check_depth(function, caller)
+            index = len(self.subgraphs)
+            self._indices.setdefault(name, index)
+            self.subgraphs.append(Subgraph(self.shared, function, self._names.unique(name), caller, self.exact))
         return index
 
     def build(self) -> None:
         """Fills all subgraphs; those that are called join the list while it is worked through."""
         while self._built < len(self.subgraphs):
             subgraph = self.subgraphs[self._built]
-            function = self.functions[subgraph.name]
-            subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), self.index)
+            function = subgraph.function
+            called = partial(self.index, caller=subgraph)
+            subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), called)
             self._built += 1
 
     def name_subgraphs(self, entries: Sequence[str]) -> None:
@@ -90,9 +103,18 @@ class _Exporter:
         if len(entries) == 1 and not self.exact:
             self.subgraphs[0].name = MAIN
         for subgraph in self.subgraphs:
-            name = self.functions[subgraph.name].attributes.get(tfl_file.SUBGRAPH_NAME) if self.exact else None
+            name = subgraph.function.attributes.get(tfl_file.SUBGRAPH_NAME) if self.exact else None
             if isinstance(name, StringAttr):
                 subgraph.name = name.data
+
+
+def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
+    """Raises an error if a function is called by what it calls itself."""
+    while caller is not None:
+        if caller.function is function:
+            raise error("recursive-function", f"the function {symbol_name(function)!r} calls itself",
+                        hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+        caller = caller.caller
 
 
 def _tensor_names(function: FuncOp, which: str) -> list[str]:

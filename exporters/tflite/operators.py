@@ -74,8 +74,11 @@ class OperatorCodes:
         return result
 
 
-SubgraphIndex = Callable[[str], int]
-"""Returns the index of the subgraph that a function becomes."""
+SubgraphIndex = Callable[[str, bool], int]
+"""Returns the index of the subgraph that a function becomes, or of one that nothing else calls."""
+
+_ALONE = frozenset({"while"})
+"""Operators that leave their subgraphs in the shapes of one call: no other may call the same."""
 
 
 def options(op: tfl.TFLOp, subgraph: SubgraphIndex) -> dict[str, Any]:
@@ -86,16 +89,17 @@ def options(op: tfl.TFLOp, subgraph: SubgraphIndex) -> dict[str, Any]:
         subgraph: Finds the subgraphs that it calls.
     """
     calls: Mapping[str, str] = tfl.SUBGRAPHS.get(op.op_name, {})
+    alone = op.op_name in _ALONE
     return {
-        calls.get(name, name): _index(value, subgraph) if name in calls else tfl.python_value(value)
+        calls.get(name, name): _index(value, subgraph, alone) if name in calls else tfl.python_value(value)
         for name, value in op.properties.items()
     }
 
 
-def _index(value: Attribute, subgraph: SubgraphIndex) -> int | tuple[int, ...]:
+def _index(value: Attribute, subgraph: SubgraphIndex, alone: bool) -> int | tuple[int, ...]:
     if isinstance(value, ArrayAttr):
-        return tuple(subgraph(tfl.python_value(item)) for item in value.data)
-    return subgraph(tfl.python_value(value))
+        return tuple(subgraph(tfl.python_value(item), alone) for item in value.data)
+    return subgraph(tfl.python_value(value), alone)
 
 
 def tree(

@@ -84,6 +84,8 @@ class Subgraph:
 
     Attributes:
         name: The subgraph's name.
+        function: The function.
+        caller: The subgraph that was the first to call it; `None` for an entry point.
         inputs: Indices of the tensors that the function is given.
         outputs: Indices of the tensors that it returns.
 
@@ -91,16 +93,20 @@ class Subgraph:
         shared: What it has in common with the others.
         function: The function.
         name: The subgraph's name.
+        caller: The subgraph that calls it.
         exact: The function is the image of a file's subgraph: its tensors have the names that it says, be they alike
             or empty, and each constant is a tensor of its own.
     """
 
-    def __init__(self, shared: Shared, function: FuncOp, name: str, exact: bool = False) -> None:
+    def __init__(
+        self, shared: Shared, function: FuncOp, name: str, caller: Subgraph | None = None, exact: bool = False
+    ) -> None:
         self.name = name
+        self.function = function
+        self.caller = caller
         self.inputs: list[int] = []
         self.outputs: list[int] = []
         self._shared = shared
-        self._function = function
         self._tensors: list[dict[str, Any]] = []
         self._operators: list[dict[str, Any]] = []
         self._index: dict[SSAValue, tuple[int, Operand]] = {}
@@ -116,10 +122,10 @@ class Subgraph:
             outputs: Names of the outputs; those that are missing are called as what computes them.
             subgraph: Finds the subgraphs that ops call.
         """
-        block = self._function.body.block
+        block = self.function.body.block
         returned: Sequence[SSAValue] = block.last_op.operands if block.last_op is not None else ()
         reserved = self._reserve(block, inputs, returned, outputs)
-        carried = tfl_file.dictionaries(self._function.arg_attrs)
+        carried = tfl_file.dictionaries(self.function.arg_attrs)
         for argument in block.args:
             fields = carried[argument.index] if argument.index < len(carried) else None
             own = fields.data.get(tfl_file.TENSOR) if isinstance(fields, DictionaryAttr) else None

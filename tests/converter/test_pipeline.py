@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -10,7 +12,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from converter import pipeline
+from converter import control_flow_passes, pipeline
 from converter.options import Options
 from schema.diagnostics import ConversionError
 from schema.dialects.context import dialect_context
@@ -48,7 +50,24 @@ def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -
 
 
 def test_the_order() -> None:
-    assert [step.run.name for step in pipeline.steps(Options())] == NAMES
+    assert [step.run.name for step in pipeline.steps(Options(), control_flow=False)] == NAMES
+
+
+def test_control_flow_only_adds_passes() -> None:
+    names = [step.run.name for step in pipeline.steps(Options())]
+    own = {getattr(control_flow_passes, name).name for name in control_flow_passes.__all__}
+    assert [name for name in names if name not in own] == NAMES
+    assert own <= set(names)
+
+
+def test_models_without_control_flow_load_no_pass_for_it(digits_model: Path) -> None:
+    script = (
+        "import sys, tfconvert; tfconvert.convert(sys.argv[1]); print('converter.control_flow_passes' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(digits_model)], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "False"
 
 
 def test_every_step_tells_why_it_stands_there() -> None:
@@ -81,7 +100,7 @@ def test_options_reach_the_passes() -> None:
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:
     announced: list[str] = []
     _, report = pipeline.run(digits_model, Options(), announced.append)
-    assert announced == ["load", "import", *NAMES, "export"]
+    assert announced == ["load", "import", "plan", *NAMES, "export"]
     assert [stage.name for stage in report.stages] == announced
     assert all(stage.seconds >= 0 for stage in report.stages)
 

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.parser import Parser
 
 from exporters.tflite.model import export
+from schema.diagnostics import ConversionError
 from schema.dialects import attributes as attrs
 from schema.dialects import tfl, types
+from schema.dialects.context import dialect_context
 
 F32 = types.F32
 RANDOM = np.random.default_rng(0)
@@ -253,3 +256,52 @@ def test_bfloat16_and_half_byte_types_are_stored(modules: Any, run_tflite: Any) 
 
     content = export(modules().function("f", [tensor(1)], body).module).to_bytes()
     np.testing.assert_array_equal(run_tflite(content, [floats(1)])[0], [-8, 7, 3])
+
+
+LOOPS_OF_ONE_BODY = """
+    func.func @main(%n: tensor<i32>, %x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+      %0:2 = "tfl.while"(%n, %x) <{cond = @left, body = @double}>
+          : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+      %1:2 = "tfl.while"(%n, %y) <{cond = @left, body = @double}>
+          : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+      func.return %0#1, %1#1 : tensor<?xf32>, tensor<?xf32>
+    }
+    func.func private @left(%n: tensor<i32>, %x: tensor<?xf32>) -> tensor<i1> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tfl.greater"(%n, %0) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @double(%n: tensor<i32>, %x: tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>) {
+      %0 = "tfl.pseudo_const"() <{value = dense<-1> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tfl.add"(%n, %0) <{fused_activation_function = "NONE"}> : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %2 = "tfl.add"(%x, %x) <{fused_activation_function = "NONE"}> : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+      func.return %1, %2 : tensor<i32>, tensor<?xf32>
+    }
+"""
+
+
+def _parsed(text: str) -> ModuleOp:
+    return Parser(dialect_context(), text).parse_module()
+
+
+def test_loops_have_subgraphs_of_their_own(run_tflite: Any) -> None:
+    content = export(_parsed(LOOPS_OF_ONE_BODY)).to_bytes()
+    values = [np.int32(3), np.array([1, 2], np.float32), np.array([1, 2, 3], np.float32)]
+    x, y = run_tflite(content, values)
+    np.testing.assert_array_equal(x, [8, 16])
+    np.testing.assert_array_equal(y, [8, 16, 24])
+
+
+def test_a_loop_in_itself_is_an_error() -> None:
+    text = """
+    func.func @main(%x: tensor<f32>) -> tensor<f32> {
+      %0 = "tfl.while"(%x) <{cond = @cond, body = @main}> : (tensor<f32>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }
+    func.func private @cond(%x: tensor<f32>) -> tensor<i1> {
+      %0 = "tfl.pseudo_const"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+      func.return %0 : tensor<i1>
+    }
+    """
+    with pytest.raises(ConversionError, match="calls itself"):
+        export(_parsed(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converter.passes.canonicalize import Canonicalize
+from converter.passes.canonicalize import NOTES, Canonicalize
 from tests.converter.passes.conftest import FileCheck
 
 
@@ -35,10 +35,10 @@ def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None
 
 def test_effects_stay_random_numbers_that_nobody_draws_go(filecheck: FileCheck) -> None:
     filecheck(Canonicalize(), """
-    // CHECK: "tf.PrintV2"
+    // CHECK: "tf.WriteFile"
     // CHECK-NOT: "tf.RandomUniform"
     func.func @main(%x: tensor<!tf_type.string>, %shape: tensor<1xi32>) {
-      "tf.PrintV2"(%x) <{output_stream = "stderr"}> : (tensor<!tf_type.string>) -> ()
+      "tf.WriteFile"(%x, %x) : (tensor<!tf_type.string>, tensor<!tf_type.string>) -> ()
       %0 = "tf.RandomUniform"(%shape) : (tensor<1xi32>) -> tensor<?xf32>
       func.return
     }
@@ -55,3 +55,18 @@ def test_a_cast_stays_unless_it_changes_nothing(filecheck: FileCheck) -> None:
       func.return %1 : tensor<2xi32>
     }
     """)  # fmt: skip
+
+
+def test_what_only_tells_people_goes_and_is_noted(filecheck: FileCheck) -> None:
+    filecheck(Canonicalize(), """
+    // CHECK: func.func @main
+    // CHECK-NEXT: func.return %x : tensor<f32>
+    func.func @main(%x: tensor<f32>, %text: tensor<!tf_type.string>) -> tensor<f32> {
+      %0 = "tf.Print"(%x, %text) <{message = "x"}> : (tensor<f32>, tensor<!tf_type.string>) -> tensor<f32>
+      %1 = "tf.StringFormat"(%0) <{template = "%s"}> : (tensor<f32>) -> tensor<!tf_type.string>
+      "tf.PrintV2"(%1) <{output_stream = "stderr"}> : (tensor<!tf_type.string>) -> ()
+      %2 = "tf.CheckNumericsV2"(%0) <{message = "m"}> : (tensor<f32>) -> tensor<f32>
+      func.return %2 : tensor<f32>
+    }
+    """)  # fmt: skip
+    assert {"forward-Print", "erase-PrintV2", "forward-CheckNumericsV2"} <= NOTES.keys()

@@ -1,0 +1,79 @@
+"""The pass `separate-results`."""
+
+from __future__ import annotations
+
+from converter.passes.separate_results import SeparateResults
+from tests.converter.passes.conftest import FileCheck
+
+LOOP = """
+    func.func @main(%x: KIND, %y: KIND) -> KIND {
+      %0:2 = "tfl.while"(%x, %y) <{cond = @cond, body = @body}> : (KIND, KIND) -> (KIND, KIND)
+      func.return %0#0 : KIND
+    }
+    func.func private @cond(%x: KIND, %y: KIND) -> tensor<i1> {
+      %0 = "tfl.pseudo_const"() <{value = dense<false> : tensor<i1>}> : () -> tensor<i1>
+      func.return %0 : tensor<i1>
+    }
+"""
+
+BRANCHES = """
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0:2 = "tfl.if"(%p, %x) <{then_branch = @then, else_branch = @else}>
+          : (tensor<i1>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      func.return %0#0 : tensor<2xf32>
+    }
+"""
+
+
+def test_a_variable_that_stays_needs_no_copy(filecheck: FileCheck) -> None:
+    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<2xf32>") + """
+    // CHECK: func.func private @body
+    // CHECK-NEXT: func.return %x, %x
+    func.func private @body(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      func.return %x, %x : tensor<2xf32>, tensor<2xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_variables_that_change_places_are_copied_whatever_their_shape(filecheck: FileCheck) -> None:
+    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<?x3x?xf32>") + """
+    // CHECK: func.func private @body
+    // CHECK-NEXT: [[SIZES:%[0-9a-z_]+]] = "tfl.shape"(%y) <{out_type = "INT32"}> : (tensor<?x3x?xf32>) -> tensor<3xi32>
+    // CHECK-NEXT: [[Y:%[0-9a-z_]+]] = "tfl.reshape"(%y, [[SIZES]])
+    // CHECK-NEXT: "tfl.shape"(%x)
+    // CHECK-NEXT: [[X:%[0-9a-z_]+]] = "tfl.reshape"(%x
+    // CHECK-NEXT: func.return [[Y]], [[X]]
+    func.func private @body(%x: tensor<?x3x?xf32>, %y: tensor<?x3x?xf32>) -> (tensor<?x3x?xf32>, tensor<?x3x?xf32>) {
+      func.return %y, %x : tensor<?x3x?xf32>, tensor<?x3x?xf32>
+    }
+    """)  # fmt: skip
+
+
+def test_text_is_copied_even_where_it_stays(filecheck: FileCheck) -> None:
+    filecheck(SeparateResults(), LOOP.replace("KIND", "tensor<?x!tf_type.string>") + """
+    // CHECK: func.func private @body
+    // CHECK-NEXT: [[SIZES:%[0-9a-z_]+]] = "tfl.pseudo_const"() <{value = dense<-1> : tensor<1xi32>}>
+    // CHECK-NEXT: "tfl.reshape"(%x, [[SIZES]]) <{new_shape = [-1 : i32]}>
+    // CHECK: "tfl.reshape"(%y
+    func.func private @body(%x: tensor<?x!tf_type.string>, %y: tensor<?x!tf_type.string>)
+        -> (tensor<?x!tf_type.string>, tensor<?x!tf_type.string>) {
+      func.return %x, %y : tensor<?x!tf_type.string>, tensor<?x!tf_type.string>
+    }
+    """)  # fmt: skip
+
+
+def test_of_equal_results_of_a_branch_only_computed_ones_are_copied(filecheck: FileCheck) -> None:
+    filecheck(SeparateResults(), BRANCHES + """
+    // CHECK: func.func private @then
+    // CHECK-NEXT: func.return %x, %x
+    // CHECK: func.func private @else
+    // CHECK: [[COPY:%[0-9a-z_]+]] = "tfl.reshape"([[FIRST:%[0-9a-z_]+]], %{{.*}})
+    // CHECK-NEXT: func.return [[FIRST]], [[COPY]]
+    func.func private @then(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      func.return %x, %x : tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @else(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tfl.exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %0 : tensor<2xf32>, tensor<2xf32>
+    }
+    """)  # fmt: skip
