@@ -29,17 +29,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from converter.rewrite.edit import erase, restate_results
+from converter.rewrite.symbols import erase_unreferenced, functions_of, is_private, names, symbols
 from schema.diagnostics import ConversionError, error
-from schema.dialects import tf, types
+from schema.dialects import types
 from schema.dialects.locations import place_of
 
 _CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
-_PRIVATE = "private"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Inline:
             ConversionError: Functions call each other in a circle (`recursive-function`), a callee is missing
                 (`missing-function`) or is called with other operands than it takes (`bad-call`).
         """
-        functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+        functions = functions_of(module)
         calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
-        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in _names(op)]
+        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)]
         references = _count_references(functions) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
         for name in _callees_first(functions, calls):
@@ -68,45 +68,22 @@ class Inline:
                 references[callee_name] -= 1
             if calls[name]:
                 restate_results(functions[name])
-        _erase_unreferenced(functions, outside)
+        erase_unreferenced(functions, outside)
 
 
 def _callee(call: Operation) -> str:
     key = "callee" if call.name == "func.call" else "f"
     attribute = call.properties.get(key, call.attributes.get(key))
-    if isinstance(attribute, tf.FunctionAttr):
-        attribute = attribute.function
-    return attribute.root_reference.data if isinstance(attribute, SymbolRefAttr) else ""
+    return next(iter(symbols(attribute)), "") if attribute is not None else ""
 
 
 def _count_references(functions: dict[str, FuncOp]) -> Counter[str]:
     """Returns how often each function is referred to; one that is exported counts as referred to once more."""
-    count = Counter(name for function in functions.values() for name in _references(function))
+    count = Counter(name for function in functions.values() for op in function.body.walk() for name in names(op))
     for name, function in functions.items():
-        if not _is_private(function):
+        if not is_private(function):
             count[name] += 1
     return count
-
-
-def _is_private(function: FuncOp) -> bool:
-    visibility = function.sym_visibility
-    return visibility is not None and visibility.data == _PRIVATE
-
-
-def _references(function: FuncOp) -> list[str]:
-    return [name for op in function.body.walk() for name in _names(op)]
-
-
-def _names(op: Operation) -> list[str]:
-    """Returns the symbols that an op's attributes name."""
-    found = []
-    for attribute in (*op.properties.values(), *op.attributes.values()) if op.attributes else op.properties.values():
-        for item in attribute.data if isinstance(attribute, ArrayAttr) else (attribute,):
-            if isinstance(item, tf.FunctionAttr):
-                item = item.function
-            if isinstance(item, SymbolRefAttr):
-                found.append(item.root_reference.data)
-    return found
 
 
 def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation]]) -> list[str]:
@@ -209,18 +186,3 @@ def _copy(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], li
     *originals, terminator = body.ops
     ops = [op.clone(mapping) for op in originals]
     return [mapping.get(value, value) for value in terminator.operands], ops
-
-
-def _erase_unreferenced(functions: dict[str, FuncOp], outside: list[str]) -> None:
-    """Erases private functions that no public one reaches, and nothing outside of functions names."""
-    needed = [name for name, function in functions.items() if not _is_private(function) or name in outside]
-    reached = set(needed)
-    while needed:
-        for name in _references(functions[needed.pop()]):
-            if name in functions and name not in reached:
-                reached.add(name)
-                needed.append(name)
-    for name, function in functions.items():
-        if name not in reached:
-            function.detach()
-            function.erase(safe_erase=False)

@@ -35,7 +35,7 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import ClassVar
@@ -45,6 +45,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.rewrite.edit import erase
+from converter.rewrite.symbols import callees_first, functions_of, is_private
 from schema.dialects import attributes as attrs
 from schema.dialects import tf
 from schema.dialects.tf_saved_model import EXPORTED_NAMES
@@ -60,35 +61,30 @@ class MergeFunctions:
     name: ClassVar[str] = "merge-functions"
 
     def apply(self, module: ModuleOp) -> None:
-        """Merges until no two functions are equal; callers become equal once their callees are one."""
-        while _merge_round(module):
-            pass
-
-
-def _merge_round(module: ModuleOp) -> bool:
-    """Merges the functions that are equal now and tells whether there were any."""
-    groups: dict[Hashable, list[FuncOp]] = {}
-    renamed: dict[str, str] = {}
-    for function in list(module.ops):
-        if not isinstance(function, FuncOp) or len(function.body.blocks) != 1:
-            continue
-        beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
-        group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes, beginning), [])
-        first = next((other for other in group if _are_equal(other, function)), None)
-        if first is None or not _may_go(function):
-            group.append(function)
-        else:
-            renamed[function.sym_name.data] = first.sym_name.data
-            _absorb(first, function)
-    if renamed:
-        _rename(module, renamed)
-    return bool(renamed)
+        """Merges functions, callees first, since callers become equal once their callees are one."""
+        groups: dict[Hashable, list[FuncOp]] = {}
+        renamed: dict[str, str] = {}
+        for function in callees_first(functions_of(module)):
+            if renamed:
+                _rename(function.body.walk(), renamed)
+            if len(function.body.blocks) != 1:
+                continue
+            beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
+            group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes, beginning), [])
+            first = next((other for other in group if _are_equal(other, function)), None)
+            if first is None or not _may_go(function):
+                group.append(function)
+            else:
+                renamed[function.sym_name.data] = first.sym_name.data
+                _absorb(first, function)
+        if renamed:
+            # Once more: functions that refer to each other have been looked at before some of their callees.
+            _rename(module.walk(), renamed)
 
 
 def _may_go(function: FuncOp) -> bool:
     """Tells whether nobody outside of the module knows a function by its symbol."""
-    visibility = function.sym_visibility
-    return EXPORTED_NAMES in function.attributes or (visibility is not None and visibility.data == "private")
+    return EXPORTED_NAMES in function.attributes or is_private(function)
 
 
 def _are_equal(one: FuncOp, other: FuncOp) -> bool:
@@ -148,8 +144,8 @@ def _absorb(first: FuncOp, second: FuncOp) -> None:
     erase(second)
 
 
-def _rename(module: ModuleOp, renamed: dict[str, str]) -> None:
-    for op in module.walk():
+def _rename(ops: Iterable[Operation], renamed: dict[str, str]) -> None:
+    for op in ops:
         if not isinstance(op, FuncOp):
             for attributes in (op.properties, op.attributes) if op.attributes else (op.properties,):
                 for key, value in attributes.items():

@@ -13,6 +13,8 @@ from schema.dialects import tf
 from schema.dialects.locations import place_of
 
 _PRIVATE = "private"
+_REFERRING = (SymbolRefAttr, tf.FunctionAttr, ArrayAttr)
+"""Attributes that may refer to functions."""
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
@@ -42,12 +44,14 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
 
 
 def symbols(attribute: Attribute) -> list[str]:
-    """Returns the names that an attribute refers to."""
+    """Returns the names that an attribute refers to; the items of an array are of one kind."""
     if isinstance(attribute, tf.FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
         return [attribute.root_reference.data]
-    return [name for item in attribute.data for name in symbols(item)] if isinstance(attribute, ArrayAttr) else []
+    if isinstance(attribute, ArrayAttr) and attribute.data and isinstance(attribute.data[0], _REFERRING):
+        return [name for item in attribute.data for name in symbols(item)]
+    return []
 
 
 def named(op: Operation, attribute: str) -> str:
@@ -59,10 +63,30 @@ def named(op: Operation, attribute: str) -> str:
 
 def names(op: Operation) -> list[str]:
     """Returns the names that an op's attributes refer to."""
-    found = [name for attribute in op.properties.values() for name in symbols(attribute)]
-    if op.attributes:
-        found += [name for attribute in op.attributes.values() for name in symbols(attribute)]
+    found: list[str] = []
+    for attributes in (op.properties, op.attributes):
+        for attribute in attributes.values():
+            if isinstance(attribute, _REFERRING):
+                found += symbols(attribute)
     return found
+
+
+def callees_first(functions: Mapping[str, FuncOp]) -> list[FuncOp]:
+    """Returns functions so that each follows those that it refers to, except where they refer to each other."""
+    order: list[FuncOp] = []
+    entered: set[str] = set()
+    for root in functions:
+        stack = [(root, False)]
+        while stack:
+            name, is_ready = stack.pop()
+            if is_ready:
+                order.append(functions[name])
+            elif name not in entered:
+                entered.add(name)
+                stack.append((name, True))
+                needed = dict.fromkeys(each for op in functions[name].body.walk() for each in names(op))
+                stack.extend((each, False) for each in reversed(needed) if each in functions and each not in entered)
+    return order
 
 
 class FunctionMaker:

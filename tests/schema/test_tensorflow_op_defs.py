@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
+import sys
 
 import pytest
 
@@ -59,16 +60,11 @@ def test_no_descriptions() -> None:
 
 
 def test_registry_is_the_installed_tensorflows() -> None:
-    make_op_defs = pytest.importorskip("schema.tensorflow.make_op_defs")
-    assert make_op_defs.registered().SerializeToString(deterministic=True) == op_defs.PATH.read_bytes()
-
-
-def test_first_lookup_is_quick() -> None:
-    def first_lookup() -> float:
-        op_defs.lookup.cache_clear()
-        op_defs._index.cache_clear()
-        start = time.perf_counter()
-        op_defs.lookup("Conv2D")
-        return time.perf_counter() - start
-
-    assert min(first_lookup() for _ in range(20)) < 0.003
+    pytest.importorskip("tensorflow")
+    # In a process of its own: here, other tests may have registered ops of theirs.
+    script = (
+        "import sys; from schema.tensorflow import make_op_defs; "
+        "sys.stdout.buffer.write(make_op_defs.registered().SerializeToString(deterministic=True))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)
+    assert done.stdout == op_defs.PATH.read_bytes()
