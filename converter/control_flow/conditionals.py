@@ -2,6 +2,7 @@
 
 A branch is what its Merges' inputs need and what runs only where the predicate takes it; `Switch`es by the predicate
 only hand values on there. Inner conditionals come first, so that a branch holds none by the time it becomes a function.
+Constants come into the functions as copies: as arguments of nested branches, all of them would go through all branches.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from converter.control_flow.slices import (
     has_effects,
     in_order,
     inputs_of,
+    is_constant,
+    is_pure,
+    is_repeatable,
     problem,
     slice_back,
     users_of,
@@ -41,7 +45,16 @@ from converter.rewrite.edit import erase
 from schema.dialects import attributes as attrs
 from schema.dialects import tf
 from schema.dialects.locations import node_of
-from schema.dialects.tf_executor import CONTROL, ControlTriggerOp, ExecutorOp, FetchOp, IslandOp, MergeOp
+from schema.dialects.tf_executor import (
+    CONTROL,
+    ControlTriggerOp,
+    ExecutorOp,
+    FetchOp,
+    IslandOp,
+    MergeOp,
+    SwitchNOp,
+    SwitchOp,
+)
 
 
 @dataclass(slots=True)
@@ -96,7 +109,7 @@ class Graph:
 
     def _tells_index(self, join: Join) -> bool:
         """Tells whether something asks which input a Merge took."""
-        return join.merge in self._inner or join.merge.results[1].first_use is not None
+        return join.merge in self._inner or join.merge.value_index.first_use is not None
 
     def _conditional_effects(self) -> dict[int, list[Operation]]:
         """Returns the ops that must run where their predicates say so, by the number of their predicates."""
@@ -147,11 +160,11 @@ class Graph:
 
         def inside(op: Operation) -> bool:
             condition = of.get(op)
-            return condition is not None and condition.get(predicate) == branch
+            return condition is not None and (condition.get(predicate) == branch or is_constant(op))
 
         def through(value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
             switch = self._switch(value, predicate)
-            return (value, []) if switch is None else (switch.operands[0], controls_of(switch))
+            return (value, []) if switch is None else (switch.data, controls_of(switch))
 
         roots: list[SSAValue] = []
         for join in group.joins:
@@ -161,11 +174,12 @@ class Graph:
                 roots.append(self._indices[index])
         return slice_back([*roots, *_controls(group, branch)], inside, through)
 
-    def _switch(self, value: SSAValue, predicate: Predicate) -> Operation | None:
+    def _switch(self, value: SSAValue, predicate: Predicate) -> SwitchOp | SwitchNOp | None:
         """Returns the Switch by a predicate that a value is an output of, `None` if it is none."""
         owner = value.owner
-        is_output = isinstance(owner, SWITCHES) and value.type != CONTROL and self.conditions.by.get(owner) is predicate
-        return owner if is_output and isinstance(owner, Operation) else None
+        if not isinstance(owner, SwitchOp | SwitchNOp) or value.type == CONTROL:
+            return None
+        return owner if self.conditions.by.get(owner) is predicate else None
 
     def _build(self, group: Group) -> IslandOp:
         """Replaces a group's Merges by an island with a conditional."""
@@ -181,9 +195,9 @@ class Graph:
         functions = [
             self._branch(group, branch, slices[branch], arguments, indexed, origin) for branch in range(outputs)
         ]
-        results = [join.merge.results[0].type for join in group.joins]
-        results += [join.merge.results[1].type for join in indexed]
-        properties = {"is_stateless": attrs.boolean(not any(has_effects(op) for each in slices for op in each.ops))}
+        results = [join.merge.output.type for join in group.joins]
+        results += [join.merge.value_index.type for join in indexed]
+        properties = {"is_stateless": attrs.boolean(all(map(is_pure, own)))}
         if outputs == 2:
             names = {"else_branch": functions[0], "then_branch": functions[1]}
             properties |= {key: attrs.symbol(name) for key, name in names.items()}
@@ -214,7 +228,7 @@ class Graph:
         """Makes a branch's function; returns its name."""
         exclusive = self._exclusive(group, found)
         kept = [op for op in found.ops if op not in exclusive]
-        repeated = [op for op in kept if has_effects(op)]
+        repeated = [op for op in kept if not is_repeatable(op)]
         if repeated:
             raise problem(
                 "effect-in-branch",
@@ -240,7 +254,7 @@ class Graph:
 
     def _handed_on(self, value: SSAValue, predicate: Predicate) -> SSAValue:
         switch = self._switch(value, predicate)
-        return value if switch is None else switch.operands[0]
+        return value if switch is None else switch.data
 
     def _exclusive(self, group: Group, found: Slice) -> set[Operation]:
         """Returns the ops of a slice that nothing outside of the branch needs."""
@@ -257,8 +271,8 @@ class Graph:
 
     def _replace(self, group: Group, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]) -> None:
         """Lets users of the Merges use the conditional, and those that wait for a branch wait for it."""
-        values = zip([join.merge.results[0] for join in group.joins], island.results, strict=False)
-        indices = zip([join.merge.results[1] for join in indexed], island.results[len(group.joins) :], strict=False)
+        values = zip([join.merge.output for join in group.joins], island.results, strict=False)
+        indices = zip([join.merge.value_index for join in indexed], island.results[len(group.joins) :], strict=False)
         self._indices.update(
             (join.merge, result) for join, result in zip(indexed, island.results[len(group.joins) :], strict=False)
         )
@@ -268,7 +282,7 @@ class Graph:
                 predicate.value = new
                 self._predicates.setdefault(new, []).append(predicate)
         for join in group.joins:
-            join.merge.results[2].replace_all_uses_with(island.control)
+            join.merge.control.replace_all_uses_with(island.control)
             erase(join.merge)
         moved = [op for found in slices for op in found.ops if op.parent is not self.block]
         for control in filter(None, map(control_result, moved)):
@@ -282,7 +296,7 @@ class Graph:
             waiting = outline.wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
             self.block.insert_op_before(waiting, trigger)
             self.position[waiting] = self.position[trigger]
-            trigger.results[0].replace_all_uses_with(waiting.control)
+            trigger.control.replace_all_uses_with(waiting.control)
             erase(trigger)
         for op in reversed(in_order(self.block.ops, self.position)):
             unused = all(result.first_use is None for result in op.results)
@@ -306,10 +320,11 @@ def _erase_unused(candidates: Iterable[Operation | Block]) -> None:
     pending = list(dict.fromkeys(candidates))
     while pending:
         op = pending.pop()
-        if isinstance(op, (*SWITCHES, IslandOp)) and op.parent is not None and not has_effects(op):
-            if all(result.first_use is None for result in op.results):
-                pending += dict.fromkeys(value.owner for value in inputs_of(op))
-                erase(op)
+        if not isinstance(op, (*SWITCHES, IslandOp)) or op.parent is None or has_effects(op):
+            continue
+        if all(result.first_use is None for result in op.results):
+            pending += dict.fromkeys(value.owner for value in inputs_of(op))
+            erase(op)
 
 
 def _drop_switch_controls(block: Block) -> None:

@@ -113,9 +113,9 @@ class Conditions:
         elif outputs[known].first_use is not None:
             outputs[known].replace_all_uses_with(self._data_of(switch, condition))
 
-    def _data_of(self, switch: Operation, condition: Condition) -> SSAValue:
+    def _data_of(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> SSAValue:
         """Returns a Switch's data, as alive as the Switch is."""
-        data, controls = switch.operands[0], controls_of(switch)
+        data, controls = switch.data, controls_of(switch)
         if not controls and self.of_value(data) == condition:
             return data
         follow = IslandOp.wrap(tf.build("Identity", [data], [data.type], location=switch.location), controls,
@@ -211,7 +211,7 @@ def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken
             raise _unstructured(merge, "several of its inputs are alive at once")
         joined = _joined(conditions, merge, branches, condition, is_last=not left)
         conditions.joins.append(Join(joined, predicate, condition, [taken.index for taken in branches]))
-        left[key] = _Taken(joined.results[0], joined), condition
+        left[key] = _Taken(joined.output, joined), condition
 
 
 def _siblings(
@@ -259,13 +259,13 @@ def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
                                merge.location)  # fmt: skip
         _insert(conditions, follow, merge, condition)
         value, control = follow.results
-    if merge.results[1].first_use is not None:
+    if merge.value_index.first_use is not None:
         assert isinstance(taken.index, int)
         index = index_constant(taken.index, merge, [control])
         _insert(conditions, index, merge, condition)
-        merge.results[1].replace_all_uses_with(index.results[0])
-    merge.results[0].replace_all_uses_with(value)
-    merge.results[2].replace_all_uses_with(control)
+        merge.value_index.replace_all_uses_with(index.results[0])
+    merge.output.replace_all_uses_with(value)
+    merge.control.replace_all_uses_with(control)
 
 
 def index_constant(index: int, merge: MergeOp, controls: Sequence[SSAValue]) -> IslandOp:

@@ -15,6 +15,7 @@ from converter.control_flow.slices import inputs_of, problem
 from schema.dialects.tf_executor import (
     EnterOp,
     ExitOp,
+    FetchOp,
     LoopCondOp,
     MergeOp,
     NextIterationSinkOp,
@@ -37,10 +38,6 @@ class Frame:
     parent: Frame | None
     depth: int
     ops: dict[Operation, None] = field(default_factory=dict)
-
-    def of_type(self, kind: type[Operation]) -> list[Operation]:
-        """Returns the frame's ops of a class."""
-        return [op for op in self.ops if isinstance(op, kind)]
 
 
 @dataclass(slots=True)
@@ -67,13 +64,17 @@ def find_frames(block: Block) -> Frames:
     """Returns the frames of a graph's block.
 
     Raises:
-        ConversionError: An op has inputs from different frames or is a loop's without an Enter (`mismatched-frames`).
+        ConversionError: An op has inputs from different frames or is a loop's without an Enter (`mismatched-frames`),
+            or a value is fetched inside of a loop (`fetch-in-loop`).
     """
     frames = Frames()
     made: dict[tuple[Frame | None, str], Frame] = {}
     for op in block.ops:
         if isinstance(op, NextIterationSourceOp):
             continue  # what it is used by tells, and comes later
+        if isinstance(op, FetchOp):
+            _check_fetch(frames, op)
+            continue
         around = _common_frame(frames, op)
         if isinstance(op, EnterOp):
             key = (around, op.frame_name)
@@ -85,6 +86,9 @@ def find_frames(block: Block) -> Frames:
             for value in op.data_operands:
                 if isinstance(value.owner, NextIterationSourceOp):
                     _loop_back(frames, op, value.owner, around)
+        elif isinstance(op, ExitOp | LoopCondOp) and around is None:
+            raise problem("mismatched-frames", "it stands outside of any loop", [op],
+                          "a loop's values come in through Enter")  # fmt: skip
     _check_sinks(frames, block.ops)
     frames.innermost_first = sorted(made.values(), key=lambda frame: -frame.depth)
     return frames
@@ -94,11 +98,10 @@ def _common_frame(frames: Frames, op: Operation) -> Frame | None:
     """Returns the frame that an op's inputs are in."""
     found: dict[Frame | None, Operation] = {}
     for value in inputs_of(op):
-        owner = value.owner
-        if not isinstance(owner, Operation) or isinstance(owner, NextIterationSourceOp):
-            continue
-        frame = frames.of.get(owner)
-        found.setdefault(frame.parent if frame is not None and isinstance(owner, ExitOp) else frame, owner)
+        owner = value.owner if isinstance(value.owner, Operation) else None
+        if not isinstance(owner, NextIterationSourceOp):
+            frame = None if owner is None else frames.of.get(owner)
+            found.setdefault(frame.parent if frame is not None and isinstance(owner, ExitOp) else frame, owner or op)
     if len(found) > 1:
         names = " and ".join(sorted("none" if frame is None else repr(frame.name) for frame in found))
         raise problem(
@@ -106,6 +109,16 @@ def _common_frame(frames: Frames, op: Operation) -> Frame | None:
             "a value comes into a loop through Enter and out of it through Exit",
         )  # fmt: skip
     return next(iter(found), None)
+
+
+def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
+    for value in fetch.data_operands:
+        frame = frames.of.get(value.owner) if isinstance(value.owner, Operation) else None
+        inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
+        if inside is not None:
+            assert isinstance(value.owner, Operation)
+            raise problem("fetch-in-loop", f"the output is inside of the loop {inside.name!r} and has many values",
+                          [value.owner], "choose an output behind the loop's Exit")  # fmt: skip
 
 
 def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame | None) -> None:
@@ -118,7 +131,7 @@ def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame |
 def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
     for op in ops:
         if isinstance(op, NextIterationSinkOp):
-            source = op.operands[0].owner
+            source = op.token.owner
             assert isinstance(source, Operation)
             if source not in frames.of:
                 raise problem("mismatched-frames", "NextIteration hands its value to no Merge", [op],
@@ -126,8 +139,3 @@ def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
             if frames.of[source] is not frames.of[op]:
                 raise problem("mismatched-frames", "NextIteration leads into another loop", [op],
                               "a loop's values leave it through Exit")  # fmt: skip
-
-
-def loop_conditions(frame: Frame) -> list[Operation]:
-    """Returns a frame's LoopConds."""
-    return frame.of_type(LoopCondOp)

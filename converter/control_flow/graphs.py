@@ -9,12 +9,32 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from converter.control_flow.slices import in_order
-from schema.dialects.tf_executor import GraphOp
+from schema.dialects.tf_executor import GraphOp, IslandOp
 
 
-def graphs_of(function: FuncOp) -> list[GraphOp]:
-    """Returns the graphs in a function's body, those in islands too."""
-    return [op for op in function.body.walk() if isinstance(op, GraphOp)] if function.body.blocks else []
+def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
+    """Returns the graphs in a function's body, those in islands too, that hold ops of some classes.
+
+    Nearly every model has none, so this only looks.
+    """
+    found: list[GraphOp] = []
+    pending = list(function.body.blocks)
+    while pending:
+        for op in pending.pop().ops:
+            if isinstance(op, GraphOp):
+                inside = list(op.body.ops)
+                if not kinds.isdisjoint(map(type, inside)):
+                    found.append(op)
+                pending += [inner.body for inner in inside if type(inner) is IslandOp and _may_nest(inner)]
+            elif op.regions:
+                pending += [block for region in op.regions for block in region.blocks]
+    return found
+
+
+def _may_nest(island: IslandOp) -> bool:
+    """Tells whether an island holds more than one op without regions, as nearly every one does."""
+    first = island.body.first_op
+    return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
 
 
 def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:

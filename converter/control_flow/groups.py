@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation
 
 from converter.control_flow.conditions import Condition, Conditions, Join, Predicate
 from converter.control_flow.slices import inputs_of
+from schema.dialects.tf_executor import MergeOp
 
 _Key = tuple[Predicate, frozenset[tuple[Predicate, int]]]
 _Node = Hashable
@@ -92,18 +93,27 @@ def find_groups(block: Block, conditions: Conditions) -> Groups:
     nodes: dict[Operation, _Node] = {}
     if shared:
         ops = list(block.ops)
-        clusters: dict[Operation, _Node] = _clusters([joins[merge] for merge in shared], conditions)
+        clusters, outer = _clusters([joins[merge] for merge in shared], conditions)
         _split_circles(ops, clusters, {})
         groups.levels = _levels(ops, clusters, shared)
-        nodes |= {merge: (key, groups.levels[merge].get(key, 0)) for merge, key in shared.items()}
+        first: dict[_Node, frozenset[Operation]] = {}
+        for merge, key in shared.items():
+            place = (key, groups.levels[merge].get(key, 0))
+            within = outer.get(merge, frozenset())
+            nodes[merge] = place if first.setdefault(place, within) == within else (place, within)
         _split_circles(ops, nodes, clusters)
     for merge, join in joins.items():
         groups.add(join, nodes.get(merge, (keys[merge], 0)))
     return groups
 
 
-def _clusters(joins: Collection[Join], conditions: Conditions) -> dict[Operation, _Node]:
-    """Returns one of the Merges for all those that share ops of their branches."""
+def _clusters(
+    joins: Collection[Join], conditions: Conditions
+) -> tuple[dict[Operation, _Node], dict[Operation, frozenset[Operation]]]:
+    """Returns one of the Merges for all those that share ops of their branches, and the clusters around each Merge.
+
+    Inner Merges in different clusters must not become one op, which then those clusters would share.
+    """
     first: dict[Operation, Operation] = {}
 
     def root(merge: Operation) -> Operation:
@@ -118,7 +128,12 @@ def _clusters(joins: Collection[Join], conditions: Conditions) -> dict[Operation
             one, other = root(owner.setdefault(op, join.merge)), root(join.merge)
             if one is not other:
                 first[other] = one
-    return {join.merge: root(join.merge) for join in joins}
+    outer: dict[Operation, frozenset[Operation]] = {}
+    for owner in seen.values():
+        for op, merge in owner.items():
+            if isinstance(op, MergeOp):
+                outer[op] = outer.get(op, frozenset()) | {root(merge)}
+    return {join.merge: root(join.merge) for join in joins}, outer
 
 
 def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation, Operation]) -> Iterator[Operation]:

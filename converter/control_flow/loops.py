@@ -3,7 +3,8 @@
 A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only hand values
 on, to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
 the loop: what the predicate needs (`ahead`), what the next iteration's values need (`again`), and what the exits need
-(`after`); the last moves out of the loop. A pure op that several of them need is computed in each.
+(`after`); the last moves out of the loop. An op that several of them need is computed in each, if it may be repeated.
+Constants come into the functions as copies, not as arguments.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
 
 from converter.control_flow import outline
 from converter.control_flow.frames import Frame, Frames
@@ -23,6 +24,9 @@ from converter.control_flow.slices import (
     controls_of,
     has_effects,
     in_order,
+    is_constant,
+    is_pure,
+    is_repeatable,
     problem,
     replace_inputs,
     slice_back,
@@ -34,6 +38,7 @@ from schema.dialects.tf_executor import (
     CONTROL,
     EnterOp,
     ExitOp,
+    FetchOp,
     IslandOp,
     LoopCondOp,
     MergeOp,
@@ -58,7 +63,7 @@ class Variable:
     @property
     def value(self) -> SSAValue:
         """The value at the beginning of an iteration."""
-        return self.merge.results[0]
+        return self.merge.output
 
 
 @dataclass(slots=True)
@@ -94,15 +99,24 @@ class Loop:
     def _through(self, value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
         controls: list[SSAValue] = []
         while value.type != CONTROL and (self.is_switch(value.owner) or value.owner is self.condition):
-            assert isinstance(value.owner, Operation)
-            controls += controls_of(value.owner)
-            value = value.owner.operands[0]
-        return value, controls
+            assert isinstance(value.owner, SwitchOp | LoopCondOp)
+            controls += value.owner.control_operands
+            value = value.owner.data
+        return _constant_behind(value) or value, controls
 
     def _is_inside(self, op: Operation) -> bool:
+        if is_constant(op):
+            return True
         if self.frames.of.get(op) is not self.frame or isinstance(op, _GLUE) or op in self.headers:
             return False
         return not self.is_switch(op)
+
+
+def _constant_behind(value: SSAValue) -> SSAValue | None:
+    """Returns the constant that comes into a loop as a value, `None` if it is none."""
+    while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
+        value = value.owner.data
+    return value if value.type != CONTROL and is_constant(value.owner) else None
 
 
 def find_loop(frame: Frame, frames: Frames) -> Loop:
@@ -116,7 +130,7 @@ def find_loop(frame: Frame, frames: Frames) -> Loop:
     if len(conditions) != 1:
         raise problem("loop-condition", f"the loop {frame.name!r} has {len(conditions)} LoopConds instead of one",
                       conditions or list(frame.ops))  # fmt: skip
-    sinks = {op.operands[0].owner: op for op in frame.ops if isinstance(op, NextIterationSinkOp)}
+    sinks = {op.token.owner: op for op in frame.ops if isinstance(op, NextIterationSinkOp)}
     variables = []
     for merge in frame.ops:
         if isinstance(merge, MergeOp):
@@ -132,7 +146,7 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
     sources = [owner for owner in owners if isinstance(owner, NextIterationSourceOp)]
     if len(owners) != 2 or len(enters) != 1 or sources[0] not in sinks:
         raise problem("loop-variable", "a loop variable must be a Merge of one Enter and one NextIteration", [merge])
-    if merge.results[1].first_use is not None:
+    if merge.value_index.first_use is not None:
         raise problem("loop-variable", "the index of a loop variable's Merge, which tells the first iteration, is used",
                       [merge], "count the iterations in a loop variable instead")  # fmt: skip
     return Variable(enters[0], merge, sinks[sources[0]])
@@ -169,28 +183,27 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     name = loop.frame.name.removesuffix("_context").rstrip("/") or "while"
     location = loop.condition.location
     ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
-    effects = any(map(has_effects, [*ahead, *again]))
     condition = outliner.outline(
-        Body(f"{name}_cond", arguments, in_order(ahead, position), [loop.condition.operands[0]],
+        Body(f"{name}_cond", arguments, in_order(ahead, position), [loop.condition.data],
              _ends(parts.loose_ahead, ahead, loop), loop.stands_for, location),
-        lambda op: op in again or op in after,
+        lambda op: op in again or op in after or is_constant(op),
     )  # fmt: skip
-    following = [variable.sink.operands[1] for variable in loop.variables]
+    following = [variable.sink.input for variable in loop.variables]
     body = outliner.outline(
         Body(f"{name}_body", arguments, in_order(again, position), following + invariants,
              _ends(parts.loose_again, again, loop), loop.stands_for, location),
-        after.__contains__,
+        lambda op: op in after or is_constant(op),
     )  # fmt: skip
     properties = {
         "cond": attrs.symbol(condition.sym_name.data),
         "body": attrs.symbol(body.sym_name.data),
-        "is_stateless": attrs.boolean(not effects),
+        "is_stateless": attrs.boolean(all(map(is_pure, (*ahead, *again)))),
         "parallel_iterations": loop.variables[0].enter.properties.get("parallel_iterations", _PARALLEL_ITERATIONS)
         if loop.variables else _PARALLEL_ITERATIONS,
     }  # fmt: skip
     entering = [variable.enter for variable in loop.variables] + [value.owner for value in invariants]
     controls = [value for enter in entering if isinstance(enter, Operation) for value in controls_of(enter)]
-    operands = [variable.enter.operands[0] for variable in loop.variables] + [_outside(value) for value in invariants]
+    operands = [variable.enter.data for variable in loop.variables] + [_outside(value) for value in invariants]
     island = outline.wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
     block.add_op(island)
     position[island] = position[loop.condition]
@@ -221,6 +234,7 @@ def _parts(loop: Loop, block: Block) -> _Parts:
                 (ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after)
             )
         )  # fmt: skip
+    after.ops = {op: None for op in after.ops if not is_constant(op)}  # it moves to where the constants are
     return _Parts(ahead, again, after, loose_ahead, loose_again)
 
 
@@ -244,7 +258,7 @@ def _ends(loose: Sequence[SSAValue], ops: dict[Operation, None], loop: Loop) -> 
 def _outside(value: SSAValue) -> SSAValue:
     """Returns what an Enter's value is outside of the loop."""
     assert isinstance(value.owner, EnterOp)
-    return value.owner.operands[0]
+    return value.owner.data
 
 
 def _invariants(loop: Loop, parts: _Parts) -> list[SSAValue]:
@@ -270,8 +284,8 @@ def _invariants(loop: Loop, parts: _Parts) -> list[SSAValue]:
 
 def _refuse_repeated_effects(parts: _Parts) -> None:
     ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
-    repeated = [op for op in ahead if (op in again or op in after) and has_effects(op)]
-    repeated += [op for op in again if op in after and has_effects(op)]
+    repeated = [op for op in ahead if (op in again or op in after) and not is_repeatable(op)]
+    repeated += [op for op in again if op in after and not is_repeatable(op)]
     if repeated:
         raise problem(
             "effect-in-condition",
@@ -288,8 +302,11 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
     def outside(value: SSAValue) -> SSAValue:
         value = loop.stands_for(value)
         if isinstance(value.owner, EnterOp):
-            return value.owner.operands[0]
+            return value.owner.data
         return results.get(value, value)
+
+    def is_fetched(use: Use) -> bool:
+        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # not a body's own
 
     for op in parts.after.ops:
         kept = [value for value in op.operands if value.type != CONTROL or value.owner in parts.after.ops]
@@ -297,18 +314,23 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
         replace_inputs(op, outside)
     for op in loop.frame.ops:
         if isinstance(op, ExitOp):
-            op.results[0].replace_all_uses_with(outside(op.operands[0]))
-            op.results[-1].replace_all_uses_with(island.control)
-    parent = loop.frame.parent
+            op.output.replace_all_uses_with(outside(op.data))
+            op.control.replace_all_uses_with(island.control)
+    for control in filter(None, map(control_result, loop.frame.ops)):
+        control.replace_uses_with_if(island.control, is_fetched)
     moved = [op for op in parts.after.ops if op.parent is block]
-    left = [op for op in loop.frame.ops if op.parent is block and op not in parts.after.ops]
-    for op in left:
+    _erase([op for op in loop.frame.ops if op.parent is block and op not in parts.after.ops], loop.frame)
+    for op in (island, *moved):
+        loop.frames.put(op, loop.frame.parent)
+
+
+def _erase(ops: Sequence[Operation], frame: Frame) -> None:
+    """Erases what is left of a frame, whose ops use each other in a circle."""
+    for op in ops:
         op.detach()
         op.drop_all_references()
-    for op in left:
+    for op in ops:
         if any(result.first_use is not None for result in op.results):
-            raise problem("mismatched-frames", f"a value of the loop {loop.frame.name!r} is used outside of it", [op],
+            raise problem("mismatched-frames", f"a value of the loop {frame.name!r} is used outside of it", [op],
                           "a value comes out of a loop through Exit")  # fmt: skip
         op.erase()
-    for op in (island, *moved):
-        loop.frames.put(op, parent)

@@ -19,6 +19,6 @@ def root_of(value: SSAValue) -> SSAValue:
                 return value
             value = wrapped.operands[0]
         elif isinstance(owner, SwitchOp | EnterOp):
-            value = owner.operands[0]
+            value = owner.data
         else:
             return value

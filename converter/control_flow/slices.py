@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from schema.diagnostics import ConversionError, Diagnostic
-from schema.dialects import tf
+from schema.dialects import tf, tf_effects
 from schema.dialects.locations import node_of, place_of
 from schema.dialects.tf_executor import CONTROL, IslandOp
 
@@ -35,7 +35,9 @@ def inputs_of(op: Operation) -> list[SSAValue]:
 
 def replace_inputs(op: Operation, replaced: Callable[[SSAValue], SSAValue]) -> None:
     """Lets an op of a graph, and whatever it holds, use other values."""
-    for inner in op.walk() if op.regions else (op,):
+    wrapped = op.wrapped if isinstance(op, IslandOp) else None
+    inside = (op, wrapped) if wrapped is not None and not wrapped.regions else op.walk() if op.regions else (op,)
+    for inner in inside:
         old = tuple(inner.operands)
         new = tuple(replaced(value) for value in old)
         if new != old:
@@ -54,9 +56,38 @@ def users_of(value: SSAValue, block: Block) -> Iterator[Operation]:
 
 def has_effects(op: Operation) -> bool:
     """Tells whether an op of a graph does more than compute its results."""
-    if isinstance(op, IslandOp):
-        return any(tf.has_side_effects(inner) for inner in op.body.ops if inner is not op.terminator)
-    return False
+    return any(map(tf.has_side_effects, _held(op)))
+
+
+def is_constant(op: object) -> bool:
+    """Tells whether an op of a graph is a constant that waits for nothing: a branch or a body has one of its own."""
+    if not isinstance(op, IslandOp) or op.operands:
+        return False
+    first = op.body.first_op
+    return first is not None and first.name == "tf.Const" and op.wrapped is first
+
+
+def is_pure(op: Operation) -> bool:
+    """Tells whether an op of a graph is a function of its operands."""
+    return all(map(tf_effects.is_pure, _held(op)))
+
+
+def is_repeatable(op: Operation) -> bool:
+    """Tells whether it makes no difference if an op of a graph runs twice, one after the other.
+
+    Reading may be repeated, and so may a check; writing may not, nor may drawing random numbers.
+    """
+    return all(map(_is_repeatable, _held(op)))
+
+
+def _held(op: Operation) -> list[Operation]:
+    """Returns the ops in an island; those of the dialect itself hold nothing and have no effects."""
+    return [inner for inner in op.body.ops if inner is not op.terminator] if isinstance(op, IslandOp) else []
+
+
+def _is_repeatable(op: Operation) -> bool:
+    touched = tf_effects.effects(op)
+    return tf_effects.is_pure(op) or (not touched.writes and (bool(touched.reads) or tf.has_side_effects(op)))
 
 
 def controls_of(op: Operation) -> list[SSAValue]:

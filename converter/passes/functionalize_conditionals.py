@@ -1,8 +1,10 @@
 """Pass `functionalize-conditionals`: Switches and Merges become `tf.If`, inner ones first.
 
 Those of `_SwitchN` become `tf.Case`. What a Merge's inputs need of what runs only on their side becomes the branches'
-functions. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the branch is dead,
-is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized before.
+functions, with copies of the constants; effects there that no Merge needs go with it. Where the predicate is known, one
+side is all there is. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the
+branch is dead, is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized
+before.
 
 Before:
 
@@ -54,11 +56,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from converter.control_flow.conditionals import Graph
-from converter.control_flow.graphs import graphs_of, restore
+from converter.control_flow.graphs import graphs_with, restore
 from converter.control_flow.outline import Outliner
 from schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
 
-_CONDITIONAL = (SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp)
+_CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,10 @@ class FunctionalizeConditionals:
         outliner = Outliner(module)
         speculated: Counter[str] = Counter()
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:
-            for graph in graphs_of(function):
-                if any(isinstance(op, _CONDITIONAL) for op in graph.body.ops):
-                    work = Graph(graph.body, outliner)
-                    work.functionalize()
-                    restore(function, graph, work.position)
-                    if work.speculated:
-                        speculated["speculate"] += work.speculated
+            for graph in graphs_with(function, _CONDITIONAL):
+                work = Graph(graph.body, outliner)
+                work.functionalize()
+                restore(function, graph, work.position)
+                if work.speculated:
+                    speculated["speculate"] += work.speculated
         return speculated

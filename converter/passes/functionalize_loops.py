@@ -1,8 +1,8 @@
 """Pass `functionalize-loops`: the loops of V1 control flow become `tf.While`, inner ones first.
 
 Everything that a loop's predicate needs becomes the function `cond`, everything that its next iteration needs the
-function `body`; loop variables come first among their arguments, then what the loop only reads. Conditionals inside
-stay as they are, for `functionalize-conditionals`.
+function `body`; loop variables come first among their arguments, then what the loop only reads. Constants are no
+arguments: each function has copies. Conditionals inside stay as they are, for `functionalize-conditionals`.
 
 Before:
 
@@ -60,9 +60,11 @@ from xdsl.dialects.func import FuncOp
 
 from converter.control_flow import loops
 from converter.control_flow.frames import find_frames
-from converter.control_flow.graphs import graphs_of, restore
+from converter.control_flow.graphs import graphs_with, restore
 from converter.control_flow.outline import Outliner
-from schema.dialects.tf_executor import EnterOp
+from schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
+
+_OF_LOOPS = frozenset({EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +77,13 @@ class FunctionalizeLoops:
         """Rewrites every graph of every function.
 
         Raises:
-            ConversionError: A frame is no loop that `tf.While` can express (`mismatched-frames`, `loop-condition`,
-                `loop-variable`, `effect-in-condition`, `cyclic-graph`).
+            ConversionError: A frame is no loop that `tf.While` can express (`mismatched-frames`, `fetch-in-loop`,
+                `loop-condition`, `loop-variable`, `effect-in-condition`, `cyclic-graph`).
         """
         outliner = Outliner(module)
         for function in [op for op in module.ops if isinstance(op, FuncOp)]:
-            for graph in graphs_of(function):
+            for graph in graphs_with(function, _OF_LOOPS):
                 block = graph.body
-                if not any(isinstance(op, EnterOp) for op in block.ops):
-                    continue
                 frames = find_frames(block)
                 position = {op: index for index, op in enumerate(block.ops)}
                 for frame in frames.innermost_first:

@@ -1,0 +1,26 @@
+"""Random structured programs; `python -m tests.program_differential` compares any number of them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from tests import program_differential
+
+
+def test_random_programs_compute_the_same_everywhere(tf: ModuleType) -> None:
+    summary = program_differential.check_programs(tf, range(140))
+    assert summary.problems == []
+    assert summary.counts["V1 ops"] > 400
+
+
+def test_effects_come_in_the_same_order(tf: ModuleType) -> None:
+    summary = program_differential.check_programs(tf, range(60), statements=6, effects=True)
+    assert summary.problems == []
+
+
+def test_the_comparison_sees_a_difference(tf: ModuleType) -> None:
+    one, other = program_differential.Summary(), program_differential.Summary()
+    values = [tf.constant([1, 2]).numpy()]
+    one.compare("same", values, values)
+    other.compare("changed", values, [values[0] + 1])
+    assert (one.problems, len(other.problems)) == ([], 1)
