@@ -67,7 +67,7 @@ def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
         Step(ShapeInference(), "legalization asks for shapes and constant operands"),
         flow and Step(flow.SimplifyControlFlow(), "constants decide branches; the rest hands on what is used"),
         flow and Step(flow.LowerTensorLists(), "it asks for the ranks of elements; LiteRT has tensors only",
-                      ("tf.TensorList",)),
+                      ("tf.TensorList", "tf.EmptyTensorList")),
         *([Step(Canonicalize(on_tf), "the user's patterns see shapes and constants, but no kernel's limits"),
            Step(ShapeInference(), "what the user's patterns make has shapes, too")] if on_tf else []),
         flow and Step(flow.PrepareControlFlow(), "which conditions are booleans only shapes tell; LiteRT has no Case"),

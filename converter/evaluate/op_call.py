@@ -40,4 +40,7 @@ def call_of(op: Operation, inputs: Sequence[Array]) -> Call:
             attributes.update({} if row is None else {arg.type_attr: row.dtype})
         count = attributes.get(arg.number_attr, 1)
         at += count if isinstance(count, int) else 1
+    held = types.held_by(op.results[0].type) if op.results else None
+    if held is not None and (row := types.from_mlir(types.element_of(held))) is not None:
+        attributes.setdefault("element_dtype", row.dtype)
     return Call(op.name.removeprefix("tf."), tuple(inputs), attributes)

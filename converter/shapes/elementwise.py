@@ -154,7 +154,7 @@ _UNARY = (
     "Softsign", "Sqrt", "Square", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient", "StringLength",
     "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "Tan", "Tanh",
     "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate",
-    "TensorStridedSliceUpdate", "XlaSharding", "ZerosLike",
+    "TensorStridedSliceUpdate", "XlaDynamicUpdateSlice", "XlaSharding", "ZerosLike",
 )  # fmt: skip
 
 _BINARY = (

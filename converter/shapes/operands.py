@@ -26,7 +26,7 @@ _EMPTY: Attribute = ArrayAttr([])
 
 
 class Known:
-    """What is known of the values of one function.
+    """What is known of the values of a module.
 
     Attributes:
         shapes: A value's shape, with symbols for unknown dimensions; `None` for an unknown rank.
@@ -34,20 +34,33 @@ class Known:
         partials: Integer scalars and vectors of which some elements are known.
     """
 
-    __slots__ = ("_arrays", "_numbers", "constants", "partials", "shapes")
+    __slots__ = ("_arrays", "_numbers", "_symbols", "constants", "partials", "shapes")
 
     def __init__(self) -> None:
         self.shapes: dict[SSAValue, Shape | None] = {}
         self.constants: dict[SSAValue, tensor_data.Constant] = {}
         self.partials: dict[SSAValue, Partial] = {}
         self._arrays: dict[SSAValue, tensor_data.Array] = {}
+        self._symbols: dict[tuple[SSAValue, int], int] = {}
         self._numbers = count()
 
     def note(self, value: SSAValue, shape: Shape | None) -> None:
-        """Notes a value's shape; dimensions that are unknown become symbols of their own."""
+        """Notes a value's shape; dimensions that are unknown become symbols of their own, the same ones each time."""
         if shape is not None and -1 in shape:
-            shape = tuple([symbol(next(self._numbers)) if dim == -1 else dim for dim in shape])
+            shape = tuple([self._symbol(value, axis) if dim == -1 else dim for axis, dim in enumerate(shape)])
         self.shapes[value] = shape
+
+    def _symbol(self, value: SSAValue, axis: int) -> int:
+        found = self._symbols.get((value, axis))
+        if found is None:
+            found = self._symbols[value, axis] = symbol(next(self._numbers))
+        return found
+
+    def forget(self, value: SSAValue) -> None:
+        """Drops what is known of a value's elements."""
+        self.constants.pop(value, None)
+        self.partials.pop(value, None)
+        self._arrays.pop(value, None)
 
     def array(self, value: SSAValue) -> tensor_data.Array | None:
         """Returns a constant's value if it is small enough to be about shapes."""

@@ -281,6 +281,20 @@ def element_type(number: int) -> Attribute | None:
     return None if row is None else row.mlir
 
 
+def held_by(handle: Attribute) -> Attribute | None:
+    """Returns the tensor type behind the type of a handle, `None` if it is none or doesn't tell one."""
+    element = element_of(handle)
+    if isinstance(element, ResourceType | VariantType) and len(element.subtypes.data) == 1:
+        return element.subtypes.data[0]
+    return None
+
+
+@cache
+def list_of(held: Attribute) -> AnyTensor:
+    """Returns the (interned) scalar type of a list of tensors of one type."""
+    return tensor(VariantType(ArrayAttr([held])), ())
+
+
 def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     """Returns numpy's dtype of an MLIR element type.
 

@@ -167,3 +167,31 @@ def test_functions_that_do_not_fit_their_call(filecheck: FileCheck, callee: str,
 
 def test_a_module_without_functions_stays(filecheck: FileCheck) -> None:
     filecheck(Inline(), "module {}\n// CHECK: builtin.module")
+
+
+def test_calls_in_loops_are_inlined_and_loops_stay(filecheck: FileCheck) -> None:
+    filecheck(Inline(), """
+    // CHECK: "tf.While"(%x)
+    // CHECK: func.func private @cond
+    // CHECK: func.func private @body
+    // CHECK-NEXT: "tf.Exp"
+    // CHECK-NOT: func.func private
+    func.func @main(%x: tensor<f32>) -> tensor<f32> {
+      %0 = "tf.While"(%x) <{cond = @cond, body = @body, is_stateless = true, parallel_iterations = 10 : i64}>
+          : (tensor<f32>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }
+    func.func private @cond(%x: tensor<f32>) -> tensor<i1> {
+      %0 = "tf.Const"() <{value = dense<9.0> : tensor<f32>}> : () -> tensor<f32>
+      %1 = "tf.Less"(%x, %0) : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @body(%x: tensor<f32>) -> tensor<f32> {
+      %0 = "tf.PartitionedCall"(%x) <{f = @exp}> : (tensor<f32>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }
+    func.func private @exp(%x: tensor<f32>) -> tensor<f32> {
+      %0 = "tf.Exp"(%x) : (tensor<f32>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }
+    """)  # fmt: skip

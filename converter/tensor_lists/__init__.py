@@ -1,0 +1,1 @@
+"""Lists of tensors become tensors: which values are lists, what their elements are, and what each op becomes."""
