@@ -62,15 +62,18 @@ class MergeFunctions:
 
     def apply(self, module: ModuleOp) -> None:
         """Merges functions, callees first, since callers become equal once their callees are one."""
+        functions = functions_of(module)
+        keys = {name: _key(function) for name, function in functions.items() if len(function.body.blocks) == 1}
+        if len(set(keys.values())) == len(keys):
+            return
         groups: dict[Hashable, list[FuncOp]] = {}
         renamed: dict[str, str] = {}
-        for function in callees_first(functions_of(module)):
+        for function in callees_first(functions):
             if renamed:
                 _rename(function.body.walk(), renamed)
-            if len(function.body.blocks) != 1:
+            if function.sym_name.data not in keys:
                 continue
-            beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
-            group = groups.setdefault((function.function_type, EXPORTED_NAMES in function.attributes, beginning), [])
+            group = groups.setdefault(keys[function.sym_name.data], [])
             first = next((other for other in group if _are_equal(other, function)), None)
             if first is None or not _may_go(function):
                 group.append(function)
@@ -80,6 +83,12 @@ class MergeFunctions:
         if renamed:
             # Once more: functions that refer to each other have been looked at before some of their callees.
             _rename(module.walk(), renamed)
+
+
+def _key(function: FuncOp) -> Hashable:
+    """Returns what equal functions have in common and most others have not; nothing of it changes by merging."""
+    beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
+    return function.function_type, EXPORTED_NAMES in function.attributes, beginning
 
 
 def _may_go(function: FuncOp) -> bool:
