@@ -10,11 +10,11 @@ _NAMES = frozenset({
     "tf.WhileRegion", "tf.CaseRegion", "tf.EmptyTensorList", "tf_executor.Switch", "tf_executor._SwitchN",
     "tf_executor.Merge", "tf_executor.Enter", "tf_executor.ControlTrigger", "tfl.if", "tfl.while",
 })  # fmt: skip
-_FAMILIES = ("tf.TensorList", "tf.TensorArray")
+_FAMILIES = ("tf.TensorList", "tf.TensorArray", "tf.Stack")
 
 
 def has_control_flow(module: ModuleOp) -> bool:
-    """Tells whether a module has conditionals, loops, tensor lists or tensor arrays, of whatever kind."""
+    """Tells whether a module has conditionals, loops, tensor lists, tensor arrays or stacks, of whatever kind."""
     pending: list[Operation] = [module]
     while pending:
         for region in pending.pop().regions:

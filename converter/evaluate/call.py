@@ -88,6 +88,13 @@ def typed(value: Any, dtype: Dtype) -> Array:
     return np.asarray(value).astype(dtype, copy=False)
 
 
+def boxed(value: object) -> Array:
+    """Returns a scalar that holds an object: a list, or what a handle stands for."""
+    result = np.empty((), object)
+    result[()] = value
+    return result
+
+
 def is_float(dtype: Dtype) -> bool:
     """Tells real floating-point dtypes, ml_dtypes' included."""
     return dtype.kind == "f" or dtype.name in _NARROW

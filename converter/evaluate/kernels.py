@@ -20,6 +20,7 @@ from converter.evaluate import (
     reduction,
     shape,
     signal,
+    stacks,
     suppression,
     tensor_lists,
 )
@@ -39,6 +40,7 @@ KERNELS: Mapping[str, Kernel] = {
     **reduction.KERNELS,
     **shape.KERNELS,
     **signal.KERNELS,
+    **stacks.KERNELS,
     **suppression.KERNELS,
     **tensor_lists.KERNELS,
 }

@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from converter.evaluate.call import Array, Call, Dtype, Kernel, Results, ints, scalar
+from converter.evaluate.call import Array, Call, Dtype, Kernel, Results, boxed, ints, scalar
 from schema.dialects.types import Shape
 
 MAX_LENGTH = 1 << 24
@@ -47,12 +47,6 @@ class TensorArray:
 
     content: TensorList
     is_dynamic: bool
-
-
-def _boxed(value: object) -> Array:
-    result = np.empty((), object)
-    result[()] = value
-    return result
 
 
 def _list(call: Call, index: int = 0) -> TensorList:
@@ -118,7 +112,7 @@ def _stacked(call: Call, value: TensorList, asked: Shape | None, indices: Iterab
 
 
 def _with(value: TensorList, elements: Iterable[Array | None]) -> Results:
-    return (_boxed(replace(value, elements=tuple(elements))),)
+    return (boxed(replace(value, elements=tuple(elements))),)
 
 
 def _length(call: Call, length: int) -> int:
@@ -140,12 +134,12 @@ def _put(call: Call, value: TensorList, index: int, element: Array, grow: bool) 
 
 
 def _empty(call: Call) -> Results:
-    return (_boxed(TensorList((), _shape(call.inputs[0]), call.dtype("element_dtype"))),)
+    return (boxed(TensorList((), _shape(call.inputs[0]), call.dtype("element_dtype"))),)
 
 
 def _reserve(call: Call) -> Results:
     length = _length(call, scalar(call.inputs[1]))
-    return (_boxed(TensorList((None,) * length, _shape(call.inputs[0]), call.dtype("element_dtype"))),)
+    return (boxed(TensorList((None,) * length, _shape(call.inputs[0]), call.dtype("element_dtype"))),)
 
 
 def _from_tensor(call: Call) -> Results:
@@ -153,7 +147,7 @@ def _from_tensor(call: Call) -> Results:
     if not tensor.ndim:
         raise call.bad("a scalar has no elements")
     known = _merged(call, (_shape(shape), tensor.shape[1:]))
-    return (_boxed(TensorList(tuple(tensor), known, tensor.dtype)),)
+    return (boxed(TensorList(tuple(tensor), known, tensor.dtype)),)
 
 
 def _get_item(call: Call) -> Results:
@@ -162,7 +156,7 @@ def _get_item(call: Call) -> Results:
 
 def _set_item(call: Call) -> Results:
     grow = bool(call.attributes.get("resize_if_index_out_of_bounds", False))
-    return (_boxed(_put(call, _list(call), scalar(call.inputs[1]), call.inputs[2], grow)),)
+    return (boxed(_put(call, _list(call), scalar(call.inputs[1]), call.inputs[2], grow)),)
 
 
 def _stack(call: Call) -> Results:
@@ -209,7 +203,7 @@ def _resize(call: Call) -> Results:
 def _concat_lists(call: Call) -> Results:
     one, other = _list(call), _list(call, 1)
     shape = _merged(call, (one.shape, other.shape))
-    return (_boxed(TensorList(one.elements + other.elements, shape, one.dtype)),)
+    return (boxed(TensorList(one.elements + other.elements, shape, one.dtype)),)
 
 
 def _joined(call: Call, elements: Sequence[Array], dtype: Dtype, inner: Shape | None) -> Results:
@@ -250,7 +244,7 @@ def _cut(call: Call, tensor: Array, lengths: Sequence[int]) -> Elements:
 
 def _split(call: Call) -> Results:
     tensor, shape, lengths = call.inputs
-    return (_boxed(TensorList(_cut(call, tensor, ints(lengths)), _shape(shape), tensor.dtype)),)
+    return (boxed(TensorList(_cut(call, tensor, ints(lengths)), _shape(shape), tensor.dtype)),)
 
 
 def _scattered(call: Call, value: TensorList, tensor: Array, indices: Sequence[int], grow: bool) -> TensorList:
@@ -266,11 +260,11 @@ def _scatter(call: Call) -> Results:
     count = scalar(call.inputs[3]) if len(call.inputs) > 3 else -1
     length = _length(call, max((*ints(indices), -1)) + 1 if count < 0 else count)
     value = TensorList((None,) * length, _shape(shape), tensor.dtype)
-    return (_boxed(_scattered(call, value, tensor, ints(indices), False)),)
+    return (boxed(_scattered(call, value, tensor, ints(indices), False)),)
 
 
 def _scatter_into(call: Call) -> Results:
-    return (_boxed(_scattered(call, _list(call), call.inputs[1], ints(call.inputs[2]), True)),)
+    return (boxed(_scattered(call, _list(call), call.inputs[1], ints(call.inputs[2]), True)),)
 
 
 def _element_shape(call: Call) -> Results:
@@ -291,7 +285,7 @@ _FLOW = np.zeros((), np.float32)
 def _array_new(call: Call) -> Results:
     length = _length(call, scalar(call.inputs[0]))
     content = TensorList((None,) * length, _attribute(call, "element_shape"), call.dtype("dtype"))
-    return (_boxed(TensorArray(content, bool(call.attributes.get("dynamic_size", False)))), _FLOW)
+    return (boxed(TensorArray(content, bool(call.attributes.get("dynamic_size", False)))), _FLOW)
 
 
 def _array_write(call: Call) -> Results:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.legalize.emit import Emit
 from converter.legalize.row import Attr, Entry, Lowering, ResultType, Row, constant_number, ints, max_rank
@@ -185,6 +185,33 @@ def _plain_set_diagonal(op: Operation) -> str | None:
     return _main_diagonal(op, 2)
 
 
+def _dynamic_stitch(op: Operation, emit: Emit) -> SSAValue:
+    """Joins all rows and picks, for each place, the last that is meant for it."""
+    half = len(op.operands) // 2
+    rows = [value if types.shape_of(index.type) else emit.tf("ExpandDims", (value, emit.ints([0])), _first(op, 1))
+            for index, value in zip(op.operands[:half], op.operands[half:], strict=True)]  # fmt: skip
+    places = [place for index in op.operands[:half] for place in ints(index)]
+    last = dict(zip(places, range(len(places)), strict=True))
+    joined = emit.tf("ConcatV2", (*rows, emit.ints([0])), _first(op, len(places))) if half > 1 else rows[0]
+    order = emit.ints([last[place] for place in range(len(last))])
+    return emit.tf("GatherV2", (joined, order, emit.ints([0])), _first(op, len(last)), {"batch_dims": 0})
+
+
+def _first(op: Operation, count: int) -> Attribute:
+    """Returns the type of an op's result with another first dimension."""
+    shape = types.shape_of(op.results[0].type)
+    return types.tensor(types.element_of(op.results[0].type), None if shape is None else (count, *shape[1:]))
+
+
+def _stitch_constraint(op: Operation) -> str | None:
+    indices = [tensor_data.constant_of(value) for value in op.operands[: len(op.operands) // 2]]
+    arrays = [tensor_data.to_array(constant) for constant in indices if constant is not None]
+    if len(arrays) < len(indices) or max(array.ndim for array in arrays) > 1:
+        return "the indices are no constant scalars and vectors"
+    places = {int(place) for array in arrays for place in array.reshape(-1)}
+    return None if places and places == set(range(len(places))) else "there are rows that no index names"
+
+
 def _one_hot_axis(axis: int | None) -> int:
     return -1 if axis is None else axis
 
@@ -206,6 +233,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _tensor_scatter_update, f"{_SCATTERED} i16",
              _update_constraint),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
+    Lowering("DynamicStitch", "ConcatV2 GatherV2", _dynamic_stitch, constraint=_stitch_constraint),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
         options={"axis": Attr("axis", -1, _one_hot_axis)}),
     Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),

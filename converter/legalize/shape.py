@@ -81,6 +81,57 @@ def _broadcast_args_constraint(op: Operation) -> str | None:
     return None if len(elements) == 1 and elements <= {types.I32, types.I64} else "shapes are i32 or i64"
 
 
+def _broadcast_gradient_args(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+    """Returns where each of two shapes has ones, counted from the longer one's front; nothing if they are equal."""
+    element = types.element_of(op.operands[0].type)
+    lengths = _lengths(op)
+    rank = max(lengths)
+    sides = [_as_long(*side, rank, emit) for side in zip(op.operands, lengths, strict=True)]
+    differ = None
+    if min(lengths) == rank:
+        differ = emit.reduce("Any", emit.compare("NotEqual", *sides), (0,), keep_dims=True)
+    results = []
+    for side in sides:
+        is_one = emit.compare("Equal", side, 1)
+        if differ is not None:
+            is_one = emit.tf("LogicalAnd", (is_one, differ), is_one.type)
+        found = emit.tf("Where", (is_one,), types.tensor(types.I64, (-1, 1)))
+        results.append(emit.cast(emit.reshape(found, (-1,)), element))
+    return results
+
+
+def _as_long(shape: SSAValue, length: int, rank: int, emit: Emit) -> SSAValue:
+    """Returns a shape with ones before it, so that it has a certain length."""
+    if not length:
+        return emit.constant(np.ones(rank, types.numpy_dtype(types.element_of(shape.type))))
+    return shape if length == rank else emit.pad(shape, [(rank - length, 0)], 1)
+
+
+def _lengths(op: Operation) -> list[int]:
+    return [(types.shape_of(operand.type) or (-1,))[0] for operand in op.operands]
+
+
+def _lengths_are_known(op: Operation) -> str | None:
+    return "the rank of an operand is not known" if min(_lengths(op)) < 0 else None
+
+
+def _concat_offset(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+    """Adds up the dimensions along one axis; along the others, nothing is before anything."""
+    (axis,), first = ints(op.operands[0]), op.operands[1]
+    flags = np.zeros(types.shape_of(first.type) or (), types.numpy_dtype(types.element_of(first.type)))
+    offsets = [emit.constant(flags.copy())]
+    flags[axis] = 1
+    flag = emit.constant(flags)
+    for shape in op.operands[1:-1]:
+        offsets.append(emit.binary("AddV2", offsets[-1], emit.binary("Mul", shape, flag)))
+    return offsets
+
+
+def _concat_offset_constraint(op: Operation) -> str | None:
+    is_known = (types.shape_of(op.operands[1].type) or (-1,))[0] > 0
+    return constant_number(0, "the axis")(op) or (None if is_known else "the rank of an operand is not known")
+
+
 _NUMBERS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
 _HAS_RANGE = "f32 i32 i64"
 
@@ -101,4 +152,6 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", constant_number(2, "the number of values")),
     Row("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
     Row("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
+    Lowering("ConcatOffset", "Mul AddV2", _concat_offset, "i32 i64", _concat_offset_constraint, typed=1),
+    Lowering("BroadcastGradientArgs", "equal where", _broadcast_gradient_args, "i32 i64", _lengths_are_known),
 )

@@ -81,7 +81,7 @@ class LowerTensorLists:
             ConversionError: A list can't become a tensor; all that are found in one (`list-escapes`, `nested-list`,
                 `list-elements-differ`, `list-rank`, `list-element-shape`, `list-scatter`).
         """
-        if not any(op.name in OPS for function in module.ops for op in _body(function)):
+        if not sum(_erase_unused(op) for op in module.ops):
             return
         calls = Calls(module)
         lists = classes.find(calls)
@@ -100,8 +100,16 @@ class LowerTensorLists:
         ShapeInference().apply(module)  # What a list was made of tells more about what is read of it.
 
 
-def _body(op: Operation) -> list[Operation]:
-    return list(op.body.block.ops) if isinstance(op, FuncOp) and op.body.blocks else []
+def _erase_unused(function: Operation) -> int:
+    """Erases new lists that nobody uses, of which nothing may be known; returns how many other ops there are."""
+    found = 0
+    if isinstance(function, FuncOp) and function.body.blocks:
+        for op in list(function.body.block.ops):
+            if op.name in MAKERS and op.results[0].first_use is None:
+                erase(op)
+            else:
+                found += op.name in OPS
+    return found
 
 
 def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.shapes.dims import MismatchError, merge
 from converter.tensor_lists.calls import Calls
-from converter.tensor_lists.classes import Groups, groups_of, problem
+from converter.tensor_lists.classes import groups_of, problem
 from converter.tensor_lists.insertion import Inserter
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, types
@@ -186,21 +186,14 @@ def to_lists(calls: Calls) -> None:
     if problems:
         raise ConversionError(problems)
     array_of = {op: arrays[handles.find(_handles(op)[0])] for op in ops}
-    _retype(flows, {flows.find(value) for op in ops for value in _flows(op)}, LIST_TYPE)
-    _retype(handles, set(arrays), HANDLE_TYPE)
+    flows.retype({flows.find(value) for op in ops for value in _flows(op)}, LIST_TYPE)
+    handles.retype(arrays, HANDLE_TYPE)
     for op in ops:
         results = OPS[op.name].becomes(Made(op, array_of[op], Inserter(op)))
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.detach()
         op.erase()
-
-
-def _retype(groups: Groups, roots: set[SSAValue], kind: Attribute) -> None:
-    for root, values in groups.sets().items():
-        if root in roots:
-            for value in values:
-                value._type = kind  # noqa: SLF001  # xDSL has no setter for a value's type
 
 
 def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:

@@ -132,6 +132,14 @@ class Groups:
             found.setdefault(self.find(value), []).append(value)
         return found
 
+    def retype(self, roots: Iterable[SSAValue], kind: Attribute) -> None:
+        """Gives a type to all values of the sets that some values stand for."""
+        wanted = set(roots)
+        for root, values in self.sets().items():
+            if root in wanted:
+                for value in values:
+                    value._type = kind  # noqa: SLF001  # xDSL has no setter for a value's type
+
 
 def groups_of(
     calls: Calls, is_one: Callable[[SSAValue], bool], joined: Callable[[Operation], list[SSAValue]]

@@ -125,7 +125,7 @@ def _set_attributes(node: pb.NodeDef, case: Case, operands: Sequence[Operand]) -
     definition = op_defs.lookup(case.op)
     assert definition is not None
     lists = [arg for arg in definition.input_arg if arg.number_attr]
-    repeated = len(operands) - len(definition.input_arg) + 1
+    repeated = (len(operands) - len(definition.input_arg) + len(lists)) // max(len(lists), 1)
     position = 0
     for arg in definition.input_arg:
         if arg.type_attr:

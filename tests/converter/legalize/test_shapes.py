@@ -53,6 +53,15 @@ SHAPES = [
     Case("BroadcastTo", ["f32[3]", [2, 3]]),
     Case("BroadcastTo", ["i16[2,1]", np.array([2, 3])]),
     Case("BroadcastArgs", ["i32[1]@3:4", "i32[2]@3:4"]),
+    Case("ConcatOffset", [-1, "i32[3]@2:3", [2, 2, 7], "i32[3]@2:3"]),
+    Case("ConcatOffset", [0, "i32[1]@1:9", "i32[1]@1:9"]),
+    *(
+        Case("BroadcastGradientArgs", [one, other])
+        for one in ("i32[2]@1:2", "i32[2]@3:4", "i32[1]@1:2", "i32[0]")
+        for other in ("i32[2]@3:4", "i32[2]@1:2")
+    ),
+    Case("BroadcastGradientArgs", [np.array([2, 1, 3]), "i64[3]@1:4"]),
+    Case("BroadcastGradientArgs", ["i32[0]", "i32[0]"]),
 ]
 
 REARRANGED = [
@@ -123,6 +132,9 @@ INDEXED = [
     Case("TensorScatterSub", ["f32[5,2]", "i32[3,1]@0:5", "f32[3,2]"]),
     Case("TensorScatterUpdate", ["f32[5,2]", np.array([[0], [4]], np.int32), "f32[2,2]"]),
     Case("TensorScatterUpdate", ["i1[5]", np.array([[0], [4]], np.int32), "i1[2]"]),
+    Case("DynamicStitch", [[0, 2], [1, 3, 2], "f32[2,2]", "f32[3,2]"]),
+    Case("DynamicStitch", [1, [0], "i32[]", "i32[1]"]),
+    Case("DynamicStitch", [[1, 0], "i1[2,3]"]),
     Case("OneHot", ["i32[3]@0:4", 4, 2.0, -1.0], {"axis": 0}),
     Case("OneHot", ["i64[3]@0:4", 4, True, False]),
     Case("Where", ["i1[3,4]"]),
