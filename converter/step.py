@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from schema.diagnostics import Diagnostic
 
@@ -22,6 +22,20 @@ class Pass(Protocol):
 
     def apply(self, module: ModuleOp) -> Counter[str] | None:
         """Rewrites the module in place; may return how often each of its patterns was applied."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A pass that decides what the user should know of; its notes are of the last time that it was applied."""
+
+    @property
+    def notes(self) -> Sequence[Diagnostic]:
+        """What has been decided."""
+
+
+def notes_of(run: Pass) -> Sequence[Diagnostic]:
+    """Returns what a pass, once it was applied, has to tell."""
+    return run.notes if isinstance(run, Telling) else ()
 
 
 @dataclass(frozen=True, slots=True)

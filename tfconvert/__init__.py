@@ -13,22 +13,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import tfconvert.composites as composites
     import tfconvert.patterns as patterns
     from converter.api import Model, convert
     from schema.diagnostics import ConversionError, Diagnostic
 
 __version__ = "0.1.0"
 
-__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "convert", "patterns"]
+__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "composites", "convert", "patterns"]
 
 _HOMES = {
     "ConversionError": "schema.diagnostics",
     "Diagnostic": "schema.diagnostics",
     "Model": "converter.api",
+    "composites": "tfconvert.composites",
     "convert": "converter.api",
     "patterns": "tfconvert.patterns",
 }
-_MODULES = frozenset(("patterns",))
+_MODULES = frozenset(("composites", "patterns"))
 """Names that stand for a whole module."""
 
 

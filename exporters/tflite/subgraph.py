@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -23,6 +24,9 @@ from schema.tflite.versions import ABSENT, Operand
 _ABSENT = (-1, ABSENT)
 
 _MAX_DIMENSION = 2**31 - 1
+
+_STEPS = frozenset({"lstm", "rnn", "svdf"})
+"""Operators that compute one step of a sequence, and keep their state from run to run; others compute whole ones."""
 
 
 class Shared:
@@ -180,7 +184,9 @@ class Subgraph:
         operands = []
         for position, value in enumerate(op.operands):
             entry = self._index.get(value)
-            if entry is None:
+            if position in variables and not self._exact and _is_own_state(value):
+                entry = self._state(op, value, entry)
+            elif entry is None:
                 entry = self._constant(value, name, position in variables)
             operands.append(entry)
         if op.op_name == "transpose_conv":
@@ -198,6 +204,34 @@ class Subgraph:
         if tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
+
+    def _state(self, op: tfl.TFLOp, value: SSAValue, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
+        """Adds a tensor that an operator keeps to itself, and what sets it at each run of the model.
+
+        The state of an operator that computes one step, and begins with zeros, is set by nothing: the runtime does so
+        once, and each run of the model is the next step. A sequence begins anew at each run.
+
+        Args:
+            op: The operator.
+            value: What the state begins with.
+            given: The tensor of the value, `None` if it has none yet.
+        """
+        is_kept = op.op_name in _STEPS and _is_zero(value)
+        if given is None and not is_kept:
+            given = self._constant(value, op.op_name.upper(), False)
+        wanted = _name_of(value) if is_kept else f"{node_of(op.location) or op.op_name}/state"
+        state = self._add(value, self._unique(wanted), 0)
+        self._tensors[state[0]]["is_variable"] = True
+        # Others that use the value don't mean the state, which the operator changes.
+        if given is None:
+            del self._index[value]
+            return state
+        self._index[value] = given
+        if not is_kept:
+            element = given[1].type
+            copy = tfl.build("cast", (), (), {"in_data_type": element, "out_data_type": element})
+            self._operators.append(operators.tree(copy, self._shared.codes, [given], [state], _no_subgraph))
+        return state
 
     def _intermediates(self, op: tfl.TFLOp) -> tuple[int, ...]:
         """Adds the tensors that a kernel has for itself; returns their indices."""
@@ -225,7 +259,7 @@ class Subgraph:
             return _ABSENT
         assert isinstance(op, Operation)
         if is_variable or tfl_file.IS_VARIABLE in op.attributes:
-            # State begins at zero; the runtime allocates it.
+            # A file's own variable begins at zero; the runtime allocates it.
             entry = self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True
             return entry
@@ -270,6 +304,22 @@ class Subgraph:
             "operators": self._operators,
             "name": self.name,
         }
+
+
+def _is_own_state(value: SSAValue) -> bool:
+    """Tells whether a value is no tensor of a variable already, which several operators may share."""
+    owner = value.owner
+    return not tfl.is_absent(value) and not (isinstance(owner, Operation) and tfl_file.IS_VARIABLE in owner.attributes)
+
+
+def _is_zero(value: SSAValue) -> bool:
+    constant = _held(value)
+    return constant is not None and not np.any(tensor_data.to_array(constant))
+
+
+def _no_subgraph(name: str, alone: bool) -> int:
+    """Finds the subgraph that an operator calls which calls none."""
+    raise KeyError(name)
 
 
 def _held(value: SSAValue) -> Constant | None:

@@ -305,3 +305,36 @@ def test_a_loop_in_itself_is_an_error() -> None:
     """
     with pytest.raises(ConversionError, match="calls itself"):
         export(_parsed(text))
+
+
+def test_a_state_begins_with_its_operand_at_each_run(modules: Any) -> None:
+    arrays = floats(4, 3), floats(4, 4), floats(4)
+
+    def body(f: Any) -> Any:
+        weights = [f.constant(array) for array in arrays]
+        options = {"time_major": False, "fused_activation_function": "TANH"}
+        results = [
+            f.op("unidirectional_sequence_rnn", [f.args[0], *weights, f.args[1]], (1, 2, 4), options),
+            f.op("unidirectional_sequence_rnn", [f.args[0], *weights, f.constant(np.ones((1, 4), "f"))], (1, 2, 4),
+                 options),
+        ]  # fmt: skip
+        return [*results, f.op("neg", [f.args[1]], (1, 4))]
+
+    inputs = [tensor(1, 2, 3), tensor(1, 4)]
+    interpreter = Interpreter(model_content=export(modules().function("main", inputs, body).module).to_bytes())
+    interpreter.allocate_tensors()
+    x, state = floats(1, 2, 3), floats(1, 4)
+    expected = []
+    for past in (state, np.ones((1, 4), np.float32)):
+        steps = []
+        for step in range(2):
+            past = np.tanh(x[:, step] @ arrays[0].T + past @ arrays[1].T + arrays[2])
+            steps.append(past)
+        expected.append(np.stack(steps, 1))
+    for _ in range(3):
+        for detail, array in zip(interpreter.get_input_details(), (x, state), strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+        for result, wanted in zip(results, (*expected, -state), strict=True):
+            np.testing.assert_allclose(result, wanted, atol=1e-5)

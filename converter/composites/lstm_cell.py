@@ -1,0 +1,137 @@
+"""A step of an LSTM cell with a projection, in four shapes: with layer normalization or not, with coupled gates or not.
+
+A cell gives `(inputs, weights, bias, projection, ...)`, with layer normalization its scales after that. The weights'
+rows are the inputs and then the last output, their columns the gates cell, input, forget and output; where the input
+gate is coupled to the forget gate it has no columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from converter.composites.body import Body
+from converter.composites.composite import Composite
+from converter.composites.fusion import Fusion, first_of
+from schema.dialects import types
+
+_INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
+_COLUMNS = "cifo"
+_COUPLED = "cfo"
+_OPERANDS = "ifco"
+"""The order of the gates in the weights' columns, without an input gate, and among the operator's operands."""
+
+_CELL_CLIP = 10.0
+"""The interface's own limit of a cell's state."""
+
+_KEEPS_STATE = (
+    "each run of the model is a step of a sequence, and the operator's state lasts to the next: before each new "
+    "sequence reset the interpreter's variables (reset_all_variables)"
+)
+"""What whoever runs the model has to know."""
+
+
+def _check(composite: Composite, *, gates: str, is_normalized: bool) -> str | None:
+    first_state = _SCALES + is_normalized
+    if len(composite.arguments) < first_state:
+        return f"it has {len(composite.arguments)} arguments, not {first_state} or more"
+    ranks = {_INPUTS: 2, _WEIGHTS: 2, _BIAS: 1, _PROJECTION: 2} | ({_SCALES: 1} if is_normalized else {})
+    return first_of(
+        composite.counts(len(composite.arguments), 1)
+        or composite.ranks(ranks)
+        or composite.elements(dict.fromkeys(ranks, "f32"))
+        or _check_shapes(composite, gates, is_normalized)
+        or _check_state(composite, first_state)
+    )
+
+
+def _check_shapes(composite: Composite, gates: str, is_normalized: bool) -> str | None:
+    inputs, weights, bias, projection = (composite.shape(index) or () for index in range(_SCALES))
+    known = (inputs[:1], weights, bias, projection, (composite.shape(_SCALES) or ()) if is_normalized else ())
+    if not all(types.is_static(shape) for shape in known):
+        return "the shapes of its weights, or the batch, are not known"
+    cells, outputs = projection
+    columns = len(gates) * cells
+    if weights[1] != columns or bias != (columns,) or (is_normalized and composite.shape(_SCALES) != (columns,)):
+        return f"its weights don't have the {columns} columns of {len(gates)} gates for {cells} cells"
+    features = weights[0] - outputs
+    if features < 1 or inputs[1] not in (-1, features):
+        return f"its weights have {weights[0]} rows, which are not the inputs and {outputs} outputs"
+    return None
+
+
+def _check_state(composite: Composite, first_state: int) -> str | None:
+    if composite.is_run_otherwise:
+        return "something else than a call runs it"
+    if composite.runs_in_loop:
+        return "it runs in a loop, and the operator's state would last from one round to the next"
+    for index in range(first_state, len(composite.arguments)):
+        if not composite.is_always_zero(index):
+            return f"argument {index} is not zeros, with which the operator's state begins"
+    return None
+
+
+def _rewrite(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[SSAValue]:
+    batch = (composite.shape(_INPUTS) or ())[0]
+    cells, outputs = composite.shape(_PROJECTION) or ()
+    features = (composite.shape(_WEIGHTS) or ())[0] - outputs
+    absent = body.absent()
+    offsets = {gate: index * cells for index, gate in enumerate(gates)}
+
+    def block(row: int, rows: int) -> list[SSAValue]:
+        """Returns some rows of the weights, a matrix for each gate, turned round as the operator has them."""
+        weights = body.arguments[_WEIGHTS]
+        parts = {gate: body.part(weights, (row, begin), (rows, cells)) for gate, begin in offsets.items()}
+        return [body.transposed(parts[gate]) if gate in parts else absent for gate in _OPERANDS]
+
+    def vectors(argument: int) -> list[SSAValue]:
+        whole = body.arguments[argument]
+        parts = {gate: body.part(whole, (begin,), (cells,)) for gate, begin in offsets.items()}
+        return [parts.get(gate, absent) for gate in _OPERANDS]
+
+    return body.tfl(
+        "lstm",
+        (
+            body.arguments[_INPUTS],
+            *block(0, features),
+            *block(features, outputs),
+            *[absent] * 3,
+            *vectors(_BIAS),
+            body.transposed(body.arguments[_PROJECTION]),
+            absent,
+            body.constant(np.zeros((batch, outputs), np.float32)),
+            body.constant(np.zeros((batch, cells), np.float32)),
+            *(vectors(_SCALES) if is_normalized else [absent] * 4),
+        ),
+        types.tensor(types.F32, (batch, outputs)),
+        fused_activation_function="TANH",
+        cell_clip=_CELL_CLIP,
+        proj_clip=0.0,
+        kernel_type="FULL",
+    )
+
+
+def _fusion(name: str, interface: str, gates: str, is_normalized: bool) -> Fusion:
+    scales = ", scales" if is_normalized else ""
+    return Fusion(
+        name,
+        interface,
+        f"(inputs, weights, bias, projection{scales}, zeros...) -> outputs; {len(gates)} gates: LSTM",
+        partial(_check, gates=gates, is_normalized=is_normalized),
+        partial(_rewrite, gates=gates, is_normalized=is_normalized),
+        note=lambda composite: _KEEPS_STATE,
+    )
+
+
+_SIMPLE, _NORMALIZED = "LSTMCellSimple", "LayerNormalizedLstmCellSimple"
+_COUPLING = ",CoupleInputForgetGates"
+
+FUSIONS = (
+    _fusion("lstm-cell", _SIMPLE, _COLUMNS, False),
+    _fusion("lstm-cell-coupled", _SIMPLE + _COUPLING, _COUPLED, False),
+    _fusion("lstm-cell-normalized", _NORMALIZED, _COLUMNS, True),
+    _fusion("lstm-cell-normalized-coupled", _NORMALIZED + _COUPLING, _COUPLED, True),
+)

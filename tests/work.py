@@ -1,0 +1,38 @@
+"""Counts calls: how the work of some code grows, the same on every machine however busy that is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from converter.step import Pass
+from tests.run_text import parse
+
+_SLACK = 1.15
+"""How much faster than the ops the work may grow."""
+
+
+def calls(function: Callable[[], object]) -> int:
+    """Returns how many functions some code calls, Python's and those of C."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def check_linear(rewrite: Pass, small: str, large: str, times: int) -> None:
+    """Checks that so many times the ops take a pass no more than so many times the work."""
+    rewrite.apply(parse(small))  # tables are built on first use
+    few, many = parse(small), parse(large)
+    assert calls(lambda: rewrite.apply(many)) < _SLACK * times * calls(lambda: rewrite.apply(few))
