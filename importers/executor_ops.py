@@ -103,7 +103,7 @@ def build_sink(source: Operation, value: SSAValue, controls: Sequence[SSAValue])
         value: The value; of the source's element type.
         controls: The control results of what must come before.
     """
-    source.results[0]._type = value.type  # noqa: SLF001  # xDSL has no setter for a value's type
+    types.retype(source.results[0], value.type)
     return tf_executor.NextIterationSinkOp.create(
         operands=[source.results[1], value, *controls], attributes=source.attributes.copy(), location=source.location
     )

@@ -19,6 +19,7 @@ from importers.protos import parse_proto
 from importers.reachability import dependent_nodes, unused_nodes
 from importers.refusals import PLACEHOLDERS
 from importers.saved_model import signature_entries
+from importers.table_initializers import import_table_initializers
 from importers.variables import check_values, import_variables
 from schema.diagnostics import error
 from schema.dialects import attributes as attrs
@@ -105,12 +106,13 @@ def import_meta_graph(
         names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
         entries = [named_entry(nodes, context, inputs, names, input_shapes)]
     functions = import_entries(nodes, context, entries)
+    initializers = import_table_initializers(file.parent / "assets", meta_graph, nodes, context, functions)
     called = import_callees(context)
     prefix = _checkpoint(file)
     if prefix is None:
         check_values(functions)
     variables = import_variables(prefix, meta_graph, nodes, functions) if prefix is not None else []
-    module = ModuleOp([*variables, *functions, *called])
+    module = ModuleOp([*variables, *functions, *initializers, *called])
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module

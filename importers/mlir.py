@@ -25,9 +25,6 @@ _WINDOW = 100
 
 _NOTHING = re.compile(r"(?:\s|//[^\n]*)*")
 
-# A comment, a string, or a quotation mark that begins no string.
-_QUOTED = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")')
-
 # xDSL checks most of what it reads, and lets Python find the rest.
 _SLIPS = (
     DiagnosticException, ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError,
@@ -133,7 +130,6 @@ def read_mlir(path: Path) -> str:
 def _parse(text: _Text) -> ModuleOp:
     if _NOTHING.fullmatch(text.text):
         return ModuleOp([])
-    _check_strings(text)
     parser: _PlacingParser | None = None
     try:
         parser = _PlacingParser(text)
@@ -144,14 +140,6 @@ def _parse(text: _Text) -> ModuleOp:
         raise text.error(parser.pos if parser else 0, "this is nested too deeply to be read") from problem
     except _SLIPS as problem:
         raise text.error(parser.pos if parser else 0, str(problem).strip() or "this can't be read") from problem
-
-
-def _check_strings(text: _Text) -> None:
-    """Checks that every string ends; xDSL's lexer takes exponential time to see that one doesn't."""
-    for match in _QUOTED.finditer(text.text):
-        if match["open"]:
-            raise text.error(match.start(), "expected a string that ends on its line and has no escapes but "
-                             r"\n, \t, \\, \" and two hexadecimal digits")  # fmt: skip
 
 
 def _explained(text: _Text, parser: _PlacingParser | None, problem: ParseError) -> ConversionError:

@@ -29,15 +29,13 @@ from importers.function_library import import_callees
 from importers.node_graph import ImportContext, parse_graph_input
 from importers.op_signatures import OpRegistry
 from importers.protos import parse_proto
+from importers.table_initializers import INITIALIZER, import_table_initializers
 from importers.tensor_proto import shape_of
 from importers.variables import import_variables
 from schema.diagnostics import error
 from schema.dialects import attributes as attrs
 from schema.dialects import tf, tf_saved_model, types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
-
-INITIALIZER = "__saved_model_init_op"
-"""The pseudo signature that names a SavedModel's init op."""
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
 """Where a SavedModel's graph is, binary or as text."""
@@ -80,9 +78,10 @@ def import_saved_model(
     entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
     context = ImportContext(registry, FunctionLibrary(graph.library), load_debug_info(folder))
     functions = import_entries(nodes, context, entries)
+    initializers = import_table_initializers(folder / "assets", meta_graph, nodes, context, functions)
     called = import_callees(context)
     variables = import_variables(folder / "variables" / "variables", meta_graph, nodes, functions)
-    module = ModuleOp([*variables, *functions, *called])
+    module = ModuleOp([*variables, *functions, *initializers, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)

@@ -45,7 +45,7 @@ def import_variables(
     Raises:
         ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
     """
-    ops = list(_ops(functions))
+    ops = list(ops_in_islands(functions))
     handles = [op for op in ops if op.name == _HANDLE]
     if not handles:
         return []
@@ -80,7 +80,7 @@ def check_values(functions: Sequence[FuncOp]) -> None:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
     """
     unknown = [
-        op for op in _ops(functions)
+        op for op in ops_in_islands(functions)
         if op.name == _HANDLE
         and isinstance(island := op.parent_op(), tf_executor.IslandOp)
         and all(use.operation.name in _QUESTIONS for use in island.results[0].uses)
@@ -101,7 +101,7 @@ def _untracked(handle: Operation, node: str, *, is_object: bool) -> Diagnostic:
     )  # fmt: skip
 
 
-def _ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
+def ops_in_islands(functions: Sequence[FuncOp]) -> Iterator[Operation]:
     """Yields the op in each island of functions whose islands hold one op."""
     for function in functions:
         for graph in function.body.block.ops:
@@ -111,13 +111,14 @@ def _ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
                         yield island.body.first_op
 
 
-def _node_name(op: Operation) -> str:
+def node_name(op: Operation) -> str:
+    """Returns the name of the node that an op was in the file; empty if its location is none's."""
     return op.location.desc.data if isinstance(op.location, NameLoc) else ""
 
 
 def _variable_name(handle: Operation) -> str:
     """Returns the name of the node that a handle was in the file."""
-    return _node_name(handle).removesuffix(HANDLE)
+    return node_name(handle).removesuffix(HANDLE)
 
 
 def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, index: int) -> GlobalTensorOp:
@@ -165,7 +166,7 @@ def _object_graph_keys(
         # From the end: captured values come after a function's own arguments.
         for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
             if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:
-                ids[_node_name(operand.owner.wrapped)] = node_id
+                ids[node_name(operand.owner.wrapped)] = node_id
     key_of_object = _checkpoint_keys(objects, checkpoint)
     return {node: key_of_object[node_id] for node, node_id in ids.items() if node_id in key_of_object}
 

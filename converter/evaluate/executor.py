@@ -13,19 +13,24 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from converter.evaluate import control_flow, kernels, variables
+from converter.evaluate import control_flow, kernels, tables, variables
 from converter.evaluate.call import Array, Results
 from converter.evaluate.graphs import Graph, GraphRun
 from converter.evaluate.machine import Machine, Observer, Task, Values, bad, drive
 from converter.evaluate.op_call import call_of
+from converter.evaluate.tables import Table
 from converter.evaluate.variables import Variable
+from converter.rewrite import symbols
 from schema.diagnostics import ConversionError, Diagnostic, error
 from schema.dialects import tensor_data, tf_executor
 from schema.dialects.locations import place_of
-from schema.dialects.tf_saved_model import GlobalTensorOp
+from schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
 
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
+
+_STATEFUL = {**variables.OPS, **tables.OPS}
+"""Op -> how it is run, of ops that take or yield handles."""
 
 _TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
 
@@ -76,14 +81,17 @@ class Executor:
         observer: Is told of every executor op that ran.
         max_iterations: How often any one loop may go round.
         variables: The variables whose handles were taken so far, by name.
+        tables: The tables whose handles were taken so far, by name.
     """
 
     module: ModuleOp
     observer: Observer | None = None
     max_iterations: int | None = None
     variables: dict[str, Variable] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
     _functions: Mapping[str, FuncOp] = field(init=False)
     _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
+    _initializers: list[str] = field(init=False)
     _plans: dict[Block, list[_Step]] = field(default_factory=dict, init=False)
     _graphs: dict[Operation, Graph] = field(default_factory=dict, init=False)
     _captures: control_flow.Captures = field(default_factory=dict, init=False)
@@ -91,25 +99,31 @@ class Executor:
     def __post_init__(self) -> None:
         self._functions = {op.sym_name.data: op for op in self.module.ops if isinstance(op, FuncOp)}
         self._tensors = {op.sym_name: op for op in self.module.ops if isinstance(op, GlobalTensorOp)}
+        self._initializers = [
+            name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbols.names(op)
+        ]
 
     def run(self, function_name: str, inputs: Sequence[Array]) -> list[Array]:
-        """Runs a function; as `run` of this module."""
+        """Runs a function, and before the first one the module's initializers; as `run` of this module."""
         problems = self.problems(function_name)
         if problems:
             raise ConversionError(problems)
+        while self._initializers:
+            drive(self.call(self._initializers.pop(0), ()))
         return list(drive(self.call(function_name, tuple(inputs))))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
-        """Returns why a function can't be run: ops without a kernel in it and in what it may call.
+        """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call.
 
         Raises:
             ConversionError: One of the functions is not there.
         """
-        waiting, seen, found = [function_name], {function_name}, list[Diagnostic]()
+        waiting = [*self._initializers, function_name]
+        seen, found = set(waiting), list[Diagnostic]()
         while waiting:
             for op in control_flow.all_ops(self._function(waiting.pop())):
                 called = control_flow.callees(op)
-                found += [] if _is_known(op) else [_no_kernel(op)]
+                found += _obstacles(op)
                 waiting += [name for name in dict.fromkeys(called) if name not in seen]
                 seen.update(called)
         return found
@@ -117,7 +131,8 @@ class Executor:
     def initial_value(self, symbol: str) -> Array | None:
         """Returns the value that a variable begins with, `None` if it has to be assigned first."""
         tensor = self._tensors.get(symbol)
-        return None if tensor is None else tensor_data.to_array(tensor.properties["value"])
+        value = None if tensor is None else tensor.properties.get("value")
+        return tensor_data.to_array(value) if tensor_data.is_constant(value) else None
 
     def call(self, name: str, inputs: Results) -> Task:
         """Returns the task that runs a function."""
@@ -157,7 +172,7 @@ class Executor:
         if op.name == "tf.Const":
             return (tensor_data.to_array(op.properties["value"]),)
         try:
-            return variables.OPS.get(op.name, _kernel)(self, op, inputs)
+            return _STATEFUL.get(op.name, _kernel)(self, op, inputs)
         except ConversionError as problem:
             place = place_of(op.location)
             raise ConversionError(
@@ -204,12 +219,16 @@ def _is_known(op: Operation) -> bool:
     return (
         op.name in _STRUCTURE
         or op.name in control_flow.OPS
-        or op.name in variables.OPS
+        or op.name in _STATEFUL
         or isinstance(op, tf_executor.ExecutorOp)
         or kernels.kernel(op.name.removeprefix("tf.")) is not None
     )
 
 
-def _no_kernel(op: Operation) -> Diagnostic:
-    problem = bad(op, "the op has no reference kernel", "no-reference-kernel")
-    return problem.diagnostics[0]
+def _obstacles(op: Operation) -> Sequence[Diagnostic]:
+    """Returns why an op can't be run, whatever its operands are."""
+    if not _is_known(op):
+        return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
+    if op.name == "tf.Const" and not tensor_data.is_constant(op.properties.get("value")):
+        return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics
+    return ()

@@ -38,6 +38,9 @@ class Machine(Protocol):
     variables: dict[str, Any]
     """Variables by their name; filled when their handle is first taken."""
 
+    tables: dict[str, Any]
+    """Tables by their name; made when their handle is first taken."""
+
     observer: Observer | None
     max_iterations: int | None
 

@@ -73,15 +73,19 @@ def _third_operand(op: Operation, emit: Emit) -> list[SSAValue]:
 
 
 def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:
-    """Returns the transpose whose result is transposed, and what both do together."""
+    """Returns the transpose whose result is transposed, and what both do together; `None` if that isn't known."""
     before = op.operands[0].owner
     if not isinstance(before, Operation) or before.name not in ("tf.Transpose", "tfl.transpose"):
         return None
     constants = [tensor_data.constant_of(transpose.operands[1]) for transpose in (before, op)]
     if constants[0] is None or constants[1] is None:
         return None
-    first, second = (tensor_data.to_array(constant) for constant in constants if constant is not None)
-    return before, [int(first[axis]) for axis in second]
+    first, second = (
+        tensor_data.to_array(constant).reshape(-1).tolist() for constant in constants if constant is not None
+    )
+    if any(sorted(order) != list(range(len(second))) for order in (first, second)):
+        return None
+    return before, [first[axis] for axis in second]
 
 
 def _follows_transpose(op: Operation) -> str | None:

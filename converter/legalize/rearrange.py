@@ -9,8 +9,19 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.legalize.emit import Emit
-from converter.legalize.row import Attr, Entry, Lowering, Row, all_of, constant_operand, ints, max_rank, rank_is_known
-from schema.dialects import tensor_data, tf, types
+from converter.legalize.row import (
+    Attr,
+    Entry,
+    Lowering,
+    Row,
+    all_of,
+    constant_number,
+    constant_operand,
+    ints,
+    max_rank,
+    rank_is_known,
+)
+from schema.dialects import tf, types
 
 _ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
 _MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
@@ -33,10 +44,6 @@ def _concat_v2(op: Operation, emit: Emit) -> SSAValue:
 
 def _concat_v1(op: Operation, emit: Emit) -> SSAValue:
     return _concat(op, emit, op.operands[1:], op.operands[0])
-
-
-def _last_is_constant(op: Operation) -> str | None:
-    return None if tensor_data.constant_of(op.operands[-1]) is not None else "the axis is not a constant"
 
 
 def _pack(op: Operation, emit: Emit) -> SSAValue:
@@ -197,8 +204,8 @@ _BLOCKED = _ANY
 
 ENTRIES: tuple[Entry, ...] = (
     Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(6)),
-    Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", _last_is_constant),
-    Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", constant_operand(0, "the axis"), typed=1),
+    Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", constant_number(-1, "the axis")),
+    Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", constant_number(0, "the axis"), typed=1),
     Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
     Lowering("Pack", "ExpandDims ConcatV2", _pack_by_joining, _MOVABLE, _rank_of_result),
     Lowering("Unpack", "unpack", _unpack, "f32 i32 ui8 i8 i16 i1 f16 bf16", benefit=2),

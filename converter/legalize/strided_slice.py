@@ -69,7 +69,7 @@ def _constants(op: Operation) -> list[list[int]] | None:
         if constant is None:
             return None
         values.append([min(max(int(item), -_BOUND), _BOUND) for item in tensor_data.to_array(constant).reshape(-1)])
-    return values
+    return values if len({len(each) for each in values}) == 1 else None
 
 
 def _masks(op: Operation) -> dict[str, int]:
@@ -103,7 +103,7 @@ def densify(bounds: Sequence[Sequence[int]], masks: dict[str, int], rank: int) -
 
 def _constant_slice(op: Operation) -> str | None:
     if _constants(op) is None:
-        return "begin, end or strides are not constants"
+        return "begin, end or strides are not constants of the same length"
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
         return "the input's rank is not known"

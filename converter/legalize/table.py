@@ -23,6 +23,7 @@ from converter.legalize import (
     random,
     rearrange,
     reduction,
+    resource,
     shape,
     signal,
     strided_slice,
@@ -50,6 +51,7 @@ _TOPICS: Mapping[str, tuple[Entry, ...]] = {
     "signal": signal.ENTRIES,
     "random": random.ENTRIES,
     "control flow": control_flow.ENTRIES,
+    "state": resource.ENTRIES,
     "channels first": layout.ENTRIES,
     "narrow types": widen.ENTRIES,
 }

@@ -8,6 +8,7 @@ once, before anything else. Exported functions carry `tf_saved_model.exported_na
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Dialect, Operation, OpTraits, TypeAttribute
 from xdsl.traits import SymbolOpInterface
 
@@ -67,6 +68,18 @@ class SessionInitializerOp(Operation):
     def build(cls, functions: list[str]) -> SessionInitializerOp:
         """Returns an initializer of functions by symbol."""
         return cls.create(properties={"initializers": ArrayAttr([attrs.symbol(name) for name in functions])})
+
+
+def export_initializer(function: FuncOp) -> None:
+    """Makes an initializer public, under its own name: so are all that a SavedModel's module has."""
+    function.properties.pop("sym_visibility", None)
+    function.attributes[EXPORTED_NAMES] = attrs.of([function.sym_name.data])
+
+
+def hide_initializer(function: FuncOp) -> None:
+    """Makes an initializer private, as the functions are that a signature's function calls."""
+    function.sym_visibility = attrs.string("private")
+    function.attributes.pop(EXPORTED_NAMES, None)
 
 
 TF_SAVED_MODEL = Dialect("tf_saved_model", [GlobalTensorOp, AssetOp, SessionInitializerOp], [])

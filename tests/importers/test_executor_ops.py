@@ -135,6 +135,18 @@ def test_references_stay_references(tmp_path: Path) -> None:
     assert elements["value"] == types.F32
 
 
+def test_a_reference_may_decide(tmp_path: Path) -> None:
+    graph = v1_graphs.graph(
+        node("p", "VariableV2", dtype=BOOL, shape=()),
+        v1_graphs.placeholder("x"),
+        node("switch", "Switch", "x", "p", T=FLOAT),
+    )
+    module = imported(tmp_path, graph, inputs=["x"], outputs=["switch", "switch:1"], is_raw=True)
+    predicate = executor_ops(module)["switch"].operands[1]
+    assert types.element_of(predicate.type) == types.RefType(types.I1)
+    module.verify()
+
+
 def test_functions_name_outputs_by_argument(tmp_path: Path) -> None:
     module = imported(tmp_path, v1_graphs.call())
     (neg,) = (op for op in module.walk() if op.name == "tf.Neg")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 import pytest
 from flatbuffers import flexbuffers
 
+from converter.evaluate import executor
 from converter.passes.legalize import Legalize
 from schema.diagnostics import ConversionError
 from schema.dialects import tfl
 from tests.converter.passes.conftest import FileCheck
+from tests.run_text import parse
 
 
 def test_ops_and_constants(filecheck: FileCheck) -> None:
@@ -23,6 +28,56 @@ def test_ops_and_constants(filecheck: FileCheck) -> None:
       func.return %2 : tensor<f32>
     }
     """)  # fmt: skip
+
+
+@pytest.mark.parametrize("allow_custom_ops", [False, True])
+def test_a_constant_that_was_left_out_is_missed(allow_custom_ops: bool) -> None:
+    module = parse("""
+    func.func @main() -> tensor<2000xf32> {
+      %0 = "tf.Const"() <{value = dense_resource<__elided__> : tensor<2000xf32>}> : () -> tensor<2000xf32>
+      func.return %0 : tensor<2000xf32>
+    }""")
+    with pytest.raises(ConversionError, match="its value is missing"):
+        Legalize(allow_custom_ops=allow_custom_ops).apply(module)
+    with pytest.raises(ConversionError, match="left out"):
+        executor.run(module, "main", [])
+
+
+@pytest.mark.parametrize(
+    ("constants", "last"),
+    [
+        (
+            ["[1, 2, 0]", "[0, 9, 1]"],
+            """
+         %0 = "tf.Transpose"(%x, %c0) : (tensor<2x3x4xf32>, tensor<3xi32>) -> tensor<3x4x2xf32>
+         %r = "tf.Transpose"(%0, %c1) : (tensor<3x4x2xf32>, tensor<3xi32>) -> tensor<*xf32>""",
+        ),
+        (
+            ["[0, 0]", "[1]"],
+            """
+         %r = "tf.StridedSlice"(%x, %c0, %c0, %c1)
+           : (tensor<2x3x4xf32>, tensor<2xi32>, tensor<2xi32>, tensor<1xi32>) -> tensor<*xf32>""",
+        ),
+        (
+            ["[]"],
+            """
+         %r = "tf.ConcatV2"(%x, %x, %c0)
+           : (tensor<2x3x4xf32>, tensor<2x3x4xf32>, tensor<0xi32>) -> tensor<*xf32>""",
+        ),
+    ],
+    ids=["no permutation", "bounds of several lengths", "no axis"],
+)
+def test_nonsense_is_refused_or_left_alone(constants: list[str], last: str) -> None:
+    made = "\n".join(
+        f'%c{number} = "tf.Const"() <{{value = dense<{value}> : {kind}}}> : () -> {kind}'
+        for number, value in enumerate(constants)
+        for kind in [f"tensor<{len(json.loads(value))}xi32>"]
+    )
+    body = f"{made}{last}\n  func.return %r : tensor<*xf32>"
+    module = parse(f"func.func @main(%x: tensor<2x3x4xf32>) -> tensor<*xf32> {{\n{body}\n}}")
+    with suppress(ConversionError):
+        Legalize().apply(module)
+        module.verify()
 
 
 def test_wide_axes_are_narrowed(filecheck: FileCheck) -> None:
