@@ -11,6 +11,7 @@ from converter.options import Options
 from converter.report import Report, Stage
 
 if TYPE_CHECKING:
+    from converter.composites.fusion import Fusion
     from converter.rewrite.pattern import Pattern
     from exporters.tflite.model import TFLiteFile
 
@@ -59,6 +60,7 @@ def convert(
     tags: Sequence[str] | None = None,
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any]] = (),
+    composites: Sequence[Fusion] = (),
     verify: bool = False,
     check_passes: bool = False,
 ) -> Model:
@@ -76,6 +78,8 @@ def convert(
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         patterns: Rewrites of your own, made with `tfconvert.patterns`: those that start at `tf` ops run before ops are
             chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
+        composites: Fusions of your own, made with `tfconvert.composites`, for functions that say what they implement
+            (`experimental_implements`); they go before the converter's.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; the differences are in the report.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
@@ -96,6 +100,7 @@ def convert(
         verify,
         check_passes=check_passes,
         patterns=patterns,
+        composites=composites,
     )
     return convert_with(model, options)
 

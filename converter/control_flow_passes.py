@@ -1,4 +1,4 @@
-"""The passes for control flow, tensor lists and tensor arrays, together: only models that have any load them."""
+"""The passes for control flow, lists, tensor arrays and stacks, together: only models that have any load them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from converter.passes.regions_to_functional import RegionsToFunctional
 from converter.passes.separate_results import SeparateResults
 from converter.passes.simplify_control_flow import SimplifyControlFlow
 from converter.passes.sink_handles import SinkHandles
+from converter.passes.stacks_to_lists import StacksToLists
 from converter.passes.tensor_arrays_to_lists import TensorArraysToLists
 from converter.passes.unique_callees import UniqueCallees
 
@@ -24,6 +25,7 @@ __all__ = [
     "SeparateResults",
     "SimplifyControlFlow",
     "SinkHandles",
+    "StacksToLists",
     "TensorArraysToLists",
     "UniqueCallees",
 ]

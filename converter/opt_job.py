@@ -18,7 +18,7 @@ from converter.instruments import PrintIR, TimePasses
 from converter.options import Options
 from converter.passes.table import PASSES, find, options_of, parse_passes, summary_of
 from converter.pipeline import PIPELINES, import_model, instruments, named_pipeline, names_of
-from converter.step import Instrument, Step, apply_watched
+from converter.step import Instrument, Step, apply_watched, notes_of
 from exporters.mlir import save_mlir, write_mlir, write_modules
 from importers.mlir import import_mlir, read_mlir
 from schema.diagnostics import ERROR, ConversionError, Diagnostic, error
@@ -138,6 +138,7 @@ class Job:
         else:
             for part in self._parts():
                 self._run_part(part, outcome)
+        outcome.diagnostics += [note for step in self.steps for note in notes_of(step.run)]
         outcome.diagnostics += [note for instrument in self._instruments for note in instrument.notes]
         return outcome
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from converter.composites.fusion import Fusion
     from converter.rewrite.pattern import Pattern
 
 
@@ -25,6 +26,7 @@ class Options:
         verify_each: Whether to verify the IR after each pass.
         check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
         patterns: Rewrites of the user's, applied beside the converter's own.
+        composites: Fusions of the user's, tried before the converter's own.
     """
 
     inputs: Sequence[str] | None = None
@@ -37,3 +39,4 @@ class Options:
     verify_each: bool = False
     check_passes: bool = False
     patterns: Sequence[Pattern[Any]] = ()
+    composites: Sequence[Fusion] = ()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from converter.options import Options
 from converter.report import Report, Stage
-from converter.step import Instrument, Step, apply_watched
+from converter.step import Instrument, Step, apply_watched, notes_of
 from schema.diagnostics import WARNING, Diagnostic, error
 
 if TYPE_CHECKING:
@@ -29,19 +29,23 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
+def steps(options: Options, *, control_flow: bool = True, composites: bool = True) -> list[Step]:
     """Returns the passes from an imported module to one that the exporter takes.
 
     Args:
         options: The settings.
         control_flow: Whether the passes are there that only control flow and tensor lists need.
+        composites: Whether the pass is there that only functions need that say what they implement.
     """
     from converter.passes.canonicalize import Canonicalize
     from converter.passes.cse import CommonSubexpressions
+    from converter.passes.decompose_resource_ops import DecomposeResourceOps
     from converter.passes.executor_to_functional import ExecutorToFunctional
     from converter.passes.freeze_variables import FreezeVariables
+    from converter.passes.initialize_state import InitializeState
     from converter.passes.inline import Inline
     from converter.passes.legalize import Legalize
+    from converter.passes.lower_tables import LowerTables
     from converter.passes.merge_functions import MergeFunctions
     from converter.passes.optimize import Optimize
     from converter.passes.shape_inference import ShapeInference
@@ -54,13 +58,17 @@ def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
         flow and Step(flow.FunctionalizeLoops(), "a frame's switches and merges are no conditional's"),
         flow and Step(flow.FunctionalizeConditionals(), "what runs only at times is in functions, so islands are all"),
         Step(ExecutorToFunctional(), "every later pass works on plain ops in program order", ("tf_executor.",)),
+        *([_composites_step(options)] if composites else []),
         flow and Step(flow.RegionsToFunctional(), "later passes know one form of control flow",
                       ("tf.IfRegion", "tf.CaseRegion", "tf.WhileRegion")),
         flow and Step(flow.TensorArraysToLists(), "lists are one kind of thing, and a handle no variable",
                       ("tf.TensorArray",)),
         Step(Inline(), "folding and fusing see through calls", ("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
         flow and Step(flow.UniqueCallees(), "what a branch or a loop takes is what one op hands to it"),
+        flow and Step(flow.StacksToLists(), "a function that is used once shows which stack it pushes to",
+                      ("tf.Stack",)),
         flow and Step(flow.SinkHandles(), "which variable a loop reads is to be seen where it reads it"),
+        Step(DecomposeResourceOps(), "a variable that is gathered from is only read, and may be frozen"),
         Step(FreezeVariables(), "weights are constants from here on"),
         Step(Canonicalize(), "nothing stands between a constant and its use"),
         flow and Step(flow.MarkStateless(), "asserts are gone, so that most of control flow has no effects any more"),
@@ -71,6 +79,8 @@ def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
         *([Step(Canonicalize(on_tf), "the user's patterns see shapes and constants, but no kernel's limits"),
            Step(ShapeInference(), "what the user's patterns make has shapes, too")] if on_tf else []),
         flow and Step(flow.PrepareControlFlow(), "which conditions are booleans only shapes tell; LiteRT has no Case"),
+        Step(LowerTables(), "what fills them is constants by now, and looking up is plain ops partly"),
+        Step(InitializeState(), "which state is left is certain: what is never written is a constant"),
         Step(Legalize(allow_custom_ops=options.allow_custom_ops), "only ops that LiteRT has are left", ("tf.",)),
         Step(CommonSubexpressions(), "what is computed twice reads its operand twice, which hinders fusing"),
         Step(Optimize(user_patterns.of_dialect(options.patterns, "tfl.")),
@@ -79,6 +89,13 @@ def steps(options: Options, *, control_flow: bool = True) -> list[Step]:
         flow and Step(flow.SeparateResults(), "copies for the runtime's sake, which every pass before would take away"),
     ]  # fmt: skip
     return [step for step in table if isinstance(step, Step)]
+
+
+def _composites_step(options: Options) -> Step:
+    from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
+
+    prepare = PrepareCompositeFunctions(options.allow_custom_ops, tuple(options.composites))
+    return Step(prepare, "marked functions still stand, and what is in their bodies need not be converted")
 
 
 def _control_flow_passes() -> ModuleType:
@@ -92,7 +109,7 @@ def names_of(steps: Sequence[Step]) -> list[str]:
     return [step.run.name for step in steps]
 
 
-PIPELINES: Mapping[str, str | None] = {"tflite": None, "tf-standard": "legalize"}
+PIPELINES: Mapping[str, str | None] = {"tflite": None, "tf-standard": "initialize-state"}
 """Pipelines that can be asked for by name: the whole conversion, and what stands before one of its passes."""
 
 
@@ -231,6 +248,7 @@ def run(
             applied = timed(step.run.name, partial(apply_watched, step, module, watching))
             if applied:
                 report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
+            report.notes += notes_of(step.run)
             if step.run.name == "inline":
                 report.operations_before = count_operations(module)
         file = timed("export", lambda: _export(module, options))
@@ -268,13 +286,14 @@ def _load(options: Options) -> None:
     import exporters.tflite.model  # noqa: F401
     import importers.saved_model  # noqa: F401
 
-    steps(options, control_flow=False)
+    steps(options, control_flow=False, composites=False)
 
 
 def _steps_for(module: ModuleOp, options: Options) -> list[Step]:
+    from converter.composites.presence import has_composites
     from converter.control_flow.presence import has_control_flow
 
-    return steps(options, control_flow=has_control_flow(module))
+    return steps(options, control_flow=has_control_flow(module), composites=has_composites(module))
 
 
 def _export(module: ModuleOp, options: Options) -> TFLiteFile:

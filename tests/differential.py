@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import ModuleType
@@ -238,6 +238,17 @@ def compare_graphs(tf: ModuleType, seeds: Sequence[int], size: int, *, texts: bo
     return summary
 
 
+def tell(counts: Mapping[str, int], problems: Sequence[str], seconds: float) -> None:
+    """Prints what a comparison found; ends the process with status 1 if there are problems."""
+    for what, count in counts.items():
+        print(f"{count:9} {what}")
+    print(f"{len(problems):9} problems, {seconds:.0f} s")
+    for problem in problems[:20]:
+        print(problem)
+    if problems:
+        raise SystemExit(1)
+
+
 def main() -> None:
     """Compares as many graphs as the command line says and prints what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -251,13 +262,7 @@ def main() -> None:
     start = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     summary = compare_graphs(tf, seeds, arguments.size, texts=not arguments.no_text)
-    for what, count in summary.counts.items():
-        print(f"{count:9} {what}")
-    print(f"{len(summary.problems):9} problems, {time.perf_counter() - start:.0f} s")
-    for problem in summary.problems[:20]:
-        print(problem)
-    if summary.problems:
-        raise SystemExit(1)
+    tell(summary.counts, summary.problems, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

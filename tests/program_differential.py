@@ -28,6 +28,7 @@ from converter import litert, pipeline
 from converter.evaluate.executor import Executor
 from converter.options import Options
 from schema.diagnostics import ConversionError
+from tests.differential import tell
 from tests.random_programs import Program, random_program
 
 _MAX_ITERATIONS = 1000
@@ -104,7 +105,7 @@ def _check_passes(
     done = "import"
     for step in [None, *pipeline.steps(options)]:
         if step is not None:
-            if step.run.name == "legalize":
+            if step.run.name == "initialize-state":
                 return
             done = step.run.name
             step.run.apply(module)
@@ -144,13 +145,7 @@ def main() -> None:
     start = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     summary = check_programs(tf, seeds, statements=arguments.statements, effects=arguments.effects)
-    for what, count in summary.counts.items():
-        print(f"{count:9} {what}")
-    print(f"{len(summary.problems):9} problems, {time.perf_counter() - start:.0f} s")
-    for problem in summary.problems[:20]:
-        print(problem)
-    if summary.problems:
-        raise SystemExit(1)
+    tell(summary.counts, summary.problems, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def _texts(model: Path, options: Options) -> dict[str, str]:
     module = pipeline.import_model(model, options)
     texts = {"import": oracle.whole_text(module)}
     for step in pipeline.steps(options):
-        if step.run.name == "legalize":
+        if step.run.name == "initialize-state":
             break
         try:
             step.run.apply(module)

@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from converter.control_flow.slices import in_order
+from schema.dialects import types
 from schema.dialects.tf_executor import GraphOp, IslandOp
 
 
@@ -54,7 +55,7 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
         op.detach()
     block.add_ops(order)
     for result, value in zip(graph.results, graph.terminator.operands, strict=False):
-        result._type = value.type  # noqa: SLF001  # xDSL has no setter for a value's type
+        types.retype(result, value.type)
     if graph.parent is function.body.blocks[0]:
         returned = function.body.block.last_op
         assert returned is not None

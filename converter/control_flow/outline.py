@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType, LocationAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from converter.control_flow.slices import replace_inputs
+from converter.rewrite.symbols import FunctionMaker
 from schema.dialects.tf_executor import CONTROL, FetchOp, GraphOp, IslandOp
-
-_PRIVATE = StringAttr("private")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +37,8 @@ class Body:
     location: LocationAttr
 
 
-@dataclass(slots=True)
-class Outliner:
-    """Makes private functions in a module.
-
-    Attributes:
-        module: Where they go.
-        names: Its symbols.
-    """
-
-    module: ModuleOp
-    names: set[str] = field(init=False)
-    _count: dict[str, int] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.names = {op.sym_name.data for op in self.module.ops if isinstance(op, FuncOp)}
+class Outliner(FunctionMaker):
+    """Makes private functions in a module, of what its graphs hold."""
 
     def outline(self, body: Body, kept: Callable[[Operation], bool]) -> FuncOp:
         """Adds a function of some ops to the module.
@@ -87,26 +73,7 @@ class Outliner:
         graph_block.add_op(FetchOp.create(operands=[*results, *controls], location=body.location))
         graph = GraphOp.build(graph_block, body.location)
         block.add_ops([graph, ReturnOp(*graph.results)])
-        function = FuncOp(
-            self._unique(body.name),
-            FunctionType.from_lists([argument.type for argument in block.args], graph.result_types),
-            Region(block),
-            _PRIVATE,
-        )
-        function.location = body.location
-        assert self.module.body.block is not None
-        self.module.body.block.add_op(function)
-        return function
-
-    def _unique(self, name: str) -> str:
-        count = self._count.get(name, 0)
-        unique = name
-        while unique in self.names:
-            count += 1
-            unique = f"{name}_{count}"
-        self._count[name] = count
-        self.names.add(unique)
-        return unique
+        return self.functions[self.add(body.name, block, body.location)]
 
 
 def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[SSAValue], SSAValue]) -> None:

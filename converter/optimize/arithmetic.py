@@ -12,6 +12,7 @@ The first two let everything else look for additions and multiplications only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -59,9 +60,9 @@ def _match_constant(op: Operation) -> Array | Failure:
         return Failure("an operand is computed, or too large to look into")
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
-    dims = np.broadcast_shapes(*(array.shape for array in values))
-    if 4 * np.prod(dims) > _MAX_FOLDED:
-        return Failure("the result would be large")
+    dims = matching.broadcast(*(array.shape for array in values))
+    if dims is None or dims != matching.shape(op.results[0]) or 4 * math.prod(dims) > _MAX_FOLDED:
+        return Failure("the result has another shape, or would be large")
     with np.errstate(all="ignore"):
         result: Array = np.asarray(_FOLDED[op.name](*values), np.float32)
     return result
@@ -110,8 +111,8 @@ def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
         return Failure("the other operand is no such op with a constant, or is used elsewhere too")
     if not matching.is_plain(source) or not matching.is_float(value):
         return Failure("an activation is in between, or the elements aren't 32-bit floats")
-    dims = np.broadcast_shapes(matching.dims_of(constant), matching.dims_of(inner[1]))
-    if np.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
+    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
+    if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
         return Failure("the constants broadcast against each other")
     # The deferred names are the ops' own.
     return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from converter.optimize import matching
@@ -44,7 +43,7 @@ def _match(op: Operation) -> _Broadcast | Failure:
 def _broadcasts(source: Operation) -> bool:
     """Tells whether an op repeats nothing but dimensions of one element."""
     before, after = matching.static_shape(source.operands[0]), matching.static_shape(source.results[0])
-    if before is None or after is None:
+    if before is None or after is None or len(before) > len(after):
         return False
     aligned = (1,) * (len(after) - len(before)) + before
     return all(old in (1, new) for old, new in zip(aligned, after, strict=True))
@@ -52,13 +51,8 @@ def _broadcasts(source: Operation) -> bool:
 
 def _shape(one: SSAValue, other: SSAValue) -> types.Shape | None:
     """Returns the shape that two operands broadcast to."""
-    shapes = [matching.static_shape(value) for value in (one, other)]
-    if None in shapes:
-        return None
-    try:
-        return np.broadcast_shapes(*(shape for shape in shapes if shape is not None))
-    except ValueError:
-        return None
+    first, second = matching.static_shape(one), matching.static_shape(other)
+    return None if first is None or second is None else matching.broadcast(first, second)
 
 
 def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:

@@ -24,8 +24,7 @@ def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
     bias, length = weighted.bias_of(source), weighted.channels(source)
     if isinstance(bias, Failure):
         return bias
-    if length is None or (bias is not None and matching.size_of(bias) != length):
-        return Failure("the bias isn't one value a channel")
+    assert length is not None, "the vector was measured by it"
     return source, weighted.sum_of(bias, vector, length)
 
 

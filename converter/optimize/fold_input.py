@@ -88,7 +88,7 @@ def _factor(op: Operation, mul: Operation) -> Constant | Failure:
     vector = matching.as_vector(constant, dims[-1], len(dims))
     if isinstance(vector, Failure) or matching.size_of(vector) == 1:
         return vector
-    weights = matching.shape(op.operands[layout.filter])
+    weights = weighted.filter_shape(op)
     axis = 3 if layout.in_axis is None else layout.in_axis
     if weights is None or weights[axis] != dims[-1]:
         return Failure("the filter's channels aren't the input's")
@@ -103,7 +103,7 @@ def _shift_before(factor: Constant, addend: Constant) -> Array | Failure:
         return Failure("the shift is large, or the scale too small to divide by")
     if scale.size == 1:
         scale = scale.reshape(())
-    moved: Array = np.divide(shift, scale, dtype=np.float32)
+    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # of two scalars numpy makes no array
     if moved.size > max(shift.size, scale.size):
         return Failure("the shift and the scale broadcast against each other")
     return moved

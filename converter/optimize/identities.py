@@ -27,7 +27,7 @@ def _same_static_shape(op: Operation) -> bool:
 def _takes_all(op: Operation) -> bool:
     begin, size = matching.integers(op.operands[1]), matching.integers(op.operands[2])
     dims = matching.shape(op.operands[0])
-    if begin is None or size is None or dims is None or any(begin):
+    if begin is None or size is None or dims is None or any(begin) or len(size) != len(dims):
         return False
     return all(count in (-1, dim) for count, dim in zip(size, dims, strict=True))
 
@@ -38,7 +38,7 @@ def _strides_over_all(op: Operation) -> bool:
     dims = matching.shape(op.operands[0])
     if begin is None or end is None or strides is None or dims is None or set(strides) - {1}:
         return False
-    if len(begin) > len(dims):
+    if len(begin) != len(end) or len(begin) > len(dims):
         return False
     if any(tfl.attribute(op, f"{name}_mask") for name in ("ellipsis", "new_axis", "shrink_axis")):
         return False
@@ -89,6 +89,8 @@ _IDENTITIES: Mapping[str, tuple[Callable[[Operation], bool], int]] = {
 
 def _match(op: Operation) -> int | Failure:
     does_nothing, operand = _IDENTITIES[op.name]
+    if operand >= len(op.operands) or op.operands[operand].type != op.results[0].type:
+        return Failure("it changes its operand's type")
     return operand if does_nothing(op) else Failure("it changes its operand, or may do so")
 
 

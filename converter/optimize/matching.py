@@ -101,6 +101,22 @@ def integers(value: SSAValue) -> tuple[int, ...] | None:
     return None if array is None or array.dtype.kind not in "iu" else tuple(map(int, array.ravel()))
 
 
+def axes(value: SSAValue, dims: types.Shape | None) -> frozenset[int] | None:
+    """Returns the dimensions of a shape that a constant names, `None` if it is none or names others."""
+    found = integers(value)
+    if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
+        return None
+    return frozenset(axis % len(dims) for axis in found)
+
+
+def broadcast(*shapes: types.Shape) -> types.Shape | None:
+    """Returns what known shapes broadcast to, `None` if they don't fit together."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
 def number(value: SSAValue) -> float | None:
     """Returns what a constant of one element holds."""
     constant = tensor_data.constant_of(value)

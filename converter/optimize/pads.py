@@ -28,9 +28,11 @@ _SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d"
 
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
-    """Returns how much a `tfl.pad` adds before and after each dimension, `None` if that is computed."""
-    flat = matching.integers(pad.operands[1])
-    return None if flat is None else tuple(zip(flat[::2], flat[1::2], strict=True))
+    """Returns how much a pad op adds before and after each dimension; `None` if that is computed, or the rank is."""
+    flat, dims = matching.integers(pad.operands[1]), matching.shape(pad.operands[0])
+    if flat is None or dims is None or len(flat) != 2 * len(dims):
+        return None
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 
 def same_padding(size: int, window: int, stride: int) -> Window:
@@ -47,14 +49,14 @@ def _match_same(op: Operation) -> Operation | Failure:
     pads = None if pad is None else paddings_of(pad)
     if pad is None or pads is None or len(pads) != 4:
         return Failure("the input isn't padded by constants")
-    dims, weights = matching.shape(pad.operands[0]), matching.shape(op.operands[1])
+    dims, weights = matching.shape(pad.operands[0]), weighted.filter_shape(op)
     if dims is None or weights is None or pads[0] != (0, 0) or pads[3] != (0, 0):
         return Failure("more than height and width is padded")
     for axis, side in zip(_SPATIAL[op.name], "hw", strict=True):
         size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
         window = (weights[axis] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
-        if size < 0:
-            return Failure("the size of the image is unknown")
+        if size < 0 or stride < 1:
+            return Failure("the size of the image is unknown, or the stride no number of pixels")
         before, after = pads[axis]
         windows = (size + before + after - window) // stride + 1
         # What is added behind the last window doesn't matter.

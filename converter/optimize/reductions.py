@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from converter.optimize import matching
 from converter.rewrite.declarative import rule
@@ -20,7 +20,6 @@ from converter.rewrite.pattern import Failure, Pattern
 from converter.rewrite.rewriter import Rewriter
 from converter.rewrite.terms import array, attr, check, number, tfl, value
 from schema.dialects import tfl as dialect
-from schema.dialects.tensor_data import Array
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 
@@ -31,17 +30,17 @@ def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
         return Failure("no such reduction comes before, or it is used elsewhere too")
     if op.name == "tfl.mean" and not matching.is_float(op.results[0]):
         return Failure("each mean of integers is rounded")
-    first, second = matching.integers(inner.operands[1]), matching.integers(op.operands[1])
-    dims = matching.shape(inner.operands[0])
-    if first is None or second is None or dims is None:
+    dims, between = matching.shape(inner.operands[0]), matching.shape(op.operands[0])
+    first, second = matching.axes(inner.operands[1], dims), matching.axes(op.operands[1], between)
+    if first is None or second is None or dims is None or between is None:
         return Failure("the axes or the rank are unknown")
     keeps = dialect.attribute(inner, "keep_dims")
     if keeps != dialect.attribute(op, "keep_dims"):
         return Failure("one keeps the reduced dimensions, the other doesn't")
-    reduced = {axis % len(dims) for axis in first}
-    left = [index for index in range(len(dims)) if keeps or index not in reduced]
-    reduced.update(left[axis % len(left)] for axis in second)
-    return inner, tuple(sorted(reduced))
+    left = [index for index in range(len(dims)) if keeps or index not in first]
+    if len(left) != len(between):
+        return Failure("the ranks don't fit the axes")
+    return inner, tuple(sorted(first | {left[axis] for axis in second}))
 
 
 def _rewrite_twice(op: Operation, match: tuple[Operation, tuple[int, ...]], rewriter: Rewriter) -> None:
@@ -50,10 +49,12 @@ def _rewrite_twice(op: Operation, match: tuple[Operation, tuple[int, ...]], rewr
     rewriter.replace(rewriter.insert(matching.rebuild(op, [inner.operands[0], value])))
 
 
-def _is_one_by_count(x: SSAValue, axes: Array, factor: float) -> bool:
-    dims = matching.shape(x)
-    count = 0 if dims is None else math.prod(dims[axis] for axis in axes.ravel())
-    return count > 0 and matching.is_close(factor * count, 1)
+def _is_one_by_count(total: Operation, factor: float) -> bool:
+    dims = matching.shape(total.operands[0])
+    reduced = matching.axes(total.operands[1], dims)
+    if dims is None or reduced is None or any(dims[axis] < 0 for axis in reduced):
+        return False
+    return matching.is_close(factor * math.prod(dims[axis] for axis in reduced), 1)
 
 
 X = value("x")

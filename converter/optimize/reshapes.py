@@ -13,6 +13,7 @@ One dimension of a shape may be unknown: the number of elements tells it.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ _AGAIN = rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, value("dims")), benef
 def _match_constant(op: Operation) -> Constant | Failure:
     constant = tensor_data.constant_of(op.operands[0])
     dims = matching.static_shape(op.results[0])
-    if constant is None or dims is None:
+    if constant is None or dims is None or math.prod(dims) != matching.size_of(constant):
         return Failure("the operand is computed, or the shape unknown")
     return tensor_data.defer("reshape", (constant,), dims, dims)
 
@@ -74,10 +75,10 @@ def _match_kept_dims(op: Operation) -> Operation | Failure:
     source = matching.sole_producer(op.operands[0], _REDUCTIONS)
     if source is None:
         return Failure("no reduction comes before, or it is used elsewhere too")
-    axes, dims = matching.integers(source.operands[1]), matching.shape(source.operands[0])
-    if axes is None or dims is None:
+    dims = matching.shape(source.operands[0])
+    reduced = matching.axes(source.operands[1], dims)
+    if reduced is None or dims is None:
         return Failure("the reduced axes are computed")
-    reduced = {axis % len(dims) for axis in axes}
     kept = tuple(1 if index in reduced else dim for index, dim in enumerate(dims))
     same = matching.same_shape(kept, matching.shape(op.results[0]))
     return source if same else Failure("the shape isn't that of the reduction with its dimensions kept")

@@ -47,14 +47,19 @@ def _transposed(op: Operation, values: list[SSAValue]) -> _Transposed | Failure:
     permutation = transposes.permutation_of(sources[0])
     if permutation is None or any(transposes.permutation_of(source) != permutation for source in sources[1:]):
         return Failure("the permutations are computed, or differ")
-    dims = matching.shape(op.results[0])
-    if dims is None:
+    ranks = {len(matching.shape(value) or ()) for value in values}
+    if ranks != {len(permutation)} or matching.shape(op.results[0]) is None:
         return Failure("the rank is unknown")
     return _Transposed(sources, permutation)
 
 
+def _keeps_rank(op: Operation) -> bool:
+    dims, before = matching.shape(op.results[0]), matching.shape(op.operands[0])
+    return dims is not None and before is not None and len(dims) == len(before)
+
+
 def _match_pad(op: Operation) -> _Transposed | Failure:
-    if pads.paddings_of(op) is None:
+    if pads.paddings_of(op) is None or not _keeps_rank(op):
         return Failure("how much is padded is computed")
     return _transposed(op, [op.operands[0]])
 
@@ -68,6 +73,9 @@ def _rewrite_pad(op: Operation, match: _Transposed, rewriter: Rewriter) -> None:
 
 
 def _match_concatenation(op: Operation) -> _Transposed | Failure:
+    dims, axis = matching.shape(op.results[0]), tfl.attribute(op, "axis")
+    if dims is None or not _keeps_rank(op) or not -len(dims) <= axis < len(dims):
+        return Failure("the rank is unknown")
     return _transposed(op, list(op.operands))
 
 
@@ -99,12 +107,11 @@ def _match_reduction(op: Operation) -> tuple[_Transposed, tuple[int, ...]] | Fai
     found = _transposed(op, [op.operands[0]])
     if isinstance(found, Failure):
         return found
-    axes, permutation = matching.integers(op.operands[1]), found.permutation
-    if axes is None:
+    reduced, permutation = matching.axes(op.operands[1], matching.shape(op.operands[0])), found.permutation
+    if reduced is None:
         return Failure("the axes are computed")
-    reduced = {axis % len(permutation) for axis in axes}
     left = [source for index, source in enumerate(permutation) if index not in reduced]
-    if left != sorted(left) and not tfl.attribute(op, "keep_dims"):
+    if not _keeps_rank(op) if tfl.attribute(op, "keep_dims") else left != sorted(left):
         return Failure("the dimensions that stay change their order")
     return found, tuple(sorted(permutation[axis] for axis in reduced))
 

@@ -25,7 +25,7 @@ from converter.rewrite.terms import array, computed, tfl, value
 from converter.shapes.reshape_target import constant_target
 from schema.dialects import tensor_data, types
 from schema.dialects import tfl as dialect
-from schema.dialects.tensor_data import Constant
+from schema.dialects.tensor_data import Array, Constant
 
 Permutation = tuple[int, ...]
 
@@ -38,25 +38,36 @@ _BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference
 
 
 def permutation_of(op: Operation) -> Permutation | None:
-    """Returns what a transpose does with the dimensions, `None` if that is computed."""
-    return matching.integers(op.operands[1])
+    """Returns what a transpose does with the dimensions, `None` if that is computed, or the rank unknown."""
+    permutation, dims = matching.integers(op.operands[1]), matching.shape(op.operands[0])
+    if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
+        return None
+    return permutation
 
 
 def _match_identity(op: Operation) -> Failure | None:
     permutation = permutation_of(op)
-    return None if permutation == tuple(range(len(permutation or ()))) else Failure("it moves dimensions")
+    moves = permutation is None or list(permutation) != sorted(permutation)
+    return Failure("it moves dimensions") if moves or op.operands[0].type != op.results[0].type else None
 
 
 def _rewrite_identity(op: Operation, match: None, rewriter: Rewriter) -> None:
     rewriter.replace(op.operands[0])
 
 
-X, P, Q = value("x"), array("p"), array("q")
+def _composed(p: Array, q: Array) -> Array | Failure:
+    if p.shape != q.shape or p.ndim != 1 or sorted(q) != list(range(len(p))):
+        return Failure("these are no permutations of the same dimensions")
+    return np.asarray(p[q])
+
+
+_ORDER = computed(_composed, "order")
 
 _TWICE = rule(
     "transpose-transpose",
-    tfl.transpose(tfl.transpose(X, P), Q),
-    tfl.transpose(X, computed(lambda p, q: p[q])),
+    tfl.transpose(tfl.transpose(value("x"), array("p")), array("q")),
+    tfl.transpose(value("x"), _ORDER),
+    where=[_ORDER],
     benefit=12,
 )
 
@@ -104,6 +115,8 @@ def _match_unary(op: Operation) -> tuple[Operation, Permutation] | Failure:
     permutation = None if source is None else permutation_of(source)
     if source is None or permutation is None:
         return Failure("no transpose comes before, or it is used elsewhere too")
+    if matching.shape(op.operands[0]) != matching.shape(op.results[0]):
+        return Failure("the shape changes")
     return source, permutation
 
 

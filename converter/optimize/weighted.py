@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from converter.optimize import matching
 from converter.rewrite.pattern import Failure
 from converter.rewrite.rewriter import Rewriter
-from schema.dialects import tensor_data, tfl
+from schema.dialects import tensor_data, tfl, types
 from schema.dialects.tensor_data import Constant
 
 
@@ -22,6 +22,7 @@ class Weighted(NamedTuple):
         data: Index of the operand that is filtered.
         filter: Index of the filter.
         bias: Index of the bias, which may be absent.
+        rank: The filter's rank.
         out_axis: The filter's dimension of output channels.
         in_axis: The filter's dimension of input channels, `None` where it isn't one whole dimension.
     """
@@ -29,32 +30,38 @@ class Weighted(NamedTuple):
     data: int
     filter: int
     bias: int
+    rank: int
     out_axis: int
     in_axis: int | None
 
 
 OPS: Mapping[str, Weighted] = {
-    "tfl.conv_2d": Weighted(0, 1, 2, 0, 3),
-    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 3, None),
-    "tfl.fully_connected": Weighted(0, 1, 2, 0, 1),
-    "tfl.transpose_conv": Weighted(2, 1, 3, 0, 3),
-    "tfl.conv_3d": Weighted(0, 1, 2, 4, 3),
+    "tfl.conv_2d": Weighted(0, 1, 2, 4, 0, 3),
+    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 4, 3, None),
+    "tfl.fully_connected": Weighted(0, 1, 2, 2, 0, 1),
+    "tfl.transpose_conv": Weighted(2, 1, 3, 4, 0, 3),
+    "tfl.conv_3d": Weighted(0, 1, 2, 5, 4, 3),
 }
 
 NAMES = frozenset(OPS)
 
 
-def channels(op: Operation) -> int | None:
-    """Returns how many output channels a weighted op has, `None` if unknown."""
+def filter_shape(op: Operation) -> types.Shape | None:
+    """Returns the shape of a weighted op's filter, `None` if it is unknown or no shape of such a filter."""
     layout = OPS[op.name]
     dims = matching.shape(op.operands[layout.filter])
-    if dims is None or len(dims) <= layout.out_axis or dims[layout.out_axis] < 0:
-        return None
-    return dims[layout.out_axis]
+    return dims if dims is not None and len(dims) == layout.rank else None
+
+
+def channels(op: Operation) -> int | None:
+    """Returns how many output channels a weighted op has, `None` if unknown."""
+    dims = filter_shape(op)
+    length = -1 if dims is None else dims[OPS[op.name].out_axis]
+    return None if length < 0 else length
 
 
 def bias_of(op: Operation) -> Constant | Failure | None:
-    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is computed."""
+    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is not one value a channel."""
     layout = OPS[op.name]
     if len(op.operands) <= layout.bias:
         return None
@@ -62,7 +69,9 @@ def bias_of(op: Operation) -> Constant | Failure | None:
     if tfl.is_absent(bias):
         return None
     constant = tensor_data.constant_of(bias)
-    return constant if constant is not None else Failure("the bias is computed")
+    if constant is None or matching.dims_of(constant) != (channels(op),):
+        return Failure("the bias is computed, or not one value a channel")
+    return constant
 
 
 def is_zero(constant: Constant) -> bool:
@@ -99,7 +108,7 @@ def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
     if not matching.is_float(value):
         return Failure("the elements aren't 32-bit floats")
     dims, length = matching.shape(value), channels(source)
-    if dims is None or length is None or dims[-1] != length:
+    if not dims or length is None or dims[-1] != length:
         return Failure("the number of channels is unknown")
     vector = matching.as_vector(constant, length, len(dims))
     return vector if isinstance(vector, Failure) else (source, vector)

@@ -110,7 +110,7 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
     for result, operand in zip(op.results, op.operands, strict=False):
         merged = types.most_specific(operand.type, result.type)
         if merged is not operand.type and isinstance(operand.owner, Operation):
-            operand._type = merged  # noqa: SLF001  # xDSL has no setter for a value's type
+            types.retype(operand, merged)
         rewriter.replace_value(result, operand)
     rewriter.erase(op)
 

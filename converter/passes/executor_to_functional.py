@@ -102,7 +102,7 @@ def _diagnostic(name: str, ops: Sequence[Operation]) -> Diagnostic:
         op=name,
         node=places[0].node if places else "",
         location=str(places[0]) if places else "",
-        hint="export the model with control flow v2, or choose outputs that need no loop and no condition",
+        hint="run functionalize-loops and functionalize-conditionals before this pass",
     )
 
 

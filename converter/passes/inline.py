@@ -34,7 +34,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from converter.rewrite.edit import erase, restate_results
-from converter.rewrite.symbols import erase_unreferenced, functions_of, is_private, names, symbols
+from converter.rewrite.symbols import erase_unreferenced, functions_of, is_private, names, names_outside, symbols
 from schema.diagnostics import ConversionError, error
 from schema.dialects import types
 from schema.dialects.locations import place_of
@@ -57,7 +57,7 @@ class Inline:
         """
         functions = functions_of(module)
         calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
-        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)]
+        outside = names_outside(module)
         references = _count_references(functions) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
         for name in _callees_first(functions, calls):
@@ -132,8 +132,8 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
         block.insert_op_before(op, call)
     for result, value in zip(call.results, values, strict=True):
         if value.type != result.type and isinstance(value, OpResult):
-            # What the call knows of a shape stays known; xDSL has no setter for a value's type.
-            value._type = types.most_specific(value.type, result.type)  # noqa: SLF001
+            # What the call knows of a shape stays known.
+            types.retype(value, types.most_specific(value.type, result.type))
         result.replace_all_uses_with(value)
     erase(call)
 

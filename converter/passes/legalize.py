@@ -50,7 +50,10 @@ _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't 
 
 _CUSTOM = "allow custom ops if your runtime registers an operator of this name"
 _REWRITE = "export a function that takes the state as an input and returns what becomes of it"
+_WHOLE = "leave no constant out of the text, and cast those of other element types to one of LiteRT's"
 """What to do about it."""
+
+_CONSTANT = "tf.Const"
 
 _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
 
@@ -71,7 +74,8 @@ class Legalize:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
-            ConversionError: Some ops have no counterpart (`unsupported-op`, one diagnostic for each kind of op).
+            ConversionError: Some ops have no counterpart (`unsupported-op`, one diagnostic for each kind of op); a
+                constant never becomes a custom op.
         """
         applied: Counter[str] = Counter()
         phases = (table.fusions(), table.patterns())
@@ -82,8 +86,9 @@ class Legalize:
                     applied += rewrite_greedily(function.body, patterns, _has_side_effects)
                 left += _left_over(function)
                 restate_results(function)
-        if left and not self.allow_custom_ops:
-            raise ConversionError(_unsupported(left, table.patterns()))
+        refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
+        if refused:
+            raise ConversionError(_unsupported(refused, table.patterns()))
         for op in left:
             _customize(op)
         return applied
@@ -130,13 +135,14 @@ def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
         if len(ops) > 1 and places
         else ""
     )
+    hint = _REWRITE if reason == _NO_CONSTANT else _WHOLE if name == _CONSTANT else _CUSTOM
     return Diagnostic(
         "unsupported-op",
         f"can't be converted, used {count}{others} ({reason})",
         op=name,
         node=places[0].node if places else "",
         location=str(places[0]) if places else "",
-        hint=_REWRITE if reason == _NO_CONSTANT else _CUSTOM,
+        hint=hint,
     )
 
 

@@ -10,7 +10,7 @@ Before:
       %shape = "tf.Const"() <{value = dense<[-1, 4]> : tensor<2xi32>}> : () -> tensor<2xi32>
       %count = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
       %index = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
-      %0 = "tf.TensorListReserve"(%shape, %count) <{element_dtype = f32}>
+      %0 = "tf.TensorListReserve"(%shape, %count) {element_dtype = f32}
         : (tensor<2xi32>, tensor<i32>) -> tensor<!tf_type.variant<tensor<?x4xf32>>>
       %1 = "tf.Neg"(%x) : (tensor<?x4xf32>) -> tensor<?x4xf32>
       %2 = "tf.TensorListSetItem"(%0, %index, %1) <{resize_if_index_out_of_bounds = false}>

@@ -86,7 +86,7 @@ class MarkStateless:
                 applied[_improve(op, purity)] += 1
         applied.pop("", None)
         if applied["erased"]:
-            outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in symbols.names(op)]
+            outside = symbols.names_outside(module)
             symbols.erase_unreferenced(functions, outside)
         return +applied
 

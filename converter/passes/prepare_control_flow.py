@@ -101,7 +101,7 @@ class PrepareControlFlow:
                 decided.add(name)
                 applied["condition"] += _decide(symbols.function_named(functions, name, op))
         if applied["case"]:
-            outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in symbols.names(op)]
+            outside = symbols.names_outside(module)
             symbols.erase_unreferenced(functions, outside)  # branches of which only a copy is called
         return +applied
 

@@ -86,7 +86,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from converter.rewrite import symbols
 from converter.rewrite.edit import restate_functions
@@ -107,6 +106,6 @@ class ShapeInference:
                 damaged (`bad-checksum`).
         """
         functions = symbols.functions_of(module)
-        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in symbols.names(op)]
+        outside = symbols.names_outside(module)
         flow.infer(functions, outside)
         restate_functions(list(functions.values()))

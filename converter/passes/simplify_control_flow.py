@@ -90,7 +90,7 @@ class SimplifyControlFlow:
 
     def apply(self, module: ModuleOp) -> Counter[str]:
         """Rewrites every function; returns how often each simplification was applied."""
-        outside = [name for op in module.ops if not isinstance(op, FuncOp) for name in symbols.names(op)]
+        outside = symbols.names_outside(module)
         applied: Counter[str] = Counter()
         while True:
             functions = symbols.functions_of(module)

@@ -20,25 +20,30 @@ from xdsl.utils.hints import isa
 from converter.passes.break_up_islands import BreakUpIslands
 from converter.passes.canonicalize import Canonicalize
 from converter.passes.cse import CommonSubexpressions
+from converter.passes.decompose_resource_ops import DecomposeResourceOps
 from converter.passes.executor_to_functional import ExecutorToFunctional
 from converter.passes.freeze_variables import FreezeVariables
 from converter.passes.functional_to_regions import FunctionalToRegions
 from converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from converter.passes.functionalize_loops import FunctionalizeLoops
 from converter.passes.graph_pruning import GraphPruning
+from converter.passes.initialize_state import InitializeState
 from converter.passes.inline import Inline
 from converter.passes.island_coarsening import IslandCoarsening
 from converter.passes.legalize import Legalize
+from converter.passes.lower_tables import LowerTables
 from converter.passes.lower_tensor_lists import LowerTensorLists
 from converter.passes.mark_stateless import MarkStateless
 from converter.passes.merge_functions import MergeFunctions
 from converter.passes.optimize import Optimize
+from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 from converter.passes.prepare_control_flow import PrepareControlFlow
 from converter.passes.regions_to_functional import RegionsToFunctional
 from converter.passes.separate_results import SeparateResults
 from converter.passes.shape_inference import ShapeInference
 from converter.passes.simplify_control_flow import SimplifyControlFlow
 from converter.passes.sink_handles import SinkHandles
+from converter.passes.stacks_to_lists import StacksToLists
 from converter.passes.tensor_arrays_to_lists import TensorArraysToLists
 from converter.passes.unique_callees import UniqueCallees
 from converter.step import Pass
@@ -50,25 +55,30 @@ PASSES: dict[str, type[Pass]] = {
         BreakUpIslands,
         Canonicalize,
         CommonSubexpressions,
+        DecomposeResourceOps,
         ExecutorToFunctional,
         FreezeVariables,
         FunctionalToRegions,
         FunctionalizeConditionals,
         FunctionalizeLoops,
         GraphPruning,
+        InitializeState,
         Inline,
         IslandCoarsening,
         Legalize,
+        LowerTables,
         LowerTensorLists,
         MarkStateless,
         MergeFunctions,
         Optimize,
+        PrepareCompositeFunctions,
         PrepareControlFlow,
         RegionsToFunctional,
         SeparateResults,
         ShapeInference,
         SimplifyControlFlow,
         SinkHandles,
+        StacksToLists,
         TensorArraysToLists,
         UniqueCallees,
     )

@@ -86,7 +86,7 @@ class UniqueCallees:
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
             return Counter()
-        outside = {name for op in module.ops if not isinstance(op, FuncOp) for name in symbols.names(op)}
+        outside = set(symbols.names_outside(module))
         roots = outside | {name for name, function in functions.items() if not symbols.is_private(function)}
         _check_size(functions, users, roots, self.max_operations)
         copier = _Copier(functions)

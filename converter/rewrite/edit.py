@@ -8,6 +8,8 @@ from xdsl.dialects.builtin import FunctionType, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from schema.dialects import types
+
 
 def erase(op: Operation, *, is_unused: bool = True) -> None:
     """Takes an op out of its block and drops what it refers to.
@@ -47,6 +49,6 @@ def restate_functions(functions: Sequence[FuncOp]) -> None:
         callee_function = todo.pop()
         for call, caller in calls.get(callee_function.sym_name.data, ()):
             for result, result_type in zip(call.results, callee_function.function_type.outputs, strict=False):
-                result._type = result_type  # noqa: SLF001  # xDSL has no setter for a value's type
+                types.retype(result, result_type)
             if restate_results(caller):
                 todo.append(caller)

@@ -71,6 +71,11 @@ def names(op: Operation) -> list[str]:
     return found
 
 
+def names_outside(module: ModuleOp) -> list[str]:
+    """Returns the names that a module's ops other than functions refer to."""
+    return [name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)]
+
+
 def callees_first(functions: Mapping[str, FuncOp]) -> list[FuncOp]:
     """Returns functions so that each follows those that it refers to, except where they refer to each other."""
     order: list[FuncOp] = []

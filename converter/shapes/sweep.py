@@ -163,8 +163,7 @@ class Sweep:
             return
         plain = without_symbols(shape)
         if plain != type_shape(value.type):
-            # xDSL has no setter for a value's type, and a new value would cost a rewrite of every user.
-            value._type = types.tensor(types.element_of(value.type), plain)  # noqa: SLF001
+            types.retype(value, types.tensor(types.element_of(value.type), plain))
 
     def _replace(self, result: OpResult, constant: Constant) -> None:
         """Lets the users of a result use a constant; an op without users is dead from here on."""

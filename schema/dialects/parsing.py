@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
-from xdsl.utils.lexer import Span
+from xdsl.utils.lexer import Input, Span
 
 from schema.dialects import attributes as attrs
 from schema.dialects import dense_text, tensor_data, tensor_proto, tf, types
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _LOCATION_ALIAS = re.compile(r"^(#[\w$.-]+) = (loc\(.*\))[ \t]*$", re.MULTILINE)
 _REFERENCE = re.compile(r"#[\w$.-]+")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+
+# A comment, a string, or a quotation mark that begins no string.
+_QUOTED = re.compile(r'//[^\n]*|"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"|(?P<open>")')
 
 _RESOURCE_HEADER = 4
 """A resource's bytes come after so many others, which tell their alignment."""
@@ -57,9 +60,13 @@ class IRParser(Parser):
         ctx: The dialects, as `context.dialect_context` makes them.
         input: The text.
         name: The file's name, for messages.
+
+    Raises:
+        ParseError: The text begins with no token, or has a string that doesn't end.
     """
 
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
+        _check_strings(Input(input, name))
         text, aliases = _split_locations(input)
         super().__init__(ctx, text, name)
         for alias, location, start in aliases:
@@ -326,6 +333,17 @@ def _floating(item: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(item, bool) or not isinstance(item, int | float):
         raise TypeError
     return dtype.type(float(item))
+
+
+def _check_strings(text: Input[str]) -> None:
+    """Checks that every string ends; xDSL's lexer takes exponential time to see that one doesn't."""
+    for match in _QUOTED.finditer(text.content):
+        if match["open"]:
+            raise ParseError(
+                Span(match.start(), match.end(), text),
+                r"expected a string that ends on its line; "
+                r"escapes are \n, \t, \\, \" and two hexadecimal digits",
+            )
 
 
 def _split_locations(text: str) -> tuple[str, list[tuple[str, str, int]]]:

@@ -51,12 +51,6 @@ def print_values(printer: Printer, op: Operation) -> None:
     print_attributes(printer, op)
 
 
-def print_controls(printer: Printer, controls: Sequence[SSAValue]) -> None:
-    """Prints `(%a, %b)`, or nothing."""
-    if controls:
-        printer.print_operands(controls)
-
-
 def print_wrapped(printer: Printer, op: Operation) -> None:
     """Prints ` wraps "op"(...)`: the op in its generic form without a location, which the island's text ends with."""
     printer.print_string(f' wraps "{op.name}"')

@@ -61,7 +61,9 @@ def _is_tensor(found: Attribute) -> bool:
 
 def _is_scalar_of(element: Attribute) -> Callable[[Attribute], bool]:
     def accepts(found: Attribute) -> bool:
-        return _is_tensor(found) and types.element_of(found) == element and not types.shape_of(found)
+        return (
+            _is_tensor(found) and types.dereferenced(types.element_of(found)) == element and not types.shape_of(found)
+        )
 
     return accepts
 
@@ -77,7 +79,7 @@ def tensor(name: str) -> Kind:
 
 
 def scalar_bool(name: str) -> Kind:
-    """Returns the kind of a boolean scalar, whose rank may be unknown."""
+    """Returns the kind of a boolean scalar, whose rank may be unknown; of a reference the value is taken."""
     return Kind(name, "tensor<i1> or tensor<*xi1>", _is_scalar_of(types.I1))
 
 

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from schema.dialects import types
+from schema.dialects.tf_executor_values import compatible
 
 YIELD = "tf.Yield"
 
@@ -47,17 +48,8 @@ def _check_types(op: Operation, what: str, values: Sequence[SSAValue], expected:
     if len(values) != len(expected):
         _fail(op, f"expected {len(expected)} {what}, found {len(values)}")
     for index, (value, other) in enumerate(zip(values, expected, strict=True)):
-        if not _agree(value.type, other.type):
+        if not compatible(value.type, other.type):
             _fail(op, f"number {index} of the {what} must agree with {other.type}, found {value.type}")
-
-
-def _agree(one: Attribute, other: Attribute) -> bool:
-    if types.dereferenced(types.element_of(one)) != types.dereferenced(types.element_of(other)):
-        return False
-    a, b = types.shape_of(one), types.shape_of(other)
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(x == y or x < 0 or y < 0 for x, y in zip(a, b, strict=True))
 
 
 def _check_scalar(op: Operation, what: str, value: SSAValue, element: Attribute) -> None:

@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnrankedTensorType,
 )
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:
@@ -365,6 +365,11 @@ def most_specific(one: Attribute, other: Attribute) -> Attribute:
         return one
     merged = tuple(y if x < 0 else x for x, y in zip(a, b, strict=True))
     return one if merged == a else tensor(one.element_type, merged)
+
+
+def retype(value: SSAValue, type: Attribute) -> None:
+    """Gives a value another type, which all its users see at once."""
+    value._type = type  # noqa: SLF001  # xDSL has no setter, and a new value would cost a rewrite of every user
 
 
 def dereferenced(element: Attribute | None) -> Attribute | None:

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
-
-from converter.step import Pass
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-
 _PUBLIC = """
 func.func @main(%p: tensor<i1>, %i: tensor<i32>, %x: tensor<2xf32>) -> tensor<*xf32> {{
 {ops}
@@ -79,15 +72,3 @@ def loops_in_a_row(count: int, body_length: int) -> str:
             f"  func.return %f, %y{body_length} : tensor<i1>, tensor<*xf32>\n}}",
         ]
     return "\n".join([_PUBLIC.format(ops="\n".join(ops)), *parts])
-
-
-def seconds(rewrite: Pass, text: str) -> float:
-    """Returns how long a pass takes on a text, without the cycle collector, which a conversion pauses as well."""
-    module = IRParser(dialect_context(), text).parse_module()
-    gc.disable()
-    try:
-        start = time.process_time()
-        rewrite.apply(module)
-        return time.process_time() - start
-    finally:
-        gc.enable()

@@ -19,8 +19,8 @@ from schema.dialects.context import dialect_context
 from tests import sample_models
 
 NAMES = [
-    "merge-functions", "executor-to-functional", "inline", "freeze-variables", "canonicalize", "shape-inference",
-    "legalize", "cse", "optimize", "cse",
+    "merge-functions", "executor-to-functional", "inline", "decompose-resource-ops", "freeze-variables",
+    "canonicalize", "shape-inference", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
 ]  # fmt: skip
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -50,20 +50,24 @@ def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -
 
 
 def test_the_order() -> None:
-    assert [step.run.name for step in pipeline.steps(Options(), control_flow=False)] == NAMES
+    assert [step.run.name for step in pipeline.steps(Options(), control_flow=False, composites=False)] == NAMES
 
 
 def test_control_flow_only_adds_passes() -> None:
-    names = [step.run.name for step in pipeline.steps(Options())]
+    names = [step.run.name for step in pipeline.steps(Options(), composites=False)]
     own = {getattr(control_flow_passes, name).name for name in control_flow_passes.__all__}
     assert [name for name in names if name not in own] == NAMES
     assert own <= set(names)
 
 
-def test_models_without_control_flow_load_no_pass_for_it(digits_model: Path) -> None:
-    script = (
-        "import sys, tfconvert; tfconvert.convert(sys.argv[1]); print('converter.control_flow_passes' in sys.modules)"
-    )
+def test_marked_functions_are_fused_before_they_are_inlined() -> None:
+    names = [step.run.name for step in pipeline.steps(Options(), control_flow=False)]
+    assert names == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
+
+
+@pytest.mark.parametrize("module", ["converter.control_flow_passes", "converter.composites.table"])
+def test_models_load_no_pass_that_they_do_not_need(digits_model: Path, module: str) -> None:
+    script = f"import sys, tfconvert; tfconvert.convert(sys.argv[1]); print('{module}' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script, str(digits_model)], capture_output=True, text=True, check=True, timeout=120
     )

@@ -100,6 +100,12 @@ def test_wrong_locations_are_refused_with_their_line(text: str, line: int) -> No
         IRParser(dialect_context(), text, "file.mlir").parse_module()
 
 
+def test_a_string_without_an_end_is_refused_at_once() -> None:
+    text = f'"tf.A"() {{a = "{"no end" * 1000}}} : () -> ()'
+    with pytest.raises(ParseError, match="expected a string that ends"):
+        IRParser(dialect_context(), text)
+
+
 IF = """
 func.func @f(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {{
   %0 = "tf.IfRegion"(%c) <{{is_stateless = true}}> ({{

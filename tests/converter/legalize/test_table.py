@@ -5,13 +5,14 @@ from __future__ import annotations
 from converter.legalize import table
 from schema.tensorflow import op_defs
 from schema.tflite import operators
+from tests import test_state
 from tests.converter.legalize import test_control_flow, test_elementwise, test_neural, test_random, test_shapes
 
 
 def test_every_op_is_tested() -> None:
     cases = (*test_elementwise.CASES, *test_neural.CASES, *test_random.CASES, *test_shapes.CASES)
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
-    tested |= test_control_flow.OPS
+    tested |= test_control_flow.OPS | set(test_state.OPS)
     # A constant is part of nearly every case; what `Empty` holds can't be compared; TensorFlow runs no graph with XLA's
     # op, which lists that become tensors are full of.
     assert {op for _, op, _, _ in table.supported_ops()} - tested == {"Const", "Empty", "XlaDynamicUpdateSlice"}

@@ -170,6 +170,14 @@ def test_image_normalization_leaves_one_op(run_tflite: RunTFLite) -> None:
     check(graph, ["add", "pad", "conv_2d"], run_tflite, image)
 
 
+def test_a_range_of_values_is_normalized_by_one_op(run_tflite: RunTFLite) -> None:
+    graph = Graph(IMAGE)
+    value = graph.op("sub", graph.op("div", graph.inputs[0], 127.5), 1.0)
+    value = graph.op("pad", value, i32([[0, 0], [1, 2], [1, 2], [0, 0]]), shape=(1, 9, 9, 3))
+    graph.returns(graph.conv(value, FILTER, padding="VALID"))
+    check(graph, ["add", "pad", "conv_2d"], run_tflite)
+
+
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 def test_a_shift_does_not_move_before_an_extreme_scale(scale: float, run_tflite: RunTFLite) -> None:
     graph = Graph(IMAGE)
