@@ -5,7 +5,8 @@ kernel's columns are the gates input, forget, cell and output.
 
 Keras clips no cell, so the operator is told to clip none. What it begins with are its operands for the state, which it
 overwrites: each run of the model copies them there. A layer whose last cell state is used stays a loop, since nothing
-may read the state behind the operator's back.
+may read the state behind the operator's back. So does one with an open batch: LiteRT allots a state once, by the shape
+in the file, and what a larger batch writes behind it is not noticed.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ def _check_shapes(composite: Composite, is_diagonal: bool) -> str | None:
     shapes = [composite.shape(index) for index in range(_BIAS + 1)]
     if not all(types.is_static(shape) for shape in shapes[_KERNEL:]) or (shapes[_H] or (-1,))[-1] < 0:
         return "the shapes of its weights are not all known"
+    if not types.is_static(shapes[_H]):
+        return "its batch is not known, and the runtime can't resize an operator's state"
     batch, units = shapes[_H] or ()
     columns = _GATES * units
     features = (shapes[_KERNEL] or (0,))[0]

@@ -15,7 +15,7 @@ from exporters.tflite import operators
 from exporters.tflite.buffers import Buffers
 from exporters.tflite.names import Names
 from exporters.tflite.operators import OperatorCodes, SubgraphIndex
-from schema.diagnostics import Diagnostic
+from schema.diagnostics import Diagnostic, error
 from schema.dialects import quant, tensor_data, tfl, tfl_file, types
 from schema.dialects.locations import node_of
 from schema.dialects.tensor_data import Constant
@@ -216,6 +216,9 @@ class Subgraph:
             value: What the state begins with.
             given: The tensor of the value, `None` if it has none yet.
         """
+        if not types.is_static(types.shape_of(value.type)):
+            raise error("state-shape", "the shape of the operator's state is open, and the runtime can't resize it",
+                        op=op.name, node=node_of(op.location), hint="fix the batch with an input shape")  # fmt: skip
         is_kept = op.op_name in _STEPS and _is_zero(value)
         if given is None and not is_kept:
             given = self._constant(value, op.op_name.upper(), False)

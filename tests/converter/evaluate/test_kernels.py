@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from converter.evaluate import control_flow
+from converter.evaluate import control_flow, tables, variables
 from converter.evaluate.call import Call
 from converter.evaluate.kernels import KERNELS, WITHOUT, evaluate
 from converter.legalize import table
@@ -13,7 +13,7 @@ from schema.diagnostics import ConversionError
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
     supported = {op for _, op, _, _ in table.supported_ops()}
-    by_executor = {name.removeprefix("tf.") for name in control_flow.OPS}
+    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
     assert supported - set(KERNELS) - by_executor == set(WITHOUT)
 
 
