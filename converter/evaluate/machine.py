@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from converter.evaluate.call import Array, Results
 from schema.diagnostics import ConversionError, error
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 
 MAX_DEPTH = 2000
 """Bodies may not be nested deeper, by calls or by regions: what calls itself without end is told from what ends."""
@@ -79,8 +79,7 @@ def drive(task: Task) -> Results:
 
 def bad(op: Operation, message: str, code: str = "bad-operand") -> ConversionError:
     """Returns the error of an op that can't be run."""
-    place = place_of(op.location)
-    return error(code, message, op=op.name, node=place.node, location=str(place))
+    return error_at(op, code, message)
 
 
 def is_true(condition: Array) -> bool:

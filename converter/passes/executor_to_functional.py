@@ -38,8 +38,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from converter.rewrite.edit import erase
-from schema.diagnostics import ConversionError, Diagnostic, error
-from schema.dialects.locations import place_of
+from schema.diagnostics import ConversionError, Diagnostic
+from schema.dialects.locations import error_at, place_of
 from schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
 
 _NAMED = 3
@@ -147,6 +147,5 @@ def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[SSAValue, SSAVal
 
 
 def _broken_order(op: Operation) -> ConversionError:
-    place = place_of(op.location)
-    return error("broken-order", "it stands before an op whose value or control it takes", op=op.name, node=place.node,
-                 location=str(place), hint="put the graph's ops into an order in which they can run")  # fmt: skip
+    return error_at(op, "broken-order", "it stands before an op whose value or control it takes",
+                    "put the graph's ops into an order in which they can run")  # fmt: skip

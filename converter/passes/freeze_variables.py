@@ -32,9 +32,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.rewrite.edit import erase, restate_results
-from schema.diagnostics import error
 from schema.dialects import tensor_data, tf, types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 from schema.dialects.tensor_data import Constant
 from schema.dialects.tf_saved_model import GlobalTensorOp
 
@@ -134,7 +133,5 @@ def _answer(user: Operation, result_type: Attribute, value: Constant) -> Constan
         shape = types.shape_of(value.type)
         return tensor_data.of_array(np.array(shape, types.numpy_dtype(element)), element)
     if types.element_of(value.type) != element:
-        place = place_of(user.location)
-        raise error("variable-type", f"it reads {value.type} as {result_type}", op=user.name, node=place.node,
-                    location=str(place))  # fmt: skip
+        raise error_at(user, "variable-type", f"it reads {value.type} as {result_type}")
     return value

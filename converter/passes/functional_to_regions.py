@@ -55,10 +55,10 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from converter.legalize.control_flow import is_boolean
 from converter.rewrite import symbols
 from converter.rewrite.edit import erase
-from schema.diagnostics import ConversionError, error
+from schema.diagnostics import ConversionError
 from schema.dialects import attributes as attrs
 from schema.dialects import tf, types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 
 _IF, _CASE, _WHILE = range(3)
 
@@ -169,6 +169,4 @@ def _as(op: Operation, callee: FuncOp, value: SSAValue, kind: Attribute, block: 
 
 
 def _bad_call(op: Operation, callee: FuncOp, message: str) -> ConversionError:
-    place = place_of(op.location)
-    return error("bad-call", f"the function {callee.sym_name.data!r} {message}", op=op.name, node=place.node,
-                 location=str(place), hint="the model file is damaged")  # fmt: skip
+    return error_at(op, "bad-call", f"the function {callee.sym_name.data!r} {message}", "the model file is damaged")

@@ -37,7 +37,7 @@ from converter.rewrite.edit import erase, restate_results
 from converter.rewrite.symbols import erase_unreferenced, functions_of, is_private, names, names_outside, symbols
 from schema.diagnostics import ConversionError, error
 from schema.dialects import types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 
 _CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
 
@@ -162,9 +162,7 @@ def _element(value: SSAValue) -> Attribute | None:
 
 
 def _bad_call(call: Operation, message: str) -> ConversionError:
-    place = place_of(call.location)
-    return error("bad-call", message, op=call.name, node=place.node, location=str(place),
-                 hint="the model file is damaged")  # fmt: skip
+    return error_at(call, "bad-call", message, "the model file is damaged")
 
 
 def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:

@@ -56,9 +56,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from converter.rewrite import symbols
 from converter.rewrite.edit import erase, restate_results
 from converter.vocabulary_files import Array, Format, column, read_lines
-from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tensor_data, tf, types
-from schema.dialects.locations import node_of, place_of
+from schema.dialects.locations import error_at, node_of
 from schema.dialects.tf_saved_model import AssetOp
 
 _TABLE = "tf.HashTableV2"
@@ -153,11 +152,8 @@ def _read(table: _Table, assets: set[str]) -> bool:
     finds = [op for op in table.users if op.name in (_FIND, _SIZE)]
     if not fills:
         if finds:
-            place = place_of(finds[0].location)
-            raise ConversionError([Diagnostic(
-                "empty-table", f"nothing in the model fills the table {table.name!r}", finds[0].name, place.node,
-                str(place), hint="export a SavedModel whose tables are tracked, with its init op and assets",
-            )])  # fmt: skip
+            raise error_at(finds[0], "empty-table", f"nothing in the model fills the table {table.name!r}",
+                           "export a SavedModel whose tables are tracked, with its init op and assets")  # fmt: skip
         return False
     first = fills[0]
     constants = [tensor_data.constant_of(operand) for operand in first.operands[1:]]
@@ -174,12 +170,11 @@ def _read(table: _Table, assets: set[str]) -> bool:
 
 def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> None:
     file = path.decode(errors="replace")
-    place = place_of(op.location)
     if file not in assets:
-        raise ConversionError([Diagnostic(
-            "missing-asset", f"the table {table.name!r} is filled from {Path(file).name!r}, no asset of the model",
-            op.name, place.node, str(place), hint="export a SavedModel: it holds the files that it needs",
-        )])  # fmt: skip
+        raise error_at(
+            op, "missing-asset", f"the table {table.name!r} is filled from {Path(file).name!r}, no asset of the model",
+            "export a SavedModel: it holds the files that it needs",
+        )  # fmt: skip
     form = Format(tf.get(op, "delimiter", "\t").encode(), tf.get(op, "vocab_size", -1), tf.get(op, "offset", 0))
     lines = read_lines(Path(file), form)
     key, value = table.kind()

@@ -59,12 +59,13 @@ from converter.passes.shape_inference import ShapeInference
 from converter.rewrite.edit import erase
 from converter.tensor_lists import classes
 from converter.tensor_lists.calls import Calls
-from converter.tensor_lists.classes import OPS, ListClass, problem
+from converter.tensor_lists.classes import OPS, ListClass
 from converter.tensor_lists.insertion import Inserter, Scalar
 from converter.tensor_lists.lowering import LOWERINGS, Lowered
 from converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from converter.tensor_lists.symbols import Symbols
 from schema.diagnostics import ConversionError, Diagnostic
+from schema.dialects.locations import found_at
 from schema.dialects.types import is_static
 
 
@@ -162,7 +163,7 @@ def _zeros(op: Operation, found: ListClass, symbols: Symbols | None, positions: 
 
 
 def _unknown_shape(op: Operation) -> Diagnostic:
-    return problem(
+    return found_at(
         op, "list-element-shape",
         "the elements' shape is not the same in every iteration, or can't be known before they are computed",
         "give the TensorArray an element_shape",

@@ -58,10 +58,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from converter.legalize.control_flow import is_boolean
 from converter.rewrite import symbols
 from converter.rewrite.edit import restate_results
-from schema.diagnostics import error
 from schema.dialects import attributes as attrs
 from schema.dialects import tensor_data, tf, types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 
 _IFS = frozenset({"tf.If", "tf.StatelessIf"})
 _CASES = frozenset({"tf.Case", "tf.StatelessCase"})
@@ -152,8 +151,7 @@ class _Case:
         """
         op, count = self._op, len(self._branches)
         if not count:
-            place = place_of(op.location)
-            raise error("no-branches", "it names no branches", op=op.name, node=place.node, location=str(place))
+            raise error_at(op, "no-branches", "it names no branches")
         index, *given = op.operands
         if count > 2:
             # Every index but the first branches' own is the last one's; the tree asks only whether it is too small.

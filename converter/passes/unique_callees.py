@@ -57,8 +57,7 @@ from xdsl.ir import Operation
 
 from converter.control_flow.functional import KINDS, callees, rename_callees
 from converter.rewrite import symbols
-from schema.diagnostics import ConversionError, error
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 
 _COPIED = "copied"
@@ -201,20 +200,15 @@ def _check_size(
         ((name, _),) = shared.most_common(1)
         user = next(op for ops in users.values() for op in ops if name in callees(op))
         message = f"functions like {name!r} are shared so much that copies for each use have more than {limit} ops"
-        raise _problem(user, "too-many-copies", message, "write what is used so often as a loop")
+        raise error_at(user, "too-many-copies", message, "write what is used so often as a loop")
 
 
 def _checked(op: Operation, functions: Mapping[str, FuncOp], path: set[str]) -> list[str]:
     names = callees(op)
     for name in names:
         if name not in functions:
-            raise _problem(op, "missing-function", f"there is no function {name!r}", "the model file is damaged")
+            raise error_at(op, "missing-function", f"there is no function {name!r}", "the model file is damaged")
         if name in path:
-            raise _problem(op, "recursive-function", f"the function {name!r} runs itself",
+            raise error_at(op, "recursive-function", f"the function {name!r} runs itself",
                            "LiteRT has no recursion; write it as a loop")  # fmt: skip
     return names
-
-
-def _problem(op: Operation, code: str, message: str, hint: str) -> ConversionError:
-    place = place_of(op.location)
-    return error(code, message, op=op.name, node=place.node, location=str(place), hint=hint)

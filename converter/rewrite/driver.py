@@ -9,8 +9,8 @@ from xdsl.ir import Operation, Region
 
 from converter.rewrite.pattern_set import PatternSet
 from converter.rewrite.rewriter import Rewriter, is_unused, ops_within
-from schema.diagnostics import ConversionError, error
-from schema.dialects.locations import place_of
+from schema.diagnostics import ConversionError
+from schema.dialects.locations import error_at
 
 _REWRITES_PER_OP = 32
 """A function whose ops are each rewritten this often, on average, is taken to cycle."""
@@ -132,10 +132,9 @@ class _Worklist:
 
 def _cycle(op: Operation, trace: list[str]) -> ConversionError:
     names = _period(trace)
-    place = place_of(op.location)
-    return error("rewrite-cycle", f"rewriting doesn't come to an end; these patterns undo each other: "
-                 f"{' -> '.join([*names, names[0]])}", op=op.name, node=place.node, location=str(place),
-                 hint="this is a defect of the converter, or of a pattern given to it; please report it")  # fmt: skip
+    return error_at(op, "rewrite-cycle", f"rewriting doesn't come to an end; these patterns undo each other: "
+                    f"{' -> '.join([*names, names[0]])}",
+                    "this is a defect of the converter, or of a pattern given to it; please report it")  # fmt: skip
 
 
 def _period(trace: list[str]) -> list[str]:

@@ -8,9 +8,8 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, LocationAttr, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
-from schema.diagnostics import error
 from schema.dialects import tf
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 
 _PRIVATE = "private"
 _REFERRING = (SymbolRefAttr, tf.FunctionAttr, ArrayAttr)
@@ -36,10 +35,8 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
     """
     function = functions.get(name)
     if function is None or not function.body.blocks:
-        place = place_of(op.location)
         what = f"there is no function {name!r}" if name else "it doesn't name a function"
-        raise error("missing-function", what, op=op.name, node=place.node, location=str(place),
-                    hint="the model file is damaged")  # fmt: skip
+        raise error_at(op, "missing-function", what, "the model file is damaged")
     return function
 
 

@@ -21,9 +21,9 @@ from converter.shapes import (
 )
 from converter.shapes.dims import UNKNOWN, MismatchError, Partial, merge, text
 from converter.shapes.operands import Operands, ShapeFunction, ValueFunction
-from schema.diagnostics import ConversionError, error
+from schema.diagnostics import ConversionError
 from schema.dialects import types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import error_at
 from schema.dialects.types import Shape
 
 SHAPES: Mapping[str, ShapeFunction] = {
@@ -107,13 +107,10 @@ def _fits(partial: Partial | None, result: OpResult, shape: Shape | None) -> boo
 
 
 def _contradiction(operands: Operands, message: str) -> ConversionError:
-    place = place_of(operands.op.location)
     shapes = ", ".join(map(text, operands.shapes()))
-    return error(
+    return error_at(
+        operands.op,
         "shape-mismatch",
         f"{message} (operands: {shapes or 'none'})",
-        op=operands.op.name,
-        node=place.node,
-        location=str(place),
-        hint="the graph contradicts itself, or an input shape given for it doesn't fit",
+        "the graph contradicts itself, or an input shape given for it doesn't fit",
     )

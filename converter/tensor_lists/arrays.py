@@ -14,10 +14,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.shapes.dims import MismatchError, merge
 from converter.tensor_lists.calls import Calls
-from converter.tensor_lists.classes import groups_of, problem
+from converter.tensor_lists.classes import groups_of
 from converter.tensor_lists.insertion import Inserter
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, types
+from schema.dialects.locations import found_at
 from schema.dialects.types import Shape
 
 PREFIX = "tf.TensorArray"
@@ -203,7 +204,7 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
     if element is not None:
         array.element = array.element or element
         if element != array.element:
-            yield problem(op, "list-elements-differ", f"{element} and {array.element} are in the same tensor array")
+            yield found_at(op, "list-elements-differ", f"{element} and {array.element} are in the same tensor array")
     array.is_dynamic |= bool(tf.get(op, "dynamic_size", False))
     found = [tf.get(op, "element_shape")]
     for place, cut in ((row.item, 0), (row.stack, 1)):
@@ -215,13 +216,13 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
         for shape in found:
             array.shape = merge(array.shape, shape)
     except MismatchError as mismatch:
-        yield problem(op, "list-elements-differ", f"the elements of the tensor array differ: {mismatch}",
+        yield found_at(op, "list-elements-differ", f"the elements of the tensor array differ: {mismatch}",
                       "lists become tensors, so that all their elements must have one shape")  # fmt: skip
 
 
 def _without_counterpart(op: Operation) -> Diagnostic:
     if "Grad" in op.name:
-        return problem(op, "tensor-array", "the gradient of a tensor array can't be converted",
+        return found_at(op, "tensor-array", "the gradient of a tensor array can't be converted",
                        "choose outputs that need no gradient")  # fmt: skip
-    return problem(op, "tensor-array", "this version of the op can't be converted",
+    return found_at(op, "tensor-array", "this version of the op can't be converted",
                    "export the graph with a newer TensorFlow")  # fmt: skip

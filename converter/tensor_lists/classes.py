@@ -16,7 +16,7 @@ from converter.tensor_lists.calls import Calls
 from converter.tensor_lists.insertion import constant_array, constant_scalar
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import found_at
 from schema.dialects.types import Shape
 
 
@@ -209,11 +209,11 @@ def _describe(found: ListClass) -> Iterator[Diagnostic]:
     for op in found.ops:
         row = OPS[op.name]
         if any(is_variant(item) for item in _items(op, row)) or isinstance(_declared(op), types.VariantType):
-            yield problem(op, "nested-list", "the elements of the list are lists")
+            yield found_at(op, "nested-list", "the elements of the list are lists")
             return
         for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, row))):
             if element is not None and found.element is not None and element != found.element:
-                yield problem(op, "list-elements-differ", f"an element of type {element} gets into a list of type "
+                yield found_at(op, "list-elements-differ", f"an element of type {element} gets into a list of type "
                               f"{found.element}")  # fmt: skip
                 return
             found.element = found.element or element
@@ -221,11 +221,11 @@ def _describe(found: ListClass) -> Iterator[Diagnostic]:
             for shape in _shapes(op, row):
                 found.shape = merge(found.shape, shape)
         except MismatchError as mismatch:
-            yield problem(op, "list-elements-differ", f"the elements of the list differ: {mismatch}",
+            yield found_at(op, "list-elements-differ", f"the elements of the list differ: {mismatch}",
                           "lists become tensors, so that all their elements must have one shape")  # fmt: skip
             return
     if found.shape is None or found.element is None:
-        yield problem(found.ops[0], "list-rank", "nothing tells how many dimensions the elements of the list have",
+        yield found_at(found.ops[0], "list-rank", "nothing tells how many dimensions the elements of the list have",
                       "give the TensorArray an element_shape")  # fmt: skip
     found.length = _length(found.ops)
 
@@ -319,18 +319,12 @@ def _escapes(calls: Calls, classes: Mapping[SSAValue, ListClass]) -> Iterator[Di
             if not used or op.name in OPS or op.name in FORWARDING or calls.of.get(op):
                 continue
             if op is not block.last_op:
-                yield problem(op, "list-escapes", "a list of tensors gets into an op that takes none")
+                yield found_at(op, "list-escapes", "a list of tensors gets into an op that takes none")
             elif not is_called:
                 source = used[0].owner
                 at = source if isinstance(source, Operation) else function
-                yield problem(at, "list-escapes", f"a list of tensors is a result of function {name!r}",
+                yield found_at(at, "list-escapes", f"a list of tensors is a result of function {name!r}",
                               "stack it, and return the tensor")  # fmt: skip
         if not is_called and any(argument in classes for argument in block.args):
-            yield problem(function, "list-escapes", f"a list of tensors is an argument of function {name!r}",
+            yield found_at(function, "list-escapes", f"a list of tensors is an argument of function {name!r}",
                           "take a tensor, and make a list of it inside")  # fmt: skip
-
-
-def problem(op: Operation, code: str, message: str, hint: str = "") -> Diagnostic:
-    """Returns the finding that an op can't be lowered."""
-    place = place_of(op.location)
-    return Diagnostic(code, message, op=op.name, node=place.node, location=str(place), hint=hint)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from converter.tensor_lists.classes import ListClass, problem
+from converter.tensor_lists.classes import ListClass
 from converter.tensor_lists.insertion import Inserter, Scalar, constant_array, constant_scalar
 from schema.diagnostics import ConversionError
 from schema.dialects import tensor_data, tf, types
+from schema.dialects.locations import found_at
 from schema.dialects.types import Shape
 
 _UPDATED = frozenset(
@@ -181,7 +182,7 @@ def _concat(one: Lowered) -> Results:
     """Joins elements, all of them equally long, by forgetting where one ends."""
     value = one.op.operands[0]
     if not one.shape:
-        raise ConversionError([problem(one.op, "list-elements-differ", "scalars can't be joined")])
+        raise ConversionError([found_at(one.op, "list-elements-differ", "scalars can't be joined")])
     count, (first, *inner) = one.insert.size(value, 0), one.sizes(value)
     rows = one.insert.binary("Mul", count, first)
     lengths = (one.of.length, one.shape[0])
@@ -199,7 +200,7 @@ def _split(one: Lowered) -> Results:
     """Cuts a tensor into equal lengths, which is a reshape."""
     tensor, lengths = one.op.operands[0], constant_array(one.op.operands[2])
     if lengths is None or len(set(lengths.tolist())) != 1:
-        raise ConversionError([problem(
+        raise ConversionError([found_at(
             one.op, "list-elements-differ", "a tensor is split into parts that are not known to be equally long",
             "lists become tensors, so that all their elements must have one shape",
         )])  # fmt: skip
@@ -220,7 +221,7 @@ def _scatter(one: Lowered) -> Results:
         return [_arranged(one, tensor, order, wanted, rows)]
     if is_enumeration(indices) and length is not None and length < 0:
         return [tensor]
-    raise ConversionError([problem(
+    raise ConversionError([found_at(
         one.op, "list-scatter", "the elements' places in the list are not known before the model runs",
         "make the list of a whole tensor (TensorArray.unstack)",
     )])  # fmt: skip

@@ -16,9 +16,10 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from converter.rewrite.symbols import is_private
 from converter.shapes.dims import MismatchError, merge
 from converter.tensor_lists.calls import Calls
-from converter.tensor_lists.classes import Groups, groups_of, problem
+from converter.tensor_lists.classes import Groups, groups_of
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import types
+from schema.dialects.locations import found_at
 from schema.dialects.types import Shape
 
 PREFIX = "tf.Stack"
@@ -122,18 +123,18 @@ def _block(op: Operation) -> Block:
 def _describe(stack: Stack, maker: Operation) -> Iterator[Diagnostic]:
     """Notes what pushes tell of a stack's elements; yields what is wrong with them."""
     if isinstance(stack.element, types.ResourceType | types.VariantType):
-        yield problem(maker, "nested-list", "the elements of the stack are handles")
+        yield found_at(maker, "nested-list", "the elements of the stack are handles")
         return
     for op in stack.ops:
         if op.name in _CHANGING:
             item = op.operands[1] if op.name == PUSH else op.results[0]
             if types.element_of(item.type) != stack.element:
-                yield problem(op, "list-elements-differ",
+                yield found_at(op, "list-elements-differ",
                               f"the stack has elements of type {stack.element}, this is {item.type}")  # fmt: skip
             try:
                 stack.shape = merge(stack.shape, types.shape_of(item.type))
             except MismatchError as mismatch:
-                yield problem(op, "list-elements-differ", f"the elements of the stack differ: {mismatch}",
+                yield found_at(op, "list-elements-differ", f"the elements of the stack differ: {mismatch}",
                               "stacks become tensors, so that all their elements must have one shape")  # fmt: skip
 
 
@@ -146,11 +147,11 @@ def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
         function, to = block.parent_op(), calls.to.get(block, ())
         assert isinstance(function, FuncOp)
         if not to or not is_private(function):
-            yield problem(stack.ops[0], "stack-escapes", "the stack is used outside of the function that makes it")
+            yield found_at(stack.ops[0], "stack-escapes", "the stack is used outside of the function that makes it")
             return
         kinds = {call.is_condition for call in to}
         if kinds == {True, False} or (True in kinds and block in changed):
-            yield problem(stack.ops[0], "stack-in-condition", "a loop's condition pushes to the stack, or pops")
+            yield found_at(stack.ops[0], "stack-in-condition", "a loop's condition pushes to the stack, or pops")
             return
 
 
@@ -189,18 +190,18 @@ def _escapes(calls: Calls, handles: Groups, stacks: Collection[SSAValue]) -> Ite
             if op.name in OPS or op.name == _FORWARDING or calls.of.get(op) or (is_called and op is block.last_op):
                 continue
             if any(is_one(value) for value in (*op.operands, *op.results)):
-                yield problem(op, "stack-escapes", "the handle of a stack gets where it can't be followed")
+                yield found_at(op, "stack-escapes", "the handle of a stack gets where it can't be followed")
         if not is_called and any(is_one(argument) for argument in block.args):
-            yield problem(function, "stack-escapes", f"the handle of a stack is an argument of function {name!r}",
+            yield found_at(function, "stack-escapes", f"the handle of a stack is an argument of function {name!r}",
                           "make the stack in the graph that uses it")  # fmt: skip
 
 
 def _ambiguous(op: Operation, count: int) -> Diagnostic:
     if not count:
-        return problem(op, "stack-escapes", "the stack is not made in this model")
-    return problem(op, "stack-escapes", f"the handle may be that of one of {count} stacks")
+        return found_at(op, "stack-escapes", "the stack is not made in this model")
+    return found_at(op, "stack-escapes", f"the handle may be that of one of {count} stacks")
 
 
 def _legacy(op: Operation) -> Diagnostic:
-    return problem(op, "stack-version", "this version of the op can't be converted",
+    return found_at(op, "stack-version", "this version of the op can't be converted",
                    "export the graph with a newer TensorFlow")  # fmt: skip

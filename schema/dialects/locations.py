@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
+
+from schema.diagnostics import ConversionError, Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,14 @@ def place_of(location: Attribute) -> Place:
         name, source = location.desc.data, location.location
     text = f"{source.filename.data}:{source.line.data}" if isinstance(source, FileLineColLoc) else ""
     return Place(name.partition("@")[0], text, tuple(calls))
+
+
+def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnostic:
+    """Returns a finding about an op, with its name, node and source line."""
+    place = place_of(op.location)
+    return Diagnostic(code, message, op.name, place.node, str(place), hint)
+
+
+def error_at(op: Operation, code: str, message: str, hint: str = "") -> ConversionError:
+    """Returns an error about one op, ready to be raised."""
+    return ConversionError([found_at(op, code, message, hint)])
