@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -93,9 +94,19 @@ REDUCTION: list[Case] = [
     ("ArgMax", ["f32[?,3,4]", 1], {}),
     ("ArgMax", ["f32[?,3,4]", "i32[]"], {}),
     ("L2Loss", ["f32[?,3]"], {}),
+    ("DenseBincount", ["i32[?,3]", 5, "f32[0]"], {}),
+    ("DenseBincount", ["i32[7]", 5, "f32[0]"], {}),
     ("BiasAddGrad", ["f32[2,4,4,3]"], {}),
     ("SegmentSum", ["f32[5,3]", "i32[5]"], {}),
     ("UnsortedSegmentSum", ["f32[5,3]", "i32[5]", 4], {}),
+    ("SparseSegmentMean", ["f32[5,3]", "i32[?]", "i32[7]"], {}),
+    ("SparseSegmentSum", ["f32[5,?]", "i32[3]", [0, 0, 2]], {}),
+    ("SparseSegmentSqrtNWithNumSegments", ["f32[5,3]", "i32[?]", "i32[?]", 4], {}),
+    ("SparseFillEmptyRows", ["i64[?,2]", "f32[7]", np.array([4, 3]), 0.5], {}),
+    ("SparseFillEmptyRows", ["i64[*]", "f32[?]", "i64[3]", 0.5], {}),
+    ("SparseReorder", ["i64[?,2]", "f32[7]", "i64[2]"], {}),
+    ("SparseTensorDenseMatMul", ["i64[?,2]", "f32[7]", np.array([4, 3]), "f32[4,?]"], {"adjoint_a": True}),
+    ("SparseReshape", ["i64[?,2]", "i64[2]", np.array([4, -1, 2])], {}),
     ("SoftmaxCrossEntropyWithLogits", ["f32[?,3]", "f32[4,3]"], {}),
     ("SparseSoftmaxCrossEntropyWithLogits", ["f32[4,3]", "i32[?]"], {}),
 ]
