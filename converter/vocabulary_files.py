@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +14,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """What stands for a column where a key or value is all of a line, or its number."""
 
+_WRONG_FILE = "the file is not of this model"
 
-@dataclass(frozen=True, slots=True)
-class Format:
+
+class Format(NamedTuple):
     """How a file's lines are to be understood.
 
     Attributes:
@@ -38,16 +38,24 @@ def read_lines(path: Path, form: Format) -> list[bytes]:
         ConversionError: The file can't be read (`unreadable-file`) or is too short (`bad-vocabulary`).
     """
     try:
-        data = path.read_bytes()
+        # Anything but a file, a pipe say, may never end.
+        data = path.read_bytes() if path.is_file() or not path.exists() else None
     except OSError as problem:
         raise error("unreadable-file", f"can't read the vocabulary {path.name}: {problem.strerror}") from None
-    lines = data.replace(b"\r", b"").split(b"\n")
+    if data is None:
+        raise error("unreadable-file", f"the vocabulary {path.name} is no file")
+    lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     if not lines[-1]:
         lines.pop()
-    if form.size > len(lines):
-        raise error("bad-vocabulary", f"{path.name} has {len(lines)} lines, the model expects {form.size}",
-                    hint="the file is not of this model")  # fmt: skip
-    return lines if form.size < 0 else lines[: form.size]
+    if form.size > len(lines) or not lines:
+        expected = f"{form.size} lines" if form.size >= 0 else "some"
+        raise error("bad-vocabulary", f"{path.name} has {len(lines)} lines, the model expects {expected}",
+                    hint=_WRONG_FILE)  # fmt: skip
+    lines = lines if form.size < 0 else lines[: form.size]
+    if b"" in lines:
+        raise error("bad-vocabulary", f"line {lines.index(b'') + 1} of {path.name} is empty",
+                    hint="TensorFlow reads no file with empty lines either")  # fmt: skip
+    return lines
 
 
 def column(lines: list[bytes], index: int, dtype: np.dtype[Any], form: Format) -> Array:
@@ -67,10 +75,16 @@ def column(lines: list[bytes], index: int, dtype: np.dtype[Any], form: Format) -
     try:
         found = lines if index == WHOLE_LINE else [line.split(form.delimiter)[index] for line in lines]
         if dtype.kind != "O":
-            return np.array([int(each) if dtype.kind in "iu" else float(each) for each in found], dtype)
+            return np.array([_number(each, dtype) for each in found], dtype)
     except (IndexError, ValueError, OverflowError):
         raise error("bad-vocabulary", f"not every line of the vocabulary has a {dtype} in column {index}",
-                    hint="the file is not of this model") from None  # fmt: skip
+                    hint=_WRONG_FILE) from None  # fmt: skip
     result = np.empty(len(found), object)
     result[:] = found
     return result
+
+
+def _number(text: bytes, dtype: np.dtype[Any]) -> float:
+    if b"_" in text:
+        raise ValueError("Python's own way of writing long numbers")
+    return int(text) if dtype.kind in "iu" else float(text)

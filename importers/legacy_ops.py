@@ -69,6 +69,17 @@ def _top_k(node: pb.NodeDef) -> Replacement:
     return [count, new]
 
 
+def _table(op: str) -> Callable[[pb.NodeDef], Replacement]:
+    """The handle of a table was two strings, and is a scalar now."""
+
+    def rewrite(node: pb.NodeDef) -> Replacement:
+        new = _like(node, op)
+        new.attr.pop("_output_shapes", None)
+        return [new]
+
+    return rewrite
+
+
 def _space_and_batch(op: str) -> Callable[[pb.NodeDef], Replacement]:
     def rewrite(node: pb.NodeDef) -> Replacement:
         size = node.attr["block_size"].i
@@ -105,7 +116,6 @@ _RENAMED: Mapping[str, str] = {
     "BatchSelfAdjointEigV2": "SelfAdjointEigV2",
     "BatchSvd": "Svd",
     "GuaranteeConst": "Identity",
-    "HashTable": "HashTableV2",
     "InitializeTable": "InitializeTableV2",
     "InitializeTableFromTextFile": "InitializeTableFromTextFileV2",
     "LookupTableExport": "LookupTableExportV2",
@@ -113,7 +123,6 @@ _RENAMED: Mapping[str, str] = {
     "LookupTableImport": "LookupTableImportV2",
     "LookupTableInsert": "LookupTableInsertV2",
     "LookupTableSize": "LookupTableSizeV2",
-    "MutableHashTable": "MutableHashTableV2",
     "PlaceholderV2": "Placeholder",
 }
 """Ops that were only given another name; their attributes are the same, or have a default now."""
@@ -121,6 +130,8 @@ _RENAMED: Mapping[str, str] = {
 _REWRITTEN: Mapping[str, Callable[[pb.NodeDef], Replacement]] = {
     "BatchNormWithGlobalNormalization": _batch_norm,
     "BatchToSpace": _space_and_batch("BatchToSpaceND"),
+    "HashTable": _table("HashTableV2"),
+    "MutableHashTable": _table("MutableHashTableV2"),
     "SpaceToBatch": _space_and_batch("SpaceToBatchND"),
     "TopK": _top_k,
 }

@@ -99,7 +99,7 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path) -> dict[str, str]:
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
         name = asset.filename
         path = assets / name
-        if not name or not path.resolve().is_relative_to(assets.resolve()):
+        if not name or "\0" in name or not path.resolve().is_relative_to(assets.resolve()):
             raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
                         hint="save the model again")  # fmt: skip
         paths[parse_graph_input(asset.tensor_info.name).node] = str(path)

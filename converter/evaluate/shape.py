@@ -237,7 +237,7 @@ def _bitcast(call: Call) -> Results:
             raise call.bad(f"shape {list(x.shape)} can't be read as {dtype.name}")
         return (x.view(dtype).reshape(x.shape[:-1]),)
     wider = () if ratio == 1 else (int(1 / ratio),)
-    return (x.reshape(*x.shape, 1).view(dtype).reshape(*x.shape, *wider),)
+    return (x.reshape(*x.shape, 1).view(dtype).reshape((*x.shape, *wider)),)
 
 
 def _roll(call: Call) -> Results:

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from converter.evaluate.call import Array, Results
 from converter.evaluate.machine import Machine, bad
 from converter.evaluate.variables import Simple
-from schema.dialects import tf
+from schema.dialects import tf, types
 from schema.dialects.locations import node_of
 
 
@@ -58,6 +58,16 @@ def _size(machine: Machine, op: Operation, inputs: Results) -> Results:
     return (np.array(len(_entries(op, inputs[0])), np.int64),)
 
 
+def _export(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Returns all keys and values, in the order in which they were filled in."""
+    entries = _entries(op, inputs[0])
+    both = (list(entries), list(entries.values()))
+    results = [np.empty(len(entries), types.numpy_dtype(types.element_of(result.type))) for result in op.results]
+    for result, column in zip(results, both, strict=True):
+        result[:] = column
+    return tuple(results)
+
+
 def _table(op: Operation, handle: Array) -> Table:
     table: object = handle.item() if handle.shape == () else None
     if isinstance(table, Table):
@@ -75,6 +85,7 @@ def _entries(op: Operation, handle: Array) -> dict[Any, Any]:
 OPS: Mapping[str, Simple] = {
     "tf.HashTableV2": _handle,
     "tf.InitializeTableV2": _import,
+    "tf.LookupTableExportV2": _export,
     "tf.LookupTableFindV2": _find,
     "tf.LookupTableImportV2": _import,
     "tf.LookupTableSizeV2": _size,

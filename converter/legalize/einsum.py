@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -27,8 +27,7 @@ _SPARE = "".join(map(chr, range(0x391, 0x3A0)))
 _MAX_BATCH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
+class Labelled(NamedTuple):
     """A value whose dimensions have names.
 
     Attributes:
@@ -86,17 +85,32 @@ def _constraint(op: Operation) -> str | None:
     for term, shape in zip(labels, shapes, strict=True):
         for label, size in zip(term, shape or (), strict=True):
             sizes.setdefault(label, set()).add(size)
-    if any(len(found - {-1}) > 1 for found in sizes.values()):
-        return "one operand's dimension is stretched to the other's"
+    if any(len(found - {-1, 1}) > 1 for found in sizes.values()):
+        return "the operands' dimensions differ"
     return None if set(result) <= set(sizes) else "a label of the result is in no operand"
 
 
 def _einsum(op: Operation, emit: Emit) -> SSAValue:
     ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands]
     labels, result = parse(str(tf.get(op, "equation")), ranks)
-    terms = [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)]
+    terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
     together = _pair(emit, terms[0], terms[1], set(result)) if len(terms) > 1 else _sum(emit, terms[0], set(result))
     return _arrange(emit, together, result).value
+
+
+def _unstretched(emit: Emit, terms: Sequence[Labelled]) -> list[Labelled]:
+    """Takes dimensions of one element from operands where another has more: it is as if they had no such dimension."""
+    longer = {label for term in terms for label in term.labels if term.size(label) not in (-1, 1)}
+    result = []
+    for term in terms:
+        dropped = [axis for axis, label in enumerate(term.labels) if label in longer and term.size(label) == 1]
+        value = term.value
+        if dropped:
+            shape = [dim for axis, dim in enumerate(types.shape_of(value.type) or ()) if axis not in dropped]
+            kept = types.tensor(types.element_of(value.type), shape)
+            value = emit.tf("Squeeze", (value,), kept, {"squeeze_dims": dropped})
+        result.append(Labelled(value, "".join(label for at, label in enumerate(term.labels) if at not in dropped)))
+    return result
 
 
 def _sum(emit: Emit, term: Labelled, needed: set[str]) -> Labelled:

@@ -21,11 +21,18 @@ def _incompatible(op: Operation) -> str | None:
     if tf.get(op, "incompatible_shape_error", True):
         return None
     shapes = [types.shape_of(operand.type) for operand in op.operands]
-    if () in shapes:
+    if () in shapes or _surely_broadcast(*shapes):
         return None
     if types.is_static(shapes[0]) and types.is_static(shapes[1]) and types.shape_of(op.results[0].type) != ():
         return None
     return "shapes that can't be broadcast are to compare as unequal, and whether they can is not known"
+
+
+def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
+    """Tells whether shapes can be broadcast, whatever their open dimensions turn out to be."""
+    if x is None or y is None:
+        return False
+    return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
 
 
 def _cast_constraint(op: Operation) -> str | None:

@@ -103,36 +103,6 @@ def _reverse(op: Operation, emit: Emit) -> SSAValue:
     return value
 
 
-def _roll_constraint(op: Operation) -> str | None:
-    shape = types.shape_of(op.operands[0].type)
-    for index, what in ((1, "the shift"), (2, "the axis")):
-        if (reason := constant_operand(index, what)(op)) is not None:
-            return reason
-    axes = ints(op.operands[2])
-    if len(axes) != len(ints(op.operands[1])) or not all(-len(shape or ()) <= axis < len(shape or ()) for axis in axes):
-        return "there isn't one shift for each axis"
-    if shape is None or any(shape[axis] < 0 for axis in axes):
-        return "the size of a rolled dimension is not known"
-    return None
-
-
-def _roll(op: Operation, emit: Emit) -> SSAValue:
-    value: SSAValue = op.operands[0]
-    shape, element = list(types.shape_of(value.type) or ()), types.element_of(value.type)
-    for shift, axis in zip(ints(op.operands[1]), ints(op.operands[2]), strict=True):
-        axis %= len(shape)
-        if not shape[axis] or not (shift := shift % shape[axis]):
-            continue
-        parts = []
-        for begin, count in ((shape[axis] - shift, shift), (0, shape[axis] - shift)):
-            begins = [begin if i == axis else 0 for i in range(len(shape))]
-            counts = [count if i == axis else -1 for i in range(len(shape))]
-            part_type = types.tensor(element, [count if i == axis else dim for i, dim in enumerate(shape)])
-            parts.append(emit.tf("Slice", (value, emit.ints(begins), emit.ints(counts)), part_type))
-        value = emit.tfl("concatenation", parts, op.results[0].type, {"axis": axis})
-    return value
-
-
 def _blocks_constraint(op: Operation) -> str | None:
     for index in (1, 2):
         if (reason := constant_operand(index, f"operand {index}")(op)) is not None:
@@ -217,7 +187,6 @@ ENTRIES: tuple[Entry, ...] = (
     Row("PadV2", "padv2", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
     Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
     Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, constant_operand(1, "the axes")),
-    Lowering("Roll", "Slice concatenation", _roll, _MOVABLE, _roll_constraint),
     Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
     Row("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
     Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),

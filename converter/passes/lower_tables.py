@@ -1,7 +1,8 @@
 """Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT has (design §8).
 
 LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other table becomes tables of these that
-tell at which index an entry is, and a gather. What a vocabulary file holds is read now.
+tell at which index an entry is, and a gather, or the gather alone where integer keys lie close together
+(`converter/lookups.py`). What a vocabulary file holds is read now.
 
 Before:
 
@@ -43,7 +44,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -51,22 +52,21 @@ from typing import Any, ClassVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 
+from converter import lookups
 from converter.rewrite import symbols
 from converter.rewrite.edit import erase, restate_results
 from converter.vocabulary_files import Array, Format, column, read_lines
+from schema.diagnostics import ConversionError
 from schema.dialects import tensor_data, tf, types
 from schema.dialects.locations import error_at, node_of
 from schema.dialects.tf_saved_model import AssetOp
 
 _TABLE = "tf.HashTableV2"
-_FIND, _SIZE = "tf.LookupTableFindV2", "tf.LookupTableSizeV2"
+_FIND, _SIZE, _EXPORT = "tf.LookupTableFindV2", "tf.LookupTableSizeV2", "tf.LookupTableExportV2"
 _IMPORTS = frozenset({"tf.LookupTableImportV2", "tf.InitializeTableV2"})
 _FROM_FILE = "tf.InitializeTableFromTextFileV2"
-_HANDLE = types.tensor(types.RESOURCE, ())
-_SECOND = "/second"
-"""What the name of the table has at its end that leads on from strings, where no one table does."""
 
 
 @dataclass(slots=True)
@@ -106,7 +106,8 @@ class LowerTables:
         """Rewrites every function; returns how many tables there are.
 
         Raises:
-            ConversionError: A table is looked up that nothing fills (`empty-table`), or its file is no good.
+            ConversionError: A table is looked up that nothing fills (`empty-table`), its file is no good, or what
+                fills or asks it contradicts itself (`ambiguous-key`, `bad-table`).
         """
         functions = symbols.functions_of(module)
         tables = _tables(functions.values())
@@ -118,7 +119,7 @@ class LowerTables:
                 made = _lower(table)
                 for op in table.fills():
                     for name, keys, values in made:
-                        _fill(op, name, keys, values)
+                        lookups.fill(op, name, keys, values)
                     erase(op)
         for asset in [op for op in module.ops if isinstance(op, AssetOp)]:
             erase(asset)
@@ -149,7 +150,7 @@ def _tables(functions: Iterable[FuncOp]) -> dict[str, _Table]:
 def _read(table: _Table, assets: set[str]) -> bool:
     """Reads what fills a table; tells whether it is known when the model is converted."""
     fills = table.fills()
-    finds = [op for op in table.users if op.name in (_FIND, _SIZE)]
+    finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
     if not fills:
         if finds:
             raise error_at(finds[0], "empty-table", f"nothing in the model fills the table {table.name!r}",
@@ -162,10 +163,24 @@ def _read(table: _Table, assets: set[str]) -> bool:
             return False
         _read_file(table, first, tensor_data.to_array(constants[0]).item(), assets)
         return True
-    if len(constants) != 2 or constants[0] is None or constants[1] is None:
+    columns = [tensor_data.to_array(each) for each in constants if each is not None]
+    if len(columns) != 2:
         return False
-    table.keys, table.values = (tensor_data.to_array(each).reshape(-1) for each in constants if each is not None)
-    return len(fills) == 1 or all(tensor_data.constant_of(op.operands[1]) == constants[0] for op in fills)
+    if columns[0].shape != columns[1].shape:
+        shapes = [list(column.shape) for column in columns]
+        raise error_at(first, "bad-table", f"the table {table.name!r} has not one value for each key, but keys of "
+                       f"shape {shapes[0]} and values of shape {shapes[1]}")  # fmt: skip
+    table.keys, table.values = (column.reshape(-1) for column in columns)
+    return all(_fills_alike(op, columns) for op in fills[1:])
+
+
+def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
+    """Tells whether an op fills a table with certain keys and values."""
+    own = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
+    return len(own) == 2 and all(
+        each is not None and np.array_equal(tensor_data.to_array(each), column)
+        for each, column in zip(own, columns, strict=True)
+    )
 
 
 def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> None:
@@ -176,133 +191,64 @@ def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> N
             "export a SavedModel: it holds the files that it needs",
         )  # fmt: skip
     form = Format(tf.get(op, "delimiter", "\t").encode(), tf.get(op, "vocab_size", -1), tf.get(op, "offset", 0))
-    lines = read_lines(Path(file), form)
     key, value = table.kind()
-    table.keys = column(lines, tf.get(op, "key_index"), types.numpy_dtype(key), form)
-    table.values = column(lines, tf.get(op, "value_index"), types.numpy_dtype(value), form)
+    try:
+        lines = read_lines(Path(file), form)
+        table.keys = column(lines, tf.get(op, "key_index"), types.numpy_dtype(key), form)
+        table.values = column(lines, tf.get(op, "value_index"), types.numpy_dtype(value), form)
+    except ConversionError as problem:
+        raise error_at(op, problem.code, problem.diagnostics[0].message, problem.diagnostics[0].hint) from None
 
 
-def _lower(table: _Table) -> list[tuple[str, Array, Array]]:
-    """Rewrites the lookups of a table; returns the tables of the runtime's kinds that stand for it."""
+def _lower(table: _Table) -> list[lookups.Fill]:
+    """Rewrites what asks a table; returns the tables of the runtime's kinds that stand for it.
+
+    Raises:
+        ConversionError: Entries of one key differ (`ambiguous-key`), or element types do (`bad-table`).
+    """
     key, value = table.kind()
+    entries = _distinct(table)
     for op in table.users:
+        _check_kinds(op, table)
         if op.name == _SIZE:
-            _replace(op, _constant(op, np.array(len(_distinct(table.keys)), np.int64)))
-    finds = [op for op in table.users if op.name == _FIND]
-    if not finds:
-        return []
-    numbers = np.arange(len(table.keys), dtype=np.int64)
-    names = np.array([b"%d" % number for number in numbers], object)
-    by_string, by_number = key == types.STRING, key in (types.I32, types.I64)
-    if not (by_string or by_number):
-        return [(table.name, table.keys, table.values)]
-    keys = table.keys if by_string else table.keys.astype(np.int64)
-    if by_number and value == types.STRING:
-        for op in finds:
-            _replace(op, _look_up(op, table.name, _as_i64(op, op.operands[1]), op.operands[2], value))
-        return [(table.name, keys, table.values)]
-    entries = table.values if value == types.I64 else numbers
-    made = [(table.name, keys, entries)] if by_string else [
-        (table.name, keys, names), (table.name + _SECOND, names, entries)
-    ]  # fmt: skip
-    if by_string and value == types.I64:
-        return made
-    for op in finds:
-        _find(op, table, by_string=by_string)
-    return made
+            lookups.replace(op, np.array(len(entries), np.int64))
+        elif op.name == _EXPORT:
+            lookups.replace(op, *_columns(entries, table))
+    contents = lookups.Contents(table.name, *_columns(entries, table), key, value)
+    return lookups.lower(contents, [op for op in table.users if op.name == _FIND])
 
 
-def _distinct(keys: Array) -> set[Any]:
-    return set(keys.tolist())
+def _check_kinds(op: Operation, table: _Table) -> None:
+    """Checks that what an op on a table looks up and finds, or fills it with, is of the table's element types."""
+    found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
+    elements = tuple(types.element_of(value.type) for value in found)
+    is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())
+    if found and (elements != table.kind() or not is_scalar):
+        used = ", ".join(str(value.type) for value in found)
+        raise error_at(op, "bad-table", f"the table {table.name!r} has keys of {table.kind()[0]} and single values of "
+                       f"{table.kind()[1]}, but is used with {used}")  # fmt: skip
 
 
-def _find(op: Operation, table: _Table, *, by_string: bool) -> None:
-    """Replaces a lookup by lookups in the runtime's tables, and a gather where these only tell an index."""
-    element = types.element_of(op.results[0].type)
-    found = op.operands[1]
-    shape = types.shape_of(found.type)
-    name = table.name
-    if not by_string:
-        keys = _as_i64(op, found)
-        nothing = _constant(op, _strings([b""], ()))
-        found = _look_up(op, name, keys, nothing, types.STRING)
-        name += _SECOND
-    if element == types.I64:
-        _replace(op, _look_up(op, name, found, op.operands[2], types.I64))
-        return
-    count = len(table.values)
-    index = _look_up(op, name, found, _constant(op, np.array(count, np.int64)), types.I64)
-    default = tensor_data.constant_of(op.operands[2])
-    if default is None:
-        one = _insert(
-            op, "Reshape", (op.operands[2], _constant(op, np.array([1], np.int32))), types.tensor(element, (1,))
-        )
-        parts = (_constant(op, table.values), one, _constant(op, np.array(0, np.int32)))
-        entries = _insert(op, "ConcatV2", parts, types.tensor(element, (count + 1,)))
-    else:
-        both = np.concatenate([table.values, tensor_data.to_array(default).reshape(1)])
-        entries = _constant(op, both.astype(types.numpy_dtype(element)))
-    axis = _constant(op, np.array(0, np.int32))
-    _replace(op, _insert(op, "GatherV2", (entries, index, axis), types.tensor(element, shape), {"batch_dims": 0}))
+def _distinct(table: _Table) -> dict[Any, Any]:
+    """Returns a table's entries, values by key."""
+    keys, values = table.keys.tolist(), table.values.tolist()
+    entries = dict(zip(keys, values, strict=True))
+    if len(entries) < len(keys):
+        for key, value in zip(keys, values, strict=True):
+            if entries[key] != value:
+                raise error_at(table.fills()[0], "ambiguous-key",
+                               f"the table {table.name!r} is filled with different values for the key {key!r}",
+                               "name every key once: TensorFlow doesn't fill such a table either")  # fmt: skip
+    return entries
 
 
-def _strings(values: list[bytes], shape: tuple[int, ...]) -> Array:
-    result = np.empty(len(values), object)
-    result[:] = values
-    return result.reshape(shape)
-
-
-def _look_up(op: Operation, name: str, keys: SSAValue, default: SSAValue, element: Attribute) -> SSAValue:
-    handle = _table_op(name, types.element_of(keys.type), element)
-    _put(op, handle)
-    result = types.tensor(element, types.shape_of(keys.type))
-    return _insert(op, "LookupTableFindV2", (handle.results[0], keys, default), result)
-
-
-def _table_op(name: str, key: Attribute, value: Attribute) -> Operation:
-    attributes: dict[str, Any] = {
-        "container": "", "shared_name": name, "use_node_name_sharing": False, "key_dtype": key, "value_dtype": value,
-    }  # fmt: skip
-    return tf.build("HashTableV2", (), (_HANDLE,), attributes)
-
-
-def _as_i64(op: Operation, value: SSAValue) -> SSAValue:
-    if types.element_of(value.type) == types.I64:
-        return value
-    return _insert(op, "Cast", (value,), types.tensor(types.I64, types.shape_of(value.type)), {"Truncate": False})
-
-
-def _put(anchor: Operation, op: Operation) -> None:
-    assert anchor.parent is not None
-    op.location = anchor.location
-    anchor.parent.insert_op_before(op, anchor)
-
-
-def _insert(
-    anchor: Operation, name: str, operands: Iterable[SSAValue], result: Attribute, attributes: Any = None
-) -> SSAValue:
-    op = tf.build(name, tuple(operands), (result,), attributes)
-    _put(anchor, op)
-    return op.results[0]
-
-
-def _constant(anchor: Operation, value: Array) -> SSAValue:
-    op = tf.constant(tensor_data.of_array(value))
-    _put(anchor, op)
-    return op.results[0]
-
-
-def _replace(op: Operation, value: SSAValue) -> None:
-    op.results[0].replace_all_uses_with(value)
-    erase(op)
-
-
-def _fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
-    """Inserts what fills a table."""
-    constants = [_constant(anchor, each) for each in (keys, values)]
-    table = _table_op(name, *(types.element_of(each.type) for each in constants))
-    _put(anchor, table)
-    _put(anchor, tf.build("LookupTableImportV2", (table.results[0], *constants), ()))
+def _columns(entries: dict[Any, Any], table: _Table) -> tuple[Array, Array]:
+    """Returns all keys and all values, each key once."""
+    if len(entries) == len(table.keys):
+        return table.keys, table.values
+    keys, values = np.empty(len(entries), table.keys.dtype), np.empty(len(entries), table.values.dtype)
+    keys[:], values[:] = list(entries), list(entries.values())
+    return keys, values
 
 
 def _erase_unused(function: FuncOp) -> None:

@@ -45,10 +45,11 @@ def test_only_tables_that_a_signature_uses_are_filled(model: Path, signature: st
     assert sum(op.name == "tf.StatefulPartitionedCall" for op in initializer.walk()) == 1
 
 
-def test_no_file_outside_of_the_assets_is_read(model: Path) -> None:
+@pytest.mark.parametrize("name", ["../../words.txt", "/etc/passwd", "a\0b", ""])
+def test_no_file_outside_of_the_assets_is_read(model: Path, name: str) -> None:
     file = model / "saved_model.pb"
     saved = pb.SavedModel.FromString(file.read_bytes())
-    saved.meta_graphs[0].asset_file_def[0].filename = "../../words.txt"
+    saved.meta_graphs[0].asset_file_def[0].filename = name
     file.write_bytes(saved.SerializeToString())
     with pytest.raises(ConversionError) as caught:
         import_saved_model(model)

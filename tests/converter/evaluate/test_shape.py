@@ -74,6 +74,7 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Bitcast", ("f32[2,3]",), {"type": np.dtype(np.uint8)}),
     ("Bitcast", ("ui8[3,4]",), {"type": np.dtype(np.float32)}),
     ("Bitcast", (1.0,), {"type": np.dtype(np.int16)}),
+    ("Bitcast", (1.0,), {"type": np.dtype(np.int32)}),
     ("Roll", ("f32[3,4]", [1, -2], [0, 1]), {}),
     ("Roll", ("i32[5]", 2, 0), {}),
 ]

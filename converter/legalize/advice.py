@@ -1,0 +1,33 @@
+"""What to do about ops that no operators of LiteRT stand for, where there is more to say than of any other op."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+CUSTOM = "allow custom ops if your runtime registers an operator of this name"
+"""What can be done about any op."""
+
+_ADVICE: Mapping[str, str] = {
+    r"tf\.(String.*|StaticRegex.*|Regex.*|Unicode.*|Substr|AsString|ReduceJoin|UnsortedSegmentJoin|.*codeBase64)": (
+        "LiteRT looks into no string: split, clean and hash text before it gets to the model, which takes tokens or "
+        f"their numbers then, or {CUSTOM}"
+    ),
+    r"tf\.((Anonymous)?Mutable(Dense)?HashTable.*|LookupTable(Insert|Remove).*)": (
+        "LiteRT's tables are filled once, before anything is looked up: use a tf.lookup.StaticHashTable"
+    ),
+    r"tf\.Ragged.*": (
+        "LiteRT has no ragged tensors: let the model take padded ones, and the rows' lengths if it needs them"
+    ),
+    r"tf\.(Parse.*Example.*|Decode(CSV|Raw|Proto.*))": f"let the model take what is parsed here, or {CUSTOM}",
+}
+"""Names of ops, as regular expressions -> what to do."""
+
+
+def advice(op_name: str) -> str:
+    """Returns what to do about an op that can't be converted.
+
+    Args:
+        op_name: The op's name, `tf.StringLower`.
+    """
+    return next((text for names, text in _ADVICE.items() if re.fullmatch(names, op_name)), CUSTOM)
