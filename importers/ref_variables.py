@@ -2,13 +2,17 @@
 
 A reference is a variable and its value at once: an op that wants a value reads it in the moment in which it runs. Where
 nothing that is needed writes a variable, one read serves all, and references that pass through control flow are values.
-Otherwise what passes is the handle, and every op has reads of its own, after all that the op itself waits for.
+Otherwise what passes is the handle, and every op has reads of its own, after all that the op itself waits for. An
+identity of a reference is a value, but it shares the variable's memory, in which later writes show: whoever takes it,
+in a branch or a loop, too, reads in the same way. What is fetched is read when its node runs.
 
 A node keeps its name as the name of the value, so it can still be fed and fetched; handles and writes get new names:
 
     v = VariableV2()            ->  v/handle = VarHandleOp(); v = ReadVariableOp(v/handle)
     a = AssignAdd(v, x)         ->  a/write = AssignAddVariableOp(v/handle, x); a = ReadVariableOp(v/handle, ^a/write)
     y = Neg(v, ^a)              ->  y/read_0 = ReadVariableOp(v/handle, ^a); y = Neg(y/read_0, ^a)
+    i = Identity(v)             ->  i = ReadVariableOp(v/handle)
+    z = Neg(i, ^a)              ->  z/read_0 = ReadVariableOp(v/handle, ^i, ^a); z = Neg(z/read_0, ^a)
     s = RefSwitch(v, p)         ->  s = Switch(v/handle, p)
 """
 
@@ -42,7 +46,14 @@ _FORWARDERS = {
 }
 """Ops that pass references on -> those that do the same with values and handles."""
 
-_READERS = frozenset({"Identity", "DestroyTemporaryVariable"})
+_ALIAS = "Identity"
+_ALIASES = frozenset({_ALIAS, "Switch"})
+"""Ops that give a variable's memory as a value, as an `Enter` of a constant does, too."""
+
+_MERGES = frozenset({"Merge", "RefMerge"})
+"""The ops that run as soon as they have one of their inputs."""
+
+_READERS = frozenset({_ALIAS, "DestroyTemporaryVariable"})
 """Ops that do nothing but read."""
 
 _QUESTIONS = {"IsVariableInitialized": "VarIsInitializedOp"}
@@ -107,7 +118,7 @@ class _Upgrade:
         for node in self.needed.values():
             if node.op in _VARIABLES:
                 self._rewrite_variable(node)
-            elif self._is_reference(node.name) and node.op in _FORWARDERS:
+            elif self._is_reference(node.name) and (node.op in _FORWARDERS or self._hands_on(node)):
                 self._rewrite_forwarder(node)
             elif self._is_access(node):
                 self._rewrite_access(node)
@@ -120,6 +131,8 @@ class _Upgrade:
         for node in self.needed.values():
             if node.op in _VARIABLES:
                 self._join(node.name, node.name)
+            if _shares_memory(node):
+                self._join(parse_graph_input(_data(node)[0]).node, node.name)
             for position in self._ref_positions(node):
                 self._join(parse_graph_input(_data(node)[position]).node, node.name)
         for name in self._group:
@@ -173,10 +186,10 @@ class _Upgrade:
     def _rewrite_forwarder(self, node: pb.NodeDef) -> None:
         new = pb.NodeDef()
         new.CopyFrom(node)
-        new.op = _FORWARDERS[node.op]
+        new.op = _FORWARDERS.get(node.op, node.op)
         if self._is_written(node.name):
             del new.input[:]
-            new.input.extend(self._inputs(node, set(self._ref_positions(node))))
+            new.input.extend(self._inputs(node, set(self._ref_positions(node)) or {0}))
             new.attr["T"].type = pb.DT_RESOURCE
         self._made[node.name] = new
 
@@ -206,8 +219,8 @@ class _Upgrade:
 
     def _rewrite_user(self, node: pb.NodeDef) -> None:
         """Gives an op reads of its own of the written variables that it takes as values."""
-        sources = [parse_graph_input(text).node for text in _data(node)]
-        if not any(self._is_written(source) for source in sources):
+        sources = map(parse_graph_input, _data(node))
+        if not any(self._is_written(source.node) and self._is_memory(source) for source in sources):
             return
         if node.op in _READERS:
             handle, controls = self._handle(_data(node)[0])
@@ -221,39 +234,44 @@ class _Upgrade:
 
     def _inputs(self, node: pb.NodeDef, as_handles: set[int]) -> list[str]:
         """Returns a node's inputs: handles at some positions, values elsewhere, then the control inputs."""
-        data = _data(node)
-        controls = _controls(node)
+        data, controls = _data(node), _controls(node)
+        sources = [parse_graph_input(text) for text in data]
+        taken = {position: self._handle(data[position]) for position, source in enumerate(sources)
+                 if position in as_handles or (self._is_written(source.node) and self._is_memory(source))}  # fmt: skip
+        added = [after for position in sorted(as_handles) for after in taken[position][1]]
         # The value is that of the moment in which the op has all else that it waits for.
-        waits = [] if node.op in ("Merge", "RefMerge") else [
-            f"^{name}" for name in dict.fromkeys(parse_graph_input(text).node for text in data)
-            if not self._is_reference(name)
-        ]  # fmt: skip
-        added: list[str] = []
-        for position, text in enumerate(data):
-            source = parse_graph_input(text)
+        waits = [f"^{source.node}" for source in sources if not self._is_memory(source)]
+        waits += [after for _, each in taken.values() for after in each]
+        for position, (handle, after) in taken.items():
             if position in as_handles:
-                data[position], after = self._handle(text)
-                added += after
-            elif self._is_written(source.node) and self._gives_reference(source):
-                handle, after = self._handle(text)
-                element = _element(self.needed[source.node])
+                data[position] = handle
+            else:
                 data[position] = f"{node.name}/read_{position}"
-                self._read(data[position], handle, element, dict.fromkeys([*after, *controls, *waits]))
+                moment = after if node.op in _MERGES else waits
+                element = _element(self.needed[sources[position].node])
+                self._read(data[position], handle, element, dict.fromkeys([*moment, *controls]))
         return [*data, *dict.fromkeys([*added, *controls])]
 
-    def _gives_reference(self, tensor: TensorName) -> bool:
-        """Tells whether a node of a group gives a reference at an output."""
-        node = self.needed[tensor.node]
+    def _is_memory(self, tensor: TensorName) -> bool:
+        """Tells whether a tensor is a reference, or shares the memory that is behind one."""
+        seen: set[str] = set()
+        node = self.needed.get(tensor.node)
+        while node is not None and _shares_memory(node) and node.name not in seen:
+            seen.add(node.name)
+            tensor = parse_graph_input(_data(node)[0])
+            node = self.needed.get(tensor.node)
+        if node is None or not self._is_reference(node.name):
+            return False
         if node.op in _VARIABLES or (node.op in _FORWARDERS and node.op != "RefMerge"):
             return True
         op_def = op_defs.lookup(node.op)
         outputs = op_def.output_arg if op_def is not None else ()
-        return tensor.index < len(outputs) and outputs[tensor.index].is_ref
+        return tensor.position < len(outputs) and outputs[tensor.position].is_ref
 
     def _handle(self, text: str) -> tuple[str, list[str]]:
         """Returns the handle behind a reference, and what must have run before it is used."""
         node = self.needed.get(parse_graph_input(text).node)
-        if node is None or node.op in _VARIABLES or not self._is_access(node):
+        if node is None or node.op in _VARIABLES or not self._passes_on(node):
             return self._base(text), []
         return self._base(text), [f"^{node.name}/write" if _twin(node.op) else f"^{node.name}"]
 
@@ -264,7 +282,7 @@ class _Upgrade:
             if node.op in _VARIABLES:
                 text = node.name + HANDLE
                 break
-            if not self._is_access(node):
+            if not self._passes_on(node):
                 break
             if node.name in self._bases:
                 text = self._bases[node.name]
@@ -274,6 +292,15 @@ class _Upgrade:
             text = _data(node)[0]
         self._bases.update(dict.fromkeys(passed, text))
         return text
+
+    def _hands_on(self, node: pb.NodeDef) -> bool:
+        """Tells whether a node of control flow takes a written variable's memory, where its functions read it."""
+        is_flow = node.op != _ALIAS and _shares_memory(node) and self._is_written(node.name)
+        return is_flow and self._is_memory(parse_graph_input(_data(node)[0]))
+
+    def _passes_on(self, node: pb.NodeDef) -> bool:
+        """Tells whether what a node gives is behind what it takes, and its handle that of a node before it."""
+        return self._is_access(node) or (node.op == _ALIAS and self._is_memory(parse_graph_input(node.name)))
 
     def _is_access(self, node: pb.NodeDef) -> bool:
         """Tells whether a node gives the reference that it takes, but neither is nor will be one itself."""
@@ -285,6 +312,11 @@ class _Upgrade:
         self._made[name] = pb.NodeDef(
             name=name, op="ReadVariableOp", input=[handle, *controls], attr={"dtype": of_type(element)}
         )
+
+
+def _shares_memory(node: pb.NodeDef) -> bool:
+    """Tells whether a node gives the memory of the value that it takes."""
+    return bool(_data(node)) and (node.op in _ALIASES or (node.op == "Enter" and node.attr["is_constant"].b))
 
 
 def _data(node: pb.NodeDef) -> list[str]:

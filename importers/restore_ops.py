@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,7 @@ _INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
 _SLICE = re.compile(r"(?P<start>\d+),(?P<length>\d+)|-")
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """A value in a checkpoint.
 
     Attributes:
@@ -90,9 +89,25 @@ def initial_value(
     ]  # fmt: skip
     value = dict(_assignments(starts, nodes)).get(variable)
     source, _ = _behind_identities(value, nodes) if value is not None else (None, 0)
-    if source is None or source.op != "Const":
+    if source is not None and source.op == "Fill" and len(source.input) >= 2:
+        return _filled(source, nodes)
+    return _constant(source)
+
+
+def _constant(node: pb.NodeDef | None) -> tensor_data.Constant | None:
+    return import_tensor(node.attr["value"].tensor, node.name) if node is not None and node.op == "Const" else None
+
+
+def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Constant | None:
+    """Returns what a `Fill` of constants makes, as large initial values are written."""
+    dims, value = (_constant(_behind_identities(text, nodes)[0]) for text in fill.input[:2])
+    if dims is None or value is None or types.shape_of(value.type) != ():
         return None
-    return import_tensor(source.attr["value"].tensor, source.name)
+    shape = [pb.TensorShapeProto.Dim(size=int(dim)) for dim in tensor_data.to_array(dims).ravel()]
+    blank = pb.TensorProto(dtype=fill.attr["T"].type, tensor_shape=pb.TensorShapeProto(dim=shape))
+    zeros = import_tensor(blank, fill.name)
+    whole = np.broadcast_to(tensor_data.to_array(value), types.shape_of(zeros.type) or ())
+    return tensor_data.of_array(whole, types.element_of(value.type))
 
 
 def _assignments(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> list[tuple[str, str]]:
@@ -121,7 +136,7 @@ def _behind_identities(text: str, nodes: Mapping[str, pb.NodeDef]) -> tuple[pb.N
         seen.add(node.name)
         tensor = parse_graph_input(node.input[0])
         node = nodes.get(tensor.node)
-    return node, tensor.index
+    return node, tensor.position
 
 
 def _saved(text: str, nodes: Mapping[str, pb.NodeDef], constants: dict[str, list[str]]) -> Saved | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from xdsl.dialects.builtin import NameLoc, SymbolRefAttr, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 
 from importers.checkpoint import Checkpoint
 from importers.ref_variables import HANDLE
@@ -49,28 +50,45 @@ def import_variables(
     handles = [op for op in ops if op.name == _HANDLE]
     if not handles:
         return []
-    checkpoint = Checkpoint(prefix)
-    saved: Mapping[str, Saved]
-    if meta_graph.HasField("object_graph_def"):
-        keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
-        saved = {node: Saved(key) for node, key in keys.items()}
-    else:
-        saved = saved_variables(meta_graph, nodes, checkpoint.entries())
+    saved, checkpoint = _saved_values(prefix, meta_graph, nodes, ops)
     tensors: dict[Saved | str, GlobalTensorOp] = {}
     missing = []
     for handle in handles:
         node = _variable_name(handle)
         key = saved.get(node) or node
         if key not in tensors:
-            value = _value(checkpoint, key) if isinstance(key, Saved) else initial_value(node, meta_graph, nodes)
+            value: tensor_data.Constant | None
+            if checkpoint is not None and isinstance(key, Saved):
+                value = _value(checkpoint, key)
+            else:
+                value = initial_value(node, meta_graph, nodes)
             if value is None:
                 missing.append(_untracked(handle, node, is_object=meta_graph.HasField("object_graph_def")))
                 continue
             tensors[key] = _global_tensor(handle, node, value, len(tensors))
         handle.properties["shared_name"] = tensors[key].properties["sym_name"]
     if missing:
+        if checkpoint is None:
+            Checkpoint(prefix)  # it is needed, so let it tell what is wrong with it
         raise ConversionError(missing)
     return list(tensors.values())
+
+
+def _saved_values(
+    prefix: str | os.PathLike[str],
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    ops: Sequence[Operation],
+) -> tuple[Mapping[str, Saved], Checkpoint | None]:
+    """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
+    is_object = meta_graph.HasField("object_graph_def")
+    if not is_object and not Path(f"{os.fspath(prefix)}.index").exists():
+        return {}, None
+    checkpoint = Checkpoint(prefix)
+    if is_object:
+        keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
+        return {node: Saved(key) for node, key in keys.items()}, checkpoint
+    return saved_variables(meta_graph, nodes, checkpoint.entries()), checkpoint
 
 
 def check_values(functions: Sequence[FuncOp]) -> None:
@@ -133,7 +151,7 @@ def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, in
             f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
             op=handle.name, node=node, hint="graph and checkpoint are of different models",
         )  # fmt: skip
-    declared_type: Attribute = types.tensor(value.type.element_type, declared) if declared is not None else value.type
+    declared_type = types.tensor(value.type.element_type, declared)
     # The index makes the symbol unique: two variables may have one name.
     return GlobalTensorOp.build(
         f"__sm_{index}__{node}", declared_type, value, is_mutable=True, location=handle.location

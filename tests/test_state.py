@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,8 @@ import pytest
 
 import tfconvert
 from schema.diagnostics import ConversionError
+from tests.state_programs import PROGRAMS, state
+from tests.stateful import compare_calls, runners, same
 
 OPS = (
     "AssignVariableOp", "HashTableV2", "LookupTableFindV2", "LookupTableImportV2", "ReadVariableOp", "VarHandleOp",
@@ -19,25 +20,46 @@ OPS = (
 )  # fmt: skip
 """The ops on state that models here have."""
 
-Runner = Callable[..., dict[str, np.ndarray]]
-
 
 def strings(*values: bytes) -> np.ndarray:
     return np.array(values, object)
 
 
-def signatures(model: tfconvert.Model) -> Callable[[str], Runner]:
-    """Returns what gives a signature's runner; all are of one interpreter."""
-    from ai_edge_litert.interpreter import Interpreter
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_leaves_the_same_state_after_each_of_ten_calls(tf: ModuleType, name: str, tmp_path: Path) -> None:
+    module = state(tf)
+    names = {id(value): key for key, value in vars(module).items()}
 
-    interpreter = Interpreter(model_content=bytes(model), num_threads=1)
-    return interpreter.get_signature_runner  # type: ignore[no-any-return]
+    @tf.function(input_signature=[tf.TensorSpec([3], name="x"), tf.TensorSpec([], tf.int32, name="row")])  # type: ignore[untyped-decorator]
+    def run(x: Any, row: Any) -> Any:
+        PROGRAMS[name](tf, module, x, row)
+        return {names[id(each)]: each.read_value() for each in module.variables}
+
+    calls = [("run", {"x": np.array([call + 0.5, 1.5, -1], np.float32), "row": np.array(call % 3, np.int32)})
+             for call in range(10)]  # fmt: skip
+    compare_calls(tf, tmp_path, module, {"run": run}, calls)
 
 
-def same(got: dict[str, np.ndarray], expected: dict[str, Any]) -> None:
-    assert got.keys() == expected.keys()
-    for name, value in got.items():
-        np.testing.assert_array_equal(value, expected[name].numpy())
+TYPES = (
+    "float32", "float64", "float16", "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "complex64", "complex128",
+)  # fmt: skip
+
+
+def test_variables_of_every_type_keep_what_they_are_given(tf: ModuleType, tmp_path: Path) -> None:
+    module = tf.Module()
+    module.kept = {name: tf.Variable(np.array([1, 0, 2]).astype(name)) for name in TYPES}
+
+    def swap(**given: Any) -> Any:
+        before = {name: variable.read_value() for name, variable in module.kept.items()}
+        for name, variable in module.kept.items():
+            variable.assign(given[name])
+        return before
+
+    specs = {name: tf.TensorSpec([3], name, name=name) for name in TYPES}
+    signature = tf.function(swap).get_concrete_function(**specs)
+    calls = [("swap", {name: np.array([call, 1, 0]).astype(name) for name in TYPES}) for call in range(3)]
+    compare_calls(tf, tmp_path, module, {"swap": signature}, calls, 0)
 
 
 @pytest.fixture
@@ -75,7 +97,7 @@ def counter(tf: ModuleType) -> Any:
 def test_ten_calls_of_two_signatures_give_the_same_sequence(tf: ModuleType, counter: Any, tmp_path: Path) -> None:
     tf.saved_model.save(counter, str(tmp_path), signatures={"add": counter.add, "scatter": counter.scatter})
     model = tfconvert.convert(tmp_path)
-    runner = signatures(model)
+    runner = runners(model)
     for call in range(10):
         x = np.array([call, 1.5, -1], np.float32)
         same(runner("add")(x=x), counter.add(tf.constant(x)))
@@ -121,7 +143,7 @@ def test_a_table_answers_as_tensorflow_does(kind: str, tf: ModuleType, tmp_path:
 
     module = Lookup()
     tf.saved_model.save(module, str(tmp_path), signatures=module.find)
-    run = signatures(tfconvert.convert(tmp_path))("serving_default")
+    run = runners(tfconvert.convert(tmp_path))("serving_default")
     for x in (wanted, wanted[:1], wanted[1:]):
         same(run(x=x), module.find(tf.constant(x)))
 
@@ -154,7 +176,7 @@ def test_vocabulary_files_come_along(tf: ModuleType, tmp_path: Path, vocabulary:
     folder = tmp_path / "model"
     tf.saved_model.save(module, str(folder), signatures=module.find)
     x = strings(b"a", b"a,3", b"", b"last,5", b"last", b"zz")
-    same(signatures(tfconvert.convert(folder))("serving_default")(x=x), module.find(tf.constant(x)))
+    same(runners(tfconvert.convert(folder))("serving_default")(x=x), module.find(tf.constant(x)))
     (folder / "assets" / "words.txt").unlink()
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(folder)
@@ -169,7 +191,7 @@ def test_keras_lookup_layers(kind: str, tf: ModuleType, tmp_path: Path) -> None:
     inputs = tf.keras.Input((None,), dtype=dtype)
     network = tf.keras.Model(inputs, getattr(tf.keras.layers, kind)(vocabulary=words)(inputs))
     network.export(str(tmp_path), verbose=False)
-    run = signatures(tfconvert.convert(tmp_path))("serving_default")
+    run = runners(tfconvert.convert(tmp_path))("serving_default")
     (got,) = run(**{next(iter(run.get_input_details())): x}).values()  # type: ignore[attr-defined]
     np.testing.assert_array_equal(got, network(tf.constant(x)).numpy())
 
@@ -190,4 +212,4 @@ def test_tables_of_tensorflow_1(tf: ModuleType, tmp_path: Path, vocabulary: Path
         v1.saved_model.simple_save(
             session, str(folder), {"x": given}, {"y": found * scale}, legacy_init_op=v1.tables_initializer()
         )
-    np.testing.assert_array_equal(signatures(tfconvert.convert(folder))("serving_default")(x=x)["y"], [3, -3])
+    np.testing.assert_array_equal(runners(tfconvert.convert(folder))("serving_default")(x=x)["y"], [3, -3])

@@ -75,6 +75,22 @@ def _log_softmax(call: Call) -> Results:
     return (typed(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), x.dtype),)
 
 
+def _cross_entropy(call: Call) -> Results:
+    """A loss a row, and its gradient by the logits."""
+    logits, labels = call.inputs
+    (logarithms,) = _log_softmax(Call("LogSoftmax", (wide(logits),), {}))
+    loss = -np.sum(wide(labels) * logarithms, -1)
+    return typed(loss, logits.dtype), typed(np.exp(logarithms) - wide(labels), logits.dtype)
+
+
+def _sparse_cross_entropy(call: Call) -> Results:
+    logits, classes = call.inputs
+    if classes.size and (classes.min() < 0 or classes.max() >= logits.shape[-1]):
+        raise call.bad(f"a label is none of the {logits.shape[-1]} classes")
+    labels = np.eye(logits.shape[-1], dtype=logits.dtype)[classes]
+    return _cross_entropy(call._replace(inputs=(logits, labels)))
+
+
 KERNELS: Mapping[str, Kernel] = {
     "BatchNormWithGlobalNormalization": _global_batch_norm,
     "FusedBatchNorm": _fused_batch_norm,
@@ -83,5 +99,7 @@ KERNELS: Mapping[str, Kernel] = {
     "LRN": _local_response,
     "LogSoftmax": _log_softmax,
     "Softmax": _softmax,
+    "SoftmaxCrossEntropyWithLogits": _cross_entropy,
+    "SparseSoftmaxCrossEntropyWithLogits": _sparse_cross_entropy,
 }
 """Op name -> kernel."""

@@ -117,10 +117,18 @@ def _scatter_nd(combine: np.ufunc | None, machine: Machine, op: Operation, input
     return inputs[: len(op.results)]
 
 
+def _slice_assign(machine: Machine, op: Operation, inputs: Results) -> Results:
+    operands = (_value(op, inputs[0]), *inputs[1:])
+    call = call_of(op, operands)._replace(op="TensorStridedSliceUpdate")
+    (_variable(op, inputs[0]).value,) = kernels.evaluate(call)
+    return inputs[: len(op.results)]
+
+
 def _put(combine: np.ufunc | None, value: Array, index: Any, updates: Array) -> None:
     if combine is None:
         value[index] = updates
-    else:
+        return
+    with np.errstate(all="ignore"):
         combine.at(value, index, updates)
 
 
@@ -144,6 +152,8 @@ OPS: Mapping[str, Simple] = {
     "tf.ReadVariableOp": _read,
     "tf.ResourceGather": _gather,
     "tf.ResourceGatherNd": _gather_nd,
+    "tf.ResourceStridedSliceAssign": _slice_assign,
+    "tf.StridedSliceAssign": _slice_assign,
     "tf.VarHandleOp": _handle,
     "tf.VarIsInitializedOp": _is_initialized,
     "tf.Variable": _handle,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,8 @@ def _computed(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue]:
 def _training(op: Operation) -> str | None:
     if not tf.get(op, "is_training", True):
         return "it normalizes with given statistics"
-    if tf.get(op, "exponential_avg_factor", 1.0) != 1.0:
-        return "it updates a moving average"
-    if any(result.first_use is not None for result in op.results[1:]):
-        return "its statistics are used"
+    if any(result.first_use is not None for result in op.results[3:]):
+        return "what only gradients need is used"
     if types.shape_of(op.operands[0].type) is None:
         return "the input's rank is not known"
     return _channels_last(op)
@@ -84,7 +83,26 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[SSAValue]:
     factor = emit.binary("Mul", scale, deviation)
     addend = emit.binary("Sub", offset, emit.binary("Mul", mean, factor))
     result = emit.tf("AddV2", (emit.binary("Mul", x, factor), addend), op.results[0].type)
-    return [result, *([mean] * (len(op.results) - 1))]
+    statistics = [mean, _unbiased(x, variance, emit) if op.results[2].first_use is not None else variance]
+    factor_of_new = tf.get(op, "exponential_avg_factor", 1.0)
+    if factor_of_new != 1:
+        statistics = [emit.binary("AddV2", emit.binary("Mul", old, 1 - factor_of_new),
+                                  emit.binary("Mul", new, factor_of_new))
+                      for old, new in zip(op.operands[3:5], statistics, strict=True)]  # fmt: skip
+    return [result, *statistics, *([mean] * (len(op.results) - 3))]
+
+
+def _unbiased(x: SSAValue, variance: SSAValue, emit: Emit) -> SSAValue:
+    """Returns the variance as TensorFlow hands it on: divided by one less than the number of values."""
+    shape = types.shape_of(x.type) or ()
+    if -1 not in shape:
+        count = math.prod(shape[:-1])
+        return emit.binary("Mul", variance, count / max(count - 1, 1))
+    sizes = emit.tf("Slice", (emit.shape(x), emit.ints((0,)), emit.ints((len(shape) - 1,))),
+                    types.tensor(types.I32, (len(shape) - 1,)))  # fmt: skip
+    number = emit.cast(emit.reduce("Prod", sizes, (0,)), types.F32)
+    rest = emit.binary("Maximum", emit.binary("Sub", number, 1), 1)
+    return emit.binary("Mul", variance, emit.binary("RealDiv", number, rest))
 
 
 _LRN_OPTIONS: dict[str, Any] = {

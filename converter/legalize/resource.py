@@ -11,7 +11,12 @@ from converter.legalize.emit import Emit
 from converter.legalize.row import Attr, Entry, Lowering, Row, element_name, tflite_name
 from schema.dialects import tf, types
 
-_HELD = "f32 f64 f16 bf16 i1 i8 ui8 i16 ui16 i32 ui32 i64 complex<f32>"
+HELD = (
+    "f32", "f64", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "complex<f32>",
+    "complex<f64>",
+)  # fmt: skip
+"""The element types that LiteRT's variables can have."""
+
 _KINDS = frozenset({("!tf_type.string", "i64"), ("i64", "!tf_type.string")})
 _TABLE_IDS = 1 << 30
 """Tables' numbers begin here: the runtime counts variables from 0, and they must not meet."""
@@ -37,11 +42,17 @@ def _is_held(op: Operation) -> str | None:
     if kind is None:
         return "what the variable holds is not told"
     held = element_name(kind)
-    return None if held in _HELD.split() else f"LiteRT's variables hold {_HELD}, not {held}"
+    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
 
 
 def _is_initialized(op: Operation, emit: Emit) -> SSAValue:
     return emit.constant(np.array(True))
+
+
+def _table_is_known(op: Operation) -> str | None:
+    maker = op.operands[0].owner
+    is_known = isinstance(maker, Operation) and maker.name in ("tf.HashTableV2", "tfl.hashtable")
+    return None if is_known else "which table it looks into is not known"
 
 
 def _import(op: Operation, emit: Emit) -> tuple[()]:
@@ -56,7 +67,7 @@ def _assign(op: Operation, emit: Emit) -> tuple[()]:
 
 def _element_is_held(op: Operation) -> str | None:
     held = element_name(types.element_of(op.operands[1].type))
-    return None if held in _HELD.split() else f"LiteRT's variables hold {_HELD}, not {held}"
+    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -66,6 +77,6 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("AssignVariableOp", "assign_variable", _assign, constraint=_element_is_held),
     Lowering("VarIsInitializedOp", "pseudo_const", _is_initialized),
     Lowering("HashTableV2", "hashtable", _table, constraint=_kind_is_known),
-    Row("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2)),
+    Row("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2), constraint=_table_is_known),
     Lowering("LookupTableImportV2", "hashtable_import", _import),
 )  # fmt: skip

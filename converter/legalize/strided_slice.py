@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.legalize.emit import Emit
@@ -62,7 +61,8 @@ class Dense:
         return self.begin_mask == self.end_mask == every and not self.shrink_mask and set(self.strides) <= {1}
 
 
-def _constants(op: Operation) -> list[list[int]] | None:
+def constant_bounds(op: Operation) -> list[list[int]] | None:
+    """Returns begin, end and strides of a strided op, `None` if they are not constants of one length."""
     values = []
     for operand in op.operands[1:4]:
         constant = tensor_data.constant_of(operand)
@@ -72,7 +72,8 @@ def _constants(op: Operation) -> list[list[int]] | None:
     return values if len({len(each) for each in values}) == 1 else None
 
 
-def _masks(op: Operation) -> dict[str, int]:
+def masks_of(op: Operation) -> dict[str, int]:
+    """Returns a strided op's masks by name."""
     # No slice has more dimensions than fit into the option.
     return {name: int(tf.get(op, name, 0)) & _BOUND for name in _MASKS}
 
@@ -102,12 +103,12 @@ def densify(bounds: Sequence[Sequence[int]], masks: dict[str, int], rank: int) -
 
 
 def _constant_slice(op: Operation) -> str | None:
-    if _constants(op) is None:
+    if constant_bounds(op) is None:
         return "begin, end or strides are not constants of the same length"
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
         return "the input's rank is not known"
-    masks = _masks(op)
+    masks = masks_of(op)
     if masks["new_axis_mask"] and constant_target(types.shape_of(op.results[0].type)) is None:
         return "more than one dimension of the result is not known"
     return None if len(shape) <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
@@ -132,7 +133,7 @@ def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
 
 
 def _strided_slice(op: Operation, emit: Emit) -> SSAValue:
-    constants, masks = _constants(op), _masks(op)
+    constants, masks = constant_bounds(op), masks_of(op)
     shape, result_type = types.shape_of(op.operands[0].type), op.results[0].type
     assert constants is not None
     assert shape is not None
@@ -162,7 +163,7 @@ def _slice(emit: Emit, value: SSAValue, dense: Dense, result_type: Attribute) ->
 
 
 def _computed_slice_constraint(op: Operation) -> str | None:
-    masks = _masks(op)
+    masks = masks_of(op)
     if not masks["new_axis_mask"]:
         return None
     if masks["begin_mask"] or masks["end_mask"] or masks["ellipsis_mask"] or masks["shrink_axis_mask"]:
@@ -174,45 +175,13 @@ def _rank_constraint(op: Operation) -> str | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
         return "the input's rank is not known"
-    added = bin(_masks(op)["new_axis_mask"]).count("1")
+    added = bin(masks_of(op)["new_axis_mask"]).count("1")
     return None if len(shape) + added <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
 
 
 def _computed_slice(op: Operation, emit: Emit) -> SSAValue:
     operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
-    return emit.tfl("strided_slice", operands, op.results[0].type, _masks(op))
-
-
-def _update_constraint(op: Operation) -> str | None:
-    """A strided slice that is written to must be one block, whose place is all that the kernel is told."""
-    constants, masks = _constants(op), _masks(op)
-    shape = types.shape_of(op.operands[0].type)
-    if constants is None or not types.is_static(shape):
-        return "begin, end or the shape are not known"
-    dense = densify(constants, masks, len(shape or ()))
-    return None if set(dense.strides) <= {1} else "it is written to in steps"
-
-
-def _update(op: Operation, emit: Emit) -> SSAValue:
-    constants, masks, value = _constants(op), _masks(op), op.operands[0]
-    shape = types.shape_of(value.type)
-    assert constants is not None
-    assert shape is not None
-    dense = densify(constants, masks, len(shape))
-    begins, sizes = [], []
-    for axis, size in enumerate(shape):
-        begin = None if dense.begin_mask >> axis & 1 else dense.begin[axis]
-        end = None if dense.end_mask >> axis & 1 else dense.end[axis]
-        if dense.shrink_mask >> axis & 1:
-            first = dense.begin[axis] % size
-            start, stop = first, first + 1
-        else:
-            start, stop, _ = slice(begin, end).indices(size)
-        begins.append(start)
-        sizes.append(max(stop - start, 0))
-    block = emit.reshape(op.operands[4], sizes)
-    starts = emit.constant(np.array(begins, np.int32))
-    return emit.tfl("dynamic_update_slice", (value, block, starts), op.results[0].type)
+    return emit.tfl("strided_slice", operands, op.results[0].type, masks_of(op))
 
 
 _lowering = partial(Lowering, "StridedSlice", "strided_slice", types=_ELEMENTS)
@@ -220,11 +189,4 @@ _lowering = partial(Lowering, "StridedSlice", "strided_slice", types=_ELEMENTS)
 ENTRIES: tuple[Entry, ...] = (
     _lowering(rewrite=_strided_slice, constraint=_constant_slice, benefit=2, name="StridedSlice-constant"),
     _lowering(rewrite=_computed_slice, constraint=all_of(_rank_constraint, _computed_slice_constraint)),
-    Lowering(
-        "TensorStridedSliceUpdate",
-        "dynamic_update_slice",
-        _update,
-        "f32 f16 i8 ui8 i16 i32 ui32 i64 i1",
-        _update_constraint,
-    ),
 )

@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from converter.rewrite.edit import erase, restate_results
+from converter.rewrite.edit import erase, restate_results, walk
 from schema.dialects import tensor_data, tf, types
 from schema.dialects.locations import error_at
 from schema.dialects.tensor_data import Constant
@@ -46,7 +46,10 @@ _HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 
 @dataclass(frozen=True, slots=True)
 class FreezeVariables:
-    """Freezes variables whose every handle is only read, and that nothing but handles refers to."""
+    """Freezes variables whose every handle is only read, and that nothing but handles refers to.
+
+    Handles of others that are declared without a fixed shape say their first value's from here on.
+    """
 
     name: ClassVar[str] = "freeze-variables"
 
@@ -73,6 +76,8 @@ class FreezeVariables:
                     _freeze(handle, value)
                 erase(tensor)
                 frozen += 1
+            else:
+                _assume_shape(mine, tensor, value)
         if frozen:
             for function in functions:
                 restate_results(function)
@@ -83,7 +88,7 @@ def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
     """Returns the ops that make handles of variables, by the variable's name."""
     handles: dict[str, list[Operation]] = {}
     for function in functions:
-        for op in function.body.walk():
+        for op in walk(function):
             if op.name == "tf.VarHandleOp" and isinstance(name := op.properties.get("shared_name"), StringAttr):
                 handles.setdefault(name.data, []).append(op)
     return handles
@@ -101,6 +106,14 @@ def _bound(functions: Iterable[FuncOp]) -> set[str]:
 
 def _is_only_read(handle: Operation) -> bool:
     return all(use.operation.name in _HARMLESS for use in handle.results[0].uses)
+
+
+def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
+    """Lets handles of a variable that may take any shape say its first one; `initialize-state` proves that it stays."""
+    if not types.is_static(types.shape_of(tensor.properties["type"])):
+        shape = tf.shape_attr(types.shape_of(value.type))
+        for handle in handles:
+            handle.properties["shape"] = shape
 
 
 def _freeze(handle: Operation, value: Constant) -> None:

@@ -33,7 +33,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,16 +41,20 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation
 
+from converter.legalize.resource import HELD
+from converter.legalize.row import element_name
 from converter.rewrite import symbols
 from converter.rewrite.edit import erase
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import attributes as attrs
 from schema.dialects import tensor_data, tf, tfl, types
-from schema.dialects.locations import place_of
+from schema.dialects.locations import node_of, place_of
 from schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
 
 _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
+_ASSIGN = "tf.AssignVariableOp"
+_SHAPE_IS_KEPT = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape"})
 _HANDLES = frozenset({_VARIABLE, "tf.HashTableV2"})
 
 State = tuple[str, str]
@@ -67,7 +71,8 @@ class InitializeState:
         """Rewrites the exported functions; returns how many variables are kept.
 
         Raises:
-            ConversionError: Variables have no known value (`unknown-variable`) or no fixed shape (`variable-shape`).
+            ConversionError: Variables have no known value (`unknown-variable`), no fixed shape (`variable-shape`), or
+                elements that LiteRT's can't have (`variable-type`).
         """
         initializers = _initializers(module)
         functions = symbols.functions_of(module)
@@ -75,7 +80,10 @@ class InitializeState:
         if not handles and not initializers:
             return Counter()
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
-        variables = {_state(op)[1]: op for op in handles if op.name == _VARIABLE}
+        variables: dict[str, list[Operation]] = {}
+        for op in handles:
+            if op.name == _VARIABLE:
+                variables.setdefault(_state(op)[1], []).append(op)
         _check(variables, tensors)
         if variables:
             initializers.insert(0, _initialize(module, variables, tensors))
@@ -99,31 +107,49 @@ def _state(handle: Operation) -> State:
     return handle.name, name.data if isinstance(name, StringAttr) else ""
 
 
-def _check(variables: Mapping[str, Operation], tensors: Mapping[str, GlobalTensorOp]) -> None:
-    """Checks that the values are known with which variables begin, and that no value has another shape.
-
-    LiteRT works out the shape of what it reads before anything is assigned.
-    """
+def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]) -> None:
+    """Checks that variables' first values are known, and are of a type and a shape that LiteRT's variables can keep."""
     problems = []
-    for name, handle in variables.items():
-        tensor = tensors.get(name)
-        place = place_of(handle.location)
-        if tensor is None or not tensor_data.is_constant(tensor.properties.get("value")):
+    for name, handles in variables.items():
+        tensor, place = tensors.get(name), place_of(handles[0].location)
+        code, message, hint = _problem(handles, tensor)
+        if code:
             problems.append(Diagnostic(
-                "unknown-variable", "the model's file doesn't tell which value the variable has first", handle.name,
-                place.node or name, str(place), hint="export a SavedModel, which holds variables' values",
-            ))  # fmt: skip
-        elif not _is_sized(types.shape_of(tensor.properties["type"])):
-            problems.append(Diagnostic(
-                "variable-shape", f"the variable is a {tensor.properties['type']}, LiteRT's have one shape for ever",
-                handle.name, place.node or name, str(place), hint="declare the variable with a fixed shape",
+                code, message, handles[0].name, place.node or name, str(place), hint=hint
             ))  # fmt: skip
     if problems:
         raise ConversionError(problems)
 
 
-def _is_sized(shape: types.Shape | None) -> bool:
-    return shape is not None and min(shape, default=1) > 0
+def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tuple[str, str, str]:
+    """Returns why LiteRT can't keep a variable (code, message and hint), or a code that is empty."""
+    value = None if tensor is None else tensor.properties.get("value")
+    if tensor is None or not tensor_data.is_constant(value):
+        return ("unknown-variable", "the model's file doesn't tell which value the variable has first",
+                "export a SavedModel, which holds variables' values")  # fmt: skip
+    element = types.element_of(value.type)
+    if element_name(element) not in HELD:
+        return ("variable-type", f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
+                "keep the state in one of these types, or hand it in and out of the function")  # fmt: skip
+    declared, first = types.shape_of(tensor.properties["type"]), types.shape_of(value.type) or ()
+    if 0 in first:
+        return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
+    # LiteRT works out the shape of what it reads before anything is assigned.
+    changed = None if types.is_static(declared) else next(_assignments_of_other_shapes(handles, first), None)
+    if changed is not None:
+        return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not seen to stay "
+                f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have one shape for ever",
+                "declare the variable with a fixed shape")  # fmt: skip
+    return "", "", ""
+
+
+def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
+    """Yields the ops that may give a variable another shape, if all reads of it have had one so far."""
+    for handle in handles:
+        for use in handle.results[0].uses:
+            op = use.operation
+            if op.name not in _SHAPE_IS_KEPT and (op.name != _ASSIGN or types.shape_of(op.operands[1].type) != shape):
+                yield op
 
 
 def _initializers(module: ModuleOp) -> list[str]:
@@ -141,19 +167,21 @@ def _initializers(module: ModuleOp) -> list[str]:
     return found
 
 
-def _initialize(module: ModuleOp, variables: Mapping[str, Operation], tensors: Mapping[str, GlobalTensorOp]) -> str:
+def _initialize(
+    module: ModuleOp, variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]
+) -> str:
     """Adds the function that assigns variables the values of their global tensors, which go; returns its name."""
     block = Block()
     for name in variables:
         tensor = tensors[name]
         value: Attribute = tensor.properties["value"]
         assert tensor_data.is_constant(value)
-        handle, constant = variables[name].clone(), tf.constant(value, tensor.location)
+        handle, constant = variables[name][0].clone(), tf.constant(value, tensor.location)
         assign = tf.build("AssignVariableOp", (handle.results[0], constant.results[0]), (), None, tensor.location)
         block.add_ops((handle, constant, assign))
         erase(tensor)
     block.add_op(ReturnOp())
-    return symbols.FunctionMaker(module).add("initialize_variables", block, next(iter(variables.values())).location)
+    return symbols.FunctionMaker(module).add("initialize_variables", block, next(iter(variables.values()))[0].location)
 
 
 def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:

@@ -52,8 +52,8 @@ def test_what_is_written_is_read_by_each_user_after_what_that_waits_for() -> Non
     assert shown(nodes["w"]) == "ReadVariableOp(v/handle, ^w/write)"
     assert shown(nodes["before"]) == "Neg(before/read_0)"
     assert shown(nodes["i"]) == "ReadVariableOp(v/handle, ^w)"
-    assert shown(nodes["y"]) == "AddV2(y/read_0, i)"
-    assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^i)"
+    assert shown(nodes["y"]) == "AddV2(y/read_0, y/read_1)"
+    assert shown(nodes["y/read_0"]) == shown(nodes["y/read_1"]) == "ReadVariableOp(v/handle, ^i)"
 
 
 def test_writes_of_what_is_written_are_of_the_same_variable() -> None:
@@ -61,6 +61,26 @@ def test_writes_of_what_is_written_are_of_the_same_variable() -> None:
                      node("b", "AssignSub", "a", "x", T=FLOAT), node("y", "Neg", "b", T=FLOAT))  # fmt: skip
     assert shown(nodes["b/write"]) == "AssignSubVariableOp(v/handle, x, ^a/write)"
     assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^b/write)"
+
+
+def test_an_identity_shares_the_memory_of_what_is_written() -> None:
+    nodes = upgraded(variable(), node("x", "Const", dtype=FLOAT), node("read", "Identity", "v", T=FLOAT),
+                     node("same", "Identity", "read", T=FLOAT), node("w", "AssignAdd", "v", "x", T=FLOAT),
+                     node("y", "Neg", "same", "^w", T=FLOAT))  # fmt: skip
+    assert shown(nodes["y"]) == "Neg(y/read_0, ^w)"
+    assert shown(nodes["y/read_0"]) == "ReadVariableOp(v/handle, ^same, ^w)"
+    assert shown(nodes["same"]) == "ReadVariableOp(v/handle, ^read)"
+
+
+@pytest.mark.parametrize(("op", "is_handle"), [("Switch", True), ("Enter", True), ("Merge", False)])
+def test_values_of_what_is_written_enter_control_flow_as_handles(op: str, is_handle: bool) -> None:
+    operands = ("read", "p") if op == "Switch" else ("read",)
+    flow = node("f", op, *operands, T=FLOAT, **({"is_constant": True} if op == "Enter" else {}))
+    nodes = upgraded(variable(), v1_graphs.placeholder("p", BOOL), node("x", "Const", dtype=FLOAT),
+                     node("read", "Identity", "v", T=FLOAT), node("w", "Assign", "v", "x", T=FLOAT), flow,
+                     node("y", "Neg", "f", "^w", T=FLOAT))  # fmt: skip
+    assert nodes["f"].input[0] == ("v/handle" if is_handle else "f/read_0")
+    assert shown(nodes["y"]) == ("Neg(y/read_0, ^w)" if is_handle else "Neg(f, ^w)")
 
 
 @pytest.mark.parametrize(("is_written", "passed"), [(False, "Switch(v, p)"), (True, "Switch(v/handle, p)")])
@@ -91,8 +111,8 @@ def test_the_oldest_variables_leave_their_shape_open() -> None:
 
 _STEPS = st.lists(
     st.tuples(
-        # No Identity: TensorFlow's gives the variable's own memory, in which later writes show.
-        st.sampled_from(["Assign", "AssignAdd", "AssignSub", "Neg", "AddV2"]), st.integers(0, 99), st.integers(0, 99)
+        st.sampled_from(["Assign", "AssignAdd", "AssignSub", "Neg", "AddV2", "Identity"]), st.integers(0, 99),
+        st.integers(0, 99),
     ),
     min_size=1, max_size=12,
 )  # fmt: skip
@@ -110,7 +130,7 @@ def test_programs_of_reads_and_writes_give_what_tensorflow_gives(
     for index, (op, first, second) in enumerate(steps):
         is_write = op.startswith("Assign")
         one = references[first % len(references)] if is_write else values[first % len(values)]
-        inputs = [one] if op == "Neg" else [one, values[second % len(values)]]
+        inputs = [one] if op in ("Neg", "Identity") else [one, values[second % len(values)]]
         made = node(f"n{index + 1}", op, *inputs, f"^n{index}", T=FLOAT)
         nodes.append(made)
         values.append(made.name)

@@ -34,6 +34,9 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("LRN", ("f32[2,3,3,8]",), {"depth_radius": 2, "bias": 2.0, "alpha": 0.1, "beta": 0.75}),
     *[(op, (f"{dtype}[3,4]",), {}) for op in ("Softmax", "LogSoftmax") for dtype in ("f32", "f64", "f16", "bf16")],
     ("Softmax", ([[1e4, 0.0, -1e4]],), {}),
+    *[("SoftmaxCrossEntropyWithLogits", (f"{dtype}[3,4]", f"{dtype}[3,4]"), {}) for dtype in ("f32", "f64", "f16")],
+    ("SoftmaxCrossEntropyWithLogits", ("f32[3,4]", "f32[1,4]"), {}),
+    ("SparseSoftmaxCrossEntropyWithLogits", ("f32[3,4]", [3, 0, 1]), {}),
     ("Softmax", ("f32[2,3,4,5]",), {}),
 ]
 

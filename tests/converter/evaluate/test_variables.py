@@ -53,6 +53,26 @@ def test_elements_are_scattered_as_tensorflow_does(tf: ModuleType, op: str) -> N
     np.testing.assert_array_equal(scattered(op, indices, updates), expected.numpy())
 
 
+def test_a_slice_is_assigned() -> None:
+    vector = "tensor<2xi64>"
+    text = f"""
+    "tf_saved_model.global_tensor"() <{{sym_name = "v", type = tensor<4x2xf32>, is_mutable,
+      value = dense<{START.tolist()}> : tensor<4x2xf32>}}> : () -> ()
+    func.func @main(%b: {vector}, %e: {vector}, %s: {vector}, %u: tensor<2x2xf32>) -> tensor<4x2xf32> {{
+      %v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {HANDLE}
+      "tf.ResourceStridedSliceAssign"(%v, %b, %e, %s, %u) <{{begin_mask = 0 : i64, ellipsis_mask = 0 : i64,
+        end_mask = 2 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 0 : i64}}>
+        : ({HANDLE}, {vector}, {vector}, {vector}, tensor<2x2xf32>) -> ()
+      %0 = "tf.ReadVariableOp"(%v) : ({HANDLE}) -> tensor<4x2xf32>
+      func.return %0 : tensor<4x2xf32>
+    }}
+    """
+    updates = np.array([[-1, -2], [-3, -4]], np.float32)
+    expected = START.copy()
+    expected[3:0:-2] = updates
+    np.testing.assert_array_equal(run_text(text, [[3, 0], [0, 0], [-2, 1], updates])[0], expected)
+
+
 @pytest.mark.parametrize("index", [4, -1])
 def test_an_index_out_of_range_is_an_error(index: int) -> None:
     with pytest.raises(ConversionError) as caught:

@@ -54,6 +54,12 @@ POOLING = [
     _pool("MaxPool", "f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1]),
     _pool("MaxPool", "f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1], padding="EXPLICIT",
           explicit_paddings=[0, 0, 1, 0, 1, 1, 0, 0]),
+    *(
+        _pool("MaxPoolWithArgmax", f"f32[{batch},7,6,3]", [1, 3, 2, 1], [1, 2, 3, 1], padding=padding, **kind)
+        for batch, padding, kind in (
+            ("2", "SAME", {"Targmax": np.int32}), ("?2", "VALID", {"include_batch_in_index": True}), ("2", "SAME", {}),
+        )
+    ),
     Case("MaxPoolV2", ["f32[2,7,6,3]", [1, 3, 2, 1], [1, 2, 1, 1]], {"padding": "VALID"}),
     _pool("AvgPool3D", "f32[1,5,6,7,2]", [1, 2, 3, 2, 1], [1, 2, 1, 2, 1]),
     _pool("MaxPool3D", "f32[?1,5,6,7,2]", [1, 2, 3, 2, 1], [1, 1, 2, 2, 1], padding="VALID"),
@@ -76,6 +82,9 @@ MATRICES = [
         Case("Einsum", operands, {"equation": equation}, tolerance=1e-5)
         for equation, operands in (
             ("ij,jk->ik", ["f32[2,3]", "f32[3,4]"]),
+            ("...ij,j...->i...", ["f32[5,4,3]", "f32[3,2,1]"]),
+            ("...i,...i->...", ["f32[2,1,3]", "f32[?1,4,3]"]),
+            ("...ab,...b->...a", ["f32[1,2,3]", "f32[5,1,3]"]),
             ("abc,cd->abd", ["f32[?2,3,4]", "=f32[4,5]"]),
             ("abc,cde->abde", ["f32[?2,3,4]", "=f32[4,5,6]"]),
             ("abc,cde->abde", ["f32[?2,?3,4]", "=f32[4,5,6]"]),
@@ -102,6 +111,10 @@ NORMALIZATIONS = [
         Case(op, ["f32[2,5,4,3]", *_STATISTICS], {"is_training": False, "epsilon": 0.01}, results=1, tolerance=1e-5)
         for op in ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
     ),
+    Case("SoftmaxCrossEntropyWithLogits", ["f32[4,3]", "f32[4,3]@0:1"]),
+    Case("SparseSoftmaxCrossEntropyWithLogits", ["f32[?4,3]", "i64[?4]@0:3"]),
+    *[Case("FusedBatchNormV3", [images, *["f32[3]"] * 4], {"is_training": True, "exponential_avg_factor": factor}, 3)
+      for images, factor in (("f32[2,5,4,3]", 1.0), ("f32[?2,5,4,3]", 0.25))],
     Case("FusedBatchNormV3", ["f32[2,5,4,3]", "f32[3]", "f32[3]", "f32[3]", "f32[3]@0.5:2"], {"is_training": False},
          results=1, tolerance=1e-5),
     Case("FusedBatchNormV3", ["f32[2,5,4,3]", "=f32[3]", "=f32[3]", "=f32[0]", "=f32[0]"], {"is_training": True},
@@ -116,6 +129,20 @@ OTHERS = [
     Case("ResizeBilinear", ["f32[1,3,4,2]", [6, 5]], {"half_pixel_centers": True}, tolerance=1e-5),
     Case("ResizeBilinear", ["f32[1,3,4,2]", [6, 5]], {"align_corners": True}, tolerance=1e-5),
     Case("ResizeBilinear", ["ui8[1,3,4,2]@0:255", [6, 5]], tolerance=1e-5),
+    Case("ResizeBicubic", ["f32[?2,3,4,2]", [6, 5]], {"half_pixel_centers": True}, tolerance=1e-5),
+    Case("ResizeBicubic", ["ui8[1,3,4,?2]@0:255", [6, 4]], tolerance=1e-5),
+    Case("ResizeBicubic", ["f32[1,3,4,2]", [2, 9]], {"align_corners": True}, tolerance=1e-5),
+    Case("ResizeArea", ["f32[?2,5,4,2]", [2, 9]], tolerance=1e-5),
+    Case("ResizeArea", ["f32[2,5,4,2]", [2, 9]], {"align_corners": True}, tolerance=1e-5),
+    *(
+        Case(
+            "ScaleAndTranslate",
+            ["f32[?2,5,4,2]", [2, 9], [0.4, 2.25], [0.0, 0.0]],
+            {"kernel_type": kernel, "antialias": antialias},
+            tolerance=1e-5,
+        )
+        for kernel, antialias in (("lanczos3", True), ("mitchellcubic", False))
+    ),
     Case("ResizeNearestNeighbor", ["f32[?1,3,4,2]", [6, 5]]),
     Case("ResizeNearestNeighbor", ["ui8[1,3,4,2]", [6, 5]], {"half_pixel_centers": True}),
     Case("ResizeNearestNeighbor", ["f16[1,3,4,2]", [6, 5]]),
@@ -127,6 +154,16 @@ OTHERS = [
     Case("NonMaxSuppressionV5", [_BOXES, "f32[5]@0.1:1", 4, 0.5, 0.0, 0.0]),
     Case("RFFT", ["f32[2,8]", [8]], tolerance=1e-5),
     Case("RFFT2D", ["f32[2,4,8]", [4, 8]], tolerance=1e-5),
+    *(
+        Case(op, [operand, length], tolerance=1e-5)
+        for op, operand, length in (
+            ("IRFFT", "c64[5]", [8]),
+            ("IRFFT", "c64[?2,3,5]", [9]),
+            ("IRFFT", "c64[2,3]", [1]),
+            ("IRFFT2D", "c64[8,5]", [8, 8]),
+            ("IRFFT2D", "c64[?2,3,8,5]", [3, 6]),
+        )
+    ),
 ]
 
 CASES = [*CONVOLUTIONS, *POOLING, *MATRICES, *NORMALIZATIONS, *OTHERS]

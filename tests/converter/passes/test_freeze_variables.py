@@ -87,6 +87,25 @@ def test_a_read_in_a_region_is_frozen_a_write_in_one_keeps_the_variable(filechec
     filecheck(FreezeVariables(), text.replace("WRITE", write) + "// CHECK: global_tensor\n// CHECK: ReadVariableOp")
 
 
+def test_a_variable_that_stays_is_taken_to_keep_its_first_shape(filecheck: FileCheck) -> None:
+    filecheck(
+        FreezeVariables(),
+        """
+    // CHECK: global_tensor"() <{{.*}}tensor<?xf32>
+    // CHECK: shape = #tf_type.shape<2>
+    "tf_saved_model.global_tensor"() <{
+      sym_name = "w", type = tensor<?xf32>, is_mutable, value = dense<1.0> : tensor<2xf32>
+    }> : () -> ()
+    func.func @main(%x: tensor<2xf32>) {
+      %0 = "tf.VarHandleOp"() <{container = "", dtype = f32, shape = #tf_type.shape<?>, shared_name = "w"}>
+        : () -> tensor<!tf_type.resource<tensor<?xf32>>>
+      "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<?xf32>>>, tensor<2xf32>) -> ()
+      func.return
+    }
+    """,
+    )
+
+
 def test_what_arguments_are_bound_to_stays(filecheck: FileCheck) -> None:
     filecheck(FreezeVariables(), f"""
     // CHECK: global_tensor

@@ -46,15 +46,35 @@ def test_only_functions_that_reach_the_state_initialize_it(filecheck: FileCheck)
     """)  # fmt: skip
 
 
-RESIZED = VALUE.replace("type = tensor<f32>, value = dense<2.0> : tensor<f32>",
-                        "type = tensor<?xf32>, value = dense<2.0> : tensor<1xf32>")  # fmt: skip
+OPEN = VALUE.replace("type = tensor<f32>, value = dense<2.0> : tensor<f32>",
+                     "type = tensor<?xf32>, value = dense<2.0> : tensor<3xf32>")  # fmt: skip
+EMPTY = OPEN.replace("tensor<3xf32>", "tensor<0xf32>").replace("dense<2.0>", "dense<[]>")
+STRING = VALUE.replace("type = tensor<f32>, value = dense<2.0> : tensor<f32>",
+                       'type = tensor<!tf_type.string>, value = dense<"a"> : tensor<!tf_type.string>')  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "code"), [("", "unknown-variable"), (RESIZED, "variable-shape")])
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("", "unknown-variable"), (OPEN, "variable-shape"), (EMPTY, "variable-shape"), (STRING, "variable-type")],
+)
 def test_a_variable_that_the_runtime_cannot_hold_is_told(filecheck: FileCheck, value: str, code: str) -> None:
     with pytest.raises(ConversionError) as caught:
         filecheck(InitializeState(), f"{value} func.func @main(%x: tensor<f32>) {{ {VARIABLE} {ASSIGN} func.return }}")
     assert caught.value.code == code
+
+
+def test_a_variable_of_open_shape_may_stay_if_every_value_has_its_first_shape(filecheck: FileCheck) -> None:
+    assign = ASSIGN.replace("tensor<f32>)", "tensor<3xf32>)")
+    filecheck(InitializeState(), f"""
+    // CHECK: func.func @main
+    // CHECK-NEXT: "tfl.call_once"
+    {OPEN}
+    func.func @main(%x: tensor<3xf32>) {{
+      {VARIABLE}
+      {assign}
+      func.return
+    }}
+    """)  # fmt: skip
 
 
 def test_constants_fill_a_table_once(filecheck: FileCheck) -> None:

@@ -1,0 +1,63 @@
+"""Pass `separate-reads`: an operator that takes what a variable holds twice has two reads of it.
+
+LiteRT's default delegate, XNNPACK, reads variables itself, and crashes where both operands of an operator are one read.
+
+Before:
+
+    func.func @main() -> tensor<2xf32> {
+      %0 = "tfl.var_handle"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tfl.read_variable"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %2 = "tfl.mul"(%1, %1) <{fused_activation_function = "NONE"}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %2 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main() -> tensor<2xf32> {
+      %0 = "tfl.var_handle"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tfl.read_variable"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %2 = "tfl.read_variable"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %3 = "tfl.mul"(%1, %2) <{fused_activation_function = "NONE"}> : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %3 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
+
+_READ = "tfl.read_variable"
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateReads:
+    """Gives each operand of an operator a read of its own, where several are one."""
+
+    name: ClassVar[str] = "separate-reads"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many reads are new."""
+        reads = [op for op in module.walk() if op.name == _READ]
+        added = sum(map(_separate, reads))
+        return Counter({"reads": added}) if added else Counter()
+
+
+def _separate(read: Operation) -> int:
+    block, (value,) = read.parent, read.results
+    assert block is not None
+    added = 0
+    for user in dict.fromkeys(use.operation for use in value.uses):
+        places = [index for index, operand in enumerate(user.operands) if operand is value]
+        if len(places) > 1 and not user.has_trait(IsTerminator):
+            for place in places[1:]:
+                own = read.clone()
+                block.insert_op_after(own, read)
+                user.operands[place] = own.results[0]
+            added += len(places) - 1
+    return added
