@@ -5,6 +5,7 @@
     add(add(x, c), d)    ->  add(x, c + d)
     mul(mul(x, c), d)    ->  mul(x, c * d)
     add(x, 0), mul(x, 1) ->  x
+    mul(x, 0)            ->  0       where x is what an activation with bounds makes, as gates of a state of zeros are
     pow(x, 2 or 0.5 or -0.5 or 1)  ->  square(x), sqrt(x), rsqrt(x), x
 
 The first two let everything else look for additions and multiplications only.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from converter.optimize import matching
 from converter.rewrite.declarative import rule
@@ -49,6 +50,13 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
 
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
 """Ops that are powers, by exponent; none for the first power."""
+
+_BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
+_MOVES: Mapping[str, int] = {
+    "tfl.reshape": 0, "tfl.slice": 0, "tfl.split": 1, "tfl.split_v": 0, "tfl.strided_slice": 0, "tfl.transpose": 0,
+}  # fmt: skip
+"""Ops that hand on elements of an operand, and nothing else."""
+_MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
@@ -146,6 +154,25 @@ def _rewrite_neutral(op: Operation, match: SSAValue, rewriter: Rewriter) -> None
     rewriter.replace(match)
 
 
+def _match_zero(op: Operation) -> SSAValue | Failure:
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("it has an activation, or elements other than 32-bit floats")
+    for factor, other in (op.operands, reversed(op.operands)):
+        constant = matching.readable(other)
+        if constant is not None and not constant.any() and matching.shape(other) == matching.shape(op.results[0]):
+            return other if _is_bounded(factor) else Failure("the other factor may be infinite")
+    return Failure("no factor is zeros of the result's shape")
+
+
+def _is_bounded(value: SSAValue) -> bool:
+    """Tells whether a value's elements certainly are no infinities; a NaN, which they may be, comes from a NaN."""
+    for _ in range(_MAX_MOVES):
+        if not isinstance(value, OpResult) or value.op.name not in _MOVES:
+            break
+        value = value.op.operands[_MOVES[value.op.name]]
+    return isinstance(value, OpResult) and value.op.name in _BOUNDED
+
+
 X = value("x").element(np.float32)
 
 
@@ -161,5 +188,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("sub-to-add", "tfl.sub", _match_inverse, _rewrite_inverse, benefit=10),
     Pattern("div-to-mul", "tfl.div", _match_inverse, _rewrite_inverse, benefit=10),
     *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
+    Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
     *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
 )

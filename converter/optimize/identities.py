@@ -1,7 +1,8 @@
 """Ops that yield their operand unchanged go away.
 
     slice(x, 0, shape of x), strided_slice(x) of all of x, tile(x, 1), broadcast_to(x, shape of x),
-    concatenation(x), split{1}(x), cast(x) to its own type, max_pool_2d{1x1}(x), resize(x, size of x)  ->  x
+    concatenation(x), split{1}(x), cast(x) to its own type, max_pool_2d{1x1}(x), resize(x, size of x),
+    logical_and(x, x), logical_or(x, x), maximum(x, x), minimum(x, x)  ->  x
 
 Unknown dimensions are taken to change unless the op certainly keeps them.
 """
@@ -62,6 +63,10 @@ def _splits_nothing(op: Operation) -> bool:
     return len(op.results) == 1
 
 
+def _takes_one_twice(op: Operation) -> bool:
+    return op.operands[0] is op.operands[1]
+
+
 def _keeps_type(op: Operation) -> bool:
     return types.element_of(op.operands[0].type) == types.element_of(op.results[0].type)
 
@@ -79,6 +84,7 @@ _IDENTITIES: Mapping[str, tuple[Callable[[Operation], bool], int]] = {
     "tfl.concatenation": (_is_alone, 0),
     "tfl.split": (_splits_nothing, 1),
     "tfl.cast": (_keeps_type, 0),
+    **dict.fromkeys(("tfl.logical_and", "tfl.logical_or", "tfl.maximum", "tfl.minimum"), (_takes_one_twice, 0)),
     "tfl.max_pool_2d": (_is_one_pixel, 0),
     "tfl.average_pool_2d": (_is_one_pixel, 0),
     "tfl.resize_bilinear": (_same_static_shape, 0),

@@ -4,6 +4,7 @@
     reshape(x, shape(x)'s value)      ->  x
     reshape(constant, s)              ->  constant
     squeeze(x), expand_dims(x)        ->  reshape(x, s)
+    expand_dims(squeeze(x), axis)     ->  x                              where that is the axis that went
     reshape(mean(x, axes), s)         ->  mean{keep_dims}(x, axes)       where s puts ones at the axes
     fully_connected(reshape(x, s))    ->  fully_connected(x)             where the last dimension stays
     reshape(fully_connected(x), s)    ->  fully_connected{keep_num_dims}(x)
@@ -71,6 +72,16 @@ def _rewrite_rank_change(op: Operation, match: tuple[int, ...], rewriter: Rewrit
     rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
 
 
+def _match_restored_axis(op: Operation) -> SSAValue | Failure:
+    source = matching.producer(op.operands[0], "tfl.squeeze")
+    dims, axis = matching.shape(op.results[0]), matching.integers(op.operands[1])
+    if source is None or dims is None or axis is None or source.operands[0].type != op.results[0].type:
+        return Failure("no squeeze of a value of the same type comes before")
+    squeezed = dialect.attribute(source, "squeeze_dims")
+    same = [each % len(dims) for each in squeezed] == [axis[0] % len(dims)]
+    return source.operands[0] if same else Failure("another axis went")
+
+
 def _match_kept_dims(op: Operation) -> Operation | Failure:
     source = matching.sole_producer(op.operands[0], _REDUCTIONS)
     if source is None:
@@ -128,6 +139,8 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     Pattern("no-reshape", "tfl.reshape", _match_identity, _rewrite_identity, benefit=20),
     Pattern("fold-reshape", "tfl.reshape", _match_constant, _rewrite_constant, benefit=15),
     _AGAIN,
+    Pattern("squeeze-expand-dims", "tfl.expand_dims", _match_restored_axis, _rewrite_identity, benefit=20,
+            producers={0: ("tfl.squeeze",)}),
     Pattern("keep-dims", "tfl.reshape", _match_kept_dims, _rewrite_kept_dims, benefit=5, depth=2,
             producers={0: _REDUCTIONS}),
     Pattern("keep-num-dims", "tfl.reshape", _match_restored, _rewrite_restored, benefit=5,

@@ -47,7 +47,7 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,13 +60,19 @@ from converter.rewrite.edit import erase
 from converter.tensor_lists import classes
 from converter.tensor_lists.calls import Calls
 from converter.tensor_lists.classes import OPS, ListClass
-from converter.tensor_lists.insertion import Inserter, Scalar
-from converter.tensor_lists.lowering import LOWERINGS, Lowered
+from converter.tensor_lists.insertion import Inserter, Scalar, constant_array
+from converter.tensor_lists.lowering import LOWERINGS, Lowered, is_enumeration
 from converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from converter.tensor_lists.symbols import Symbols
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects.locations import found_at
 from schema.dialects.types import is_static
+
+_ROWS = {"tf.TensorListGather": 0, "tf.TensorListScatterIntoExistingList": 1}
+"""Op that reads or writes elements by their numbers -> the operand that it comes to if these are all there are."""
+
+_INDICES = {"tf.TensorListGather": 1, "tf.TensorListScatterIntoExistingList": 2}
+"""The operand that numbers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +93,19 @@ class LowerTensorLists:
         calls = Calls(module)
         lists = classes.find(calls)
         class_of = {op: found for found in lists.values() for op in found.ops}
-        _make(calls, lists)
+        made = [op for function in calls.functions.values() for op in function.body.block.ops if op.name in MAKERS]
+        unknown = any(not is_static(lists[op.results[0]].shape) for op in made)
+        symbols = Symbols(calls, lists) if unknown or any(map(_asks_for_length, class_of)) else None
+        whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
+        _make(made, lists, symbols)
         for value, found in lists.items():
             value._type = found.type  # noqa: SLF001  # xDSL has no setter for a value's type
         problems: list[Diagnostic] = []
         for function in calls.functions.values():
             for op in list(function.body.block.ops):
-                if op in class_of:
+                if op in whole:
+                    _replace(op, [op.operands[_ROWS[op.name]]])
+                elif op in class_of:
                     problems += _lower(op, class_of[op])
         if problems:
             raise ConversionError(problems)
@@ -119,21 +131,36 @@ def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
         results = LOWERINGS[op.name](Lowered(op, found, Inserter(op)))
     except ConversionError as problem_found:
         return problem_found.diagnostics
-    for old, new in zip(op.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    erase(op)
+    _replace(op, results)
     return ()
 
 
-def _make(calls: Calls, lists: Mapping[SSAValue, ListClass]) -> None:
+def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    erase(op)
+
+
+def _asks_for_length(op: Operation) -> bool:
+    """Tells ops that take or replace as many elements as only a length can tell, which isn't known yet."""
+    return op.name in _ROWS and constant_array(op.operands[_INDICES[op.name]]) is None
+
+
+def _takes_all(op: Operation, symbols: Symbols) -> bool:
+    """Tells whether an op takes, or replaces, all elements of a list in their order."""
+    if not _asks_for_length(op) or not is_enumeration(op.operands[_INDICES[op.name]]):
+        return False
+    shapes = [symbols.shape(op.operands[index]) for index in (0, _INDICES[op.name], _ROWS[op.name])]
+    lengths = {shape[0] if shape else -1 for shape in shapes}
+    return len(lengths) == 1 and -1 not in lengths
+
+
+def _make(made: Sequence[Operation], lists: Mapping[SSAValue, ListClass], symbols: Symbols | None) -> None:
     """Replaces new lists by tensors of zeros, each where it is first used.
 
     Raises:
         ConversionError: The elements' shape can't be known there.
     """
-    made = [op for function in calls.functions.values() for op in function.body.block.ops if op.name in MAKERS]
-    unknown = any(not is_static(lists[op.results[0]].shape) for op in made)
-    symbols = Symbols(calls, lists) if unknown else None
     positions = Positions()
     problems = [found for op in made for found in _zeros(op, lists[op.results[0]], symbols, positions)]
     if problems:

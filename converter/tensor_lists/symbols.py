@@ -16,14 +16,15 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from converter.shapes.dims import UNKNOWN, symbol
+from converter.shapes.dims import UNKNOWN, dim_of_element, symbol
 from converter.shapes.functions import infer_shapes, infer_values, shape_function
-from converter.shapes.operands import Known, Operands, type_shape
+from converter.shapes.operands import Known, Operands
 from converter.tensor_lists.calls import Call, Calls
 from converter.tensor_lists.classes import FORWARDING, OPS, ListClass, changes_length
+from converter.tensor_lists.insertion import constant_scalar
 from schema.diagnostics import ConversionError
 from schema.dialects import tensor_data
-from schema.dialects.types import Shape
+from schema.dialects.types import Shape, shape_of
 
 _DEPTH = 4
 """Loops nested deeper are swept once, with every dimension that may change taken to change."""
@@ -52,19 +53,27 @@ class Source:
 class Symbols:
     """The symbolic shapes of a module's values.
 
+    Args:
+        calls: The module's calls.
+        lists: What is known of its lists.
+        supposes: Whether dimensions are taken to be equal that a loop needs to be, although it may never run.
+
     Attributes:
         known: What is known of each value.
         broadcasts: The dimensions that are broadcast to one, by its symbol.
     """
 
-    __slots__ = ("_calls", "_depth", "_equal", "_lists", "_met", "_sources", "broadcasts", "known")
+    __slots__ = ("_branches", "_calls", "_depth", "_equal", "_lists", "_met", "_sources", "_supposes", "broadcasts",
+                 "known")  # fmt: skip
 
-    def __init__(self, calls: Calls, lists: Mapping[SSAValue, ListClass]) -> None:
+    def __init__(self, calls: Calls, lists: Mapping[SSAValue, ListClass], *, supposes: bool = True) -> None:
         self.known = Known()
         self._calls = calls
         self._lists = lists
         self._equal: dict[int, int] = {}
         self._depth = 0
+        self._supposes = supposes
+        self._branches = 0
         self.broadcasts: dict[int, frozenset[int]] = {}
         self._met: dict[frozenset[int], int] = {}
         self._sources: dict[int, list[Source]] | None = None
@@ -72,7 +81,7 @@ class Symbols:
             block = function.body.block
             if block not in calls.to:
                 for argument in block.args:
-                    self._note(argument, type_shape(argument.type))
+                    self._note(argument, shape_of(argument.type))
                 _drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
@@ -142,7 +151,7 @@ class Symbols:
                 constant = tensor_data.constant_of(op.results[0])
                 if constant is not None:
                     self.known.constants[op.results[0]] = constant
-                    self.known.shapes[op.results[0]] = type_shape(constant.type)
+                    self.known.shapes[op.results[0]] = shape_of(constant.type)
             elif op.name in OPS:
                 self._list_op(op)
             elif op.results and op.results[0] in self._lists and op.name in FORWARDING:
@@ -153,6 +162,10 @@ class Symbols:
                 self._plain(op)
 
     def _plain(self, op: Operation) -> None:
+        for value in op.operands:
+            self._settle(value)
+        if op.name == "tf.ConcatV2" and self._supposes and not self._branches:
+            self._agree(op)
         operands = Operands(op, self.known)
         shapes = infer_shapes(operands, operands.results)
         if shape_function(op.name[3:]) is _BROADCASTING and shapes[0] is not None and -1 in shapes[0]:
@@ -162,6 +175,32 @@ class Symbols:
         for result, partial in zip(op.results, infer_values(operands, shapes), strict=True):
             if partial is not None:
                 self.known.partials[result] = partial
+
+    def _settle(self, value: SSAValue) -> None:
+        """Lets a value have the dimensions that its own have been found to equal."""
+        shape = self.known.shapes.get(value)
+        if shape is not None and not self._equal.keys().isdisjoint(shape):
+            self.known.shapes[value] = tuple(map(self.find, shape))
+
+    def _agree(self, op: Operation) -> None:
+        """Notes that what is joined along an axis has equal dimensions along the others."""
+        *joined, last = op.operands
+        axis = constant_scalar(last)
+        shapes = [self.known.shapes.get(value) for value in joined]
+        first = shapes[0]
+        if axis is None or not first or not -len(first) <= axis < len(first):
+            return
+        for shape in shapes[1:]:
+            if shape is not None and len(shape) == len(first) > 1:
+                # What stays of two dimensions had better be no broadcast one, which has to be computed.
+                pairs = [sorted(pair, key=self._is_plain) for pair in zip(first, shape, strict=True)]
+                del pairs[axis]
+                self._equate(*zip(*pairs, strict=True))
+        for value in joined:
+            self._settle(value)
+
+    def _is_plain(self, dim: int) -> bool:
+        return self.find(dim) not in self.broadcasts
 
     def _broadcast(self, result: Shape, operands: Sequence[Shape | None]) -> Shape:
         """Returns the shape of an elementwise result with a symbol for each set of dimensions that meet in one."""
@@ -194,6 +233,8 @@ class Symbols:
             shape = known.get(op.operands[row.stack])
         if row.makes and shape is not None and changes_length(op):
             shape = (-1, *shape[1:])
+        if op.name == "tf.TensorListReserve":
+            shape = self._reserved(op)
         if row.makes:
             self._note(op.results[0], shape)
             shape = known.get(op.results[0])
@@ -207,7 +248,14 @@ class Symbols:
             self._result(op, result, kind, shape)
         for result in op.results:
             if result not in known:
-                self._note(result, type_shape(result.type))
+                self._note(result, shape_of(result.type))
+
+    def _reserved(self, op: Operation) -> Shape | None:
+        """Returns what the length that a list is made with tells of its shape."""
+        listed, length = self._lists.get(op.results[0]), self.known.partials.get(op.operands[1])
+        if listed is None or listed.shape is None or length is None or len(length) != 1:
+            return None
+        return (dim_of_element(length[0]), *(-1 for _ in listed.shape))
 
     def _result(self, op: Operation, result: SSAValue, kind: str, shape: Shape | None) -> None:
         """Notes what an op reads of a list of a certain shape."""
@@ -226,16 +274,21 @@ class Symbols:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
-        for call in calls:
-            for argument, operand in zip(call.block.args, op.operands[call.first :], strict=False):
-                self._pass(argument, operand)
-            yield self._sweep(call.block)
+        # What a branch needs to be equal may differ wherever the other one is taken.
+        self._branches += len(calls) > 1
+        try:
+            for call in calls:
+                for argument, operand in zip(call.block.args, op.operands[call.first :], strict=False):
+                    self._pass(argument, operand)
+                yield self._sweep(call.block)
+        finally:
+            self._branches -= len(calls) > 1
         for index, result in enumerate(op.results):
-            self._note(result, self._join([call.returned[index] for call in calls], type_shape(result.type)))
+            self._note(result, self._join([call.returned[index] for call in calls], shape_of(result.type)))
 
     def _pass(self, argument: SSAValue, operand: SSAValue) -> None:
         """Lets an argument be what an operand is, in shape and value."""
-        self._note(argument, self._join([operand], type_shape(argument.type)))
+        self._note(argument, self._join([operand], shape_of(argument.type)))
         self.known.constants.pop(argument, None)
         self.known.partials.pop(argument, None)
         if operand in self.known.constants:
@@ -305,11 +358,11 @@ class Symbols:
                 if index < len(fixed) and fixed[index]:
                     self._pass(argument, op.operands[index])
                 else:
-                    self._note(argument, self._joined([shapes[index]], type_shape(argument.type)))
+                    self._note(argument, self._joined([shapes[index]], shape_of(argument.type)))
 
     def _leave(self, op: Operation, shapes: list[Shape | None]) -> None:
         for result, shape in zip(op.results, shapes, strict=False):
-            self._note(result, self._joined([shape], type_shape(result.type)))
+            self._note(result, self._joined([shape], shape_of(result.type)))
 
 
 def _drive(task: _Task) -> None:

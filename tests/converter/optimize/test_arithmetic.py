@@ -144,3 +144,29 @@ def test_other_transposes_stay_before_products(run_tflite: RunTFLite) -> None:
     left = graph.op("transpose", graph.inputs[0], [1, 0, 2], shape=(2, 3, 4))
     graph.returns(graph.op("batch_matmul", left, graph.inputs[1], shape=(2, 3, 5)))
     check(graph, ["transpose", "batch_matmul"], run_tflite)
+
+
+def test_gates_of_a_state_of_zeros_vanish(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    x, other = graph.inputs
+    gate = graph.op("slice", graph.op("logistic", x), [0, 0, 0], [1, 3, 4], shape=(1, 3, 4))
+    state = graph.op("mul", gate, np.zeros((1, 3, 4), np.float32))
+    graph.returns(graph.op("add", state, graph.op("tanh", other)))
+    check(graph, ["tanh", "add"], run_tflite)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (1, 3, 4)])
+def test_zeros_of_what_may_be_infinite_or_of_another_shape_stay(shape: tuple[int, ...]) -> None:
+    graph = Graph(SHAPE)
+    factor = graph.op("exp" if shape == SHAPE else "tanh", graph.inputs[0])
+    graph.returns(graph.op("mul", factor, np.zeros(shape, np.float32)))
+    graph.optimize()
+    assert graph.names[-1] == "mul"
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_the_greater_of_one_value_is_the_value(name: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.op("neg", graph.inputs[0])
+    graph.returns(graph.op("exp", graph.op(name, value, value)))
+    check(graph, ["neg", "exp"], run_tflite)

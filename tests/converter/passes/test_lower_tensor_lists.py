@@ -11,6 +11,7 @@ from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck
 
 LIST = "tensor<!tf_type.variant>"
+MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
 CONSTANTS = """
   %zero = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
   %one = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
@@ -180,6 +181,32 @@ def test_a_list_goes_through_loops_and_branches_with_the_batch_of_the_input(file
     }}
     func.func private @keep(%list: {LIST}, %i: tensor<i32>, %x: tensor<?x4xf32>) -> {LIST} {{
       func.return %list : {LIST}
+    }}
+    """)  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "is_whole"), [("%n", True), ("%m", False)])
+def test_rows_that_are_all_of_an_open_length(limit: str, is_whole: bool, filecheck: FileCheck) -> None:
+    """The way in which TensorFlow 1 makes a list of a tensor, and a tensor of a list."""
+    vector = "(tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>"
+    pick = ", ".join(f"{mask}_mask = {int(mask == 'shrink_axis')} : i64" for mask in MASKS)
+    kept = "// CHECK-NOT: tf.GatherV2\n// CHECK: return %x"
+    checks = kept if is_whole else "// CHECK: tf.ConcatV2\n// CHECK: tf.GatherV2"
+    filecheck(LowerTensorLists(), f"""
+    {checks}
+    func.func @main(%x: tensor<?xf32>, %m: tensor<i32>) -> tensor<?xf32> {{
+      %zero = "tf.Const"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
+      %one = "tf.Const"() <{{value = dense<1> : tensor<i32>}}> : () -> tensor<i32>
+      %first = "tf.Const"() <{{value = dense<0> : tensor<1xi32>}}> : () -> tensor<1xi32>
+      %second = "tf.Const"() <{{value = dense<1> : tensor<1xi32>}}> : () -> tensor<1xi32>
+      %scalar = "tf.Const"() <{{value = dense<> : tensor<0xi32>}}> : () -> tensor<0xi32>
+      %shape = "tf.Shape"(%x) : (tensor<?xf32>) -> tensor<1xi32>
+      %n = "tf.StridedSlice"(%shape, %first, %second, %second) <{{{pick}}}> : {vector}
+      %rows = "tf.Range"(%zero, {limit}, %one) : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
+      %0 = "tf.TensorListReserve"(%scalar, %n) <{{element_dtype = f32}}> : (tensor<0xi32>, tensor<i32>) -> {LIST}
+      %1 = "tf.TensorListScatterIntoExistingList"(%0, %x, %rows) : ({LIST}, tensor<?xf32>, tensor<?xi32>) -> {LIST}
+      %r = "tf.TensorListGather"(%1, %rows, %scalar) : ({LIST}, tensor<?xi32>, tensor<0xi32>) -> tensor<?xf32>
+      func.return %r : tensor<?xf32>
     }}
     """)  # fmt: skip
 

@@ -86,3 +86,12 @@ def test_elements_have_the_dimensions_of_what_is_set() -> None:
       %l = "tf.TensorListReserve"(%shape, %n) <{{element_dtype = f32}}> : (tensor<2xi32>, tensor<i32>) -> {kind}""",
     )
     assert result == x
+
+
+def test_what_is_joined_agrees() -> None:
+    result, x, y = _batches(f"""
+      %0 = "tf.Tanh"(%s) : ({T}) -> {T}
+      func.return %i, %0 : tensor<i32>, {T}""", extra=f"""
+      %axis = "tf.Const"() <{{value = dense<1> : tensor<i32>}}> : () -> tensor<i32>
+      %both = "tf.ConcatV2"(%x, %y, %axis) : ({T}, {T}, tensor<i32>) -> tensor<?x8xf32>""")  # fmt: skip
+    assert result == x == y
