@@ -8,7 +8,8 @@ before all users, its sink comes at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -31,19 +32,18 @@ _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collect
 """Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class TensorName:
+class TensorName(NamedTuple):
     """Where a value comes from.
 
     Attributes:
         node: The node's (or function argument's) name.
-        argument: The op's output argument, empty where `index` counts over all outputs.
-        index: The position in the argument, or over all outputs.
+        argument: The op's output argument, empty where `position` counts over all outputs.
+        position: The place in the argument, or over all outputs.
     """
 
     node: str
     argument: str
-    index: int
+    position: int
 
 
 def parse_graph_input(text: str) -> TensorName:
@@ -78,7 +78,7 @@ class _Imported:
             start, count = self.types.places.get(tensor.argument, (0, 0))
         else:
             start, count = 0, len(self.types.outputs)
-        return self.op.results[start + tensor.index] if tensor.index < count else None
+        return self.op.results[start + tensor.position] if tensor.position < count else None
 
 
 @dataclass(slots=True)
@@ -147,11 +147,13 @@ class NodeGraphImporter:
         """
         controls = list(controls)
         roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
-        fed = [self.feeds.get((tensor.node, tensor.index)) for tensor in fetches]
+        fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
         self._feed_frames()
         order = self._topological_order(roots)
         if not self.context.is_raw:
-            refuse(order, self.context.registry, is_main=not self.function)
+            definition = self.context.library.definition(self.function) if self.function else None
+            is_composite = definition is not None and "_implements" in definition.attr
+            refuse(order, self.context.registry, is_main=not self.function, is_composite=is_composite)
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:
@@ -173,7 +175,7 @@ class NodeGraphImporter:
                 self._entered[name] = self.feeds.pop((name, index))
 
     def _is_fed(self, tensor: TensorName) -> bool:
-        return (tensor.node, tensor.index) in self.feeds
+        return (tensor.node, tensor.position) in self.feeds
 
     def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
         """Returns what the roots need, each node after its inputs; depth first with an explicit stack.
@@ -227,13 +229,14 @@ class NodeGraphImporter:
         return [tensor.node for tensor in tensors if not self._is_fed(tensor)] + controls
 
     def _resolve(self, tensor: TensorName, user: str) -> SSAValue:
-        fed = self.feeds.get((tensor.node, tensor.index))
+        fed = self.feeds.get((tensor.node, tensor.position))
         if fed is not None:
             return fed
         value = self._done[tensor.node].value(tensor)
         if value is None:
             raise error(
-                "missing-output", f"{user} uses output {tensor.argument or tensor.index!s}, which the op doesn't have",
+                "missing-output",
+                f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
                 op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node, hint="the model file is damaged",
             )  # fmt: skip
         return value
@@ -244,7 +247,7 @@ class NodeGraphImporter:
             return self._import_op(node)
         call, places = self.context.library.call(node)
         imported = self._import_op(call)
-        return _Imported(imported.op, replace(imported.types, places=places))
+        return _Imported(imported.op, imported.types._replace(places=places))
 
     def _import_op(self, node: pb.NodeDef) -> _Imported:
         signature = self.context.registry.signature(node.op, node.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,10 +11,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from schema.dialects import tensor_data, tf, types
+from schema.dialects.locations import Place, place_of
 
 _FORWARDING = frozenset({"tf.Identity", "tf.Reshape", "tf.Cast", "tf.BroadcastTo", "tf.Tile", "tf.ExpandDims",
                          "tf.Squeeze", "tf.StopGradient"})  # fmt: skip
 """Ops whose results are zeros if their first operands are."""
+
+Handed = Callable[[SSAValue], Sequence[SSAValue]]
+"""Tells what all callers of a function hand to it as an argument; nothing if they are not all known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,7 @@ class Composite:
         calls: The ops that call it.
         runs_in_loop: Whether a loop may run it.
         is_run_otherwise: Whether something else refers to it: a conditional, a loop, or whoever uses the model.
+        handed: Tells what callers hand to the functions that call it.
         arguments: The types of its arguments, as far as the calls tell them.
         results: The types of its results, as far as the calls tell them.
     """
@@ -38,6 +43,7 @@ class Composite:
     calls: Sequence[Operation] = ()
     runs_in_loop: bool = False
     is_run_otherwise: bool = False
+    handed: Handed = lambda argument: ()
     arguments: tuple[Attribute, ...] = field(init=False)
     results: tuple[Attribute, ...] = field(init=False)
 
@@ -49,6 +55,16 @@ class Composite:
         wanted = [[value.type for value in call.results] for call in calls]
         object.__setattr__(self, "arguments", _types([value.type for value in block.args], given))
         object.__setattr__(self, "results", _types([value.type for value in returned], wanted))
+
+    @property
+    def function_name(self) -> str:
+        """The function's name."""
+        return self.function.sym_name.data
+
+    @property
+    def place(self) -> Place:
+        """Where the function is called first, or else where it is defined."""
+        return place_of(self.calls[0].location if self.calls else self.function.location)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Returns an attribute of the mark, or else of the function, as a Python value; `default` if there is none.
@@ -107,6 +123,14 @@ class Composite:
                 return f"argument {index} holds {found}, not {' or '.join(names.split())}"
         return None
 
+    def gives(self, result: int, element: Attribute, shape: types.Shape | None) -> str | None:
+        """Returns why a result can't be of an element type and a shape, `None` if it can.
+
+        What a fusion puts in has to give what the function has given.
+        """
+        wanted, made = self.results[result], types.tensor(element, shape)
+        return f"result {result} is {wanted}, not {made}" if contradict(wanted, made) else None
+
     def has(self, kinds: Mapping[str, type]) -> str | None:
         """Returns which attribute is missing or of another type, `None` if all are as they should be."""
         for name, kind in kinds.items():
@@ -118,25 +142,42 @@ class Composite:
         return None
 
     def is_always_zero(self, index: int) -> bool:
-        """Tells whether every call gives zeros as an argument, as far as that can be seen where it calls."""
-        return not self.is_run_otherwise and all(is_zero(call.operands[index]) for call in self.calls)
+        """Tells whether every call can be seen to give zeros as an argument."""
+        return not self.is_run_otherwise and all(is_zero(call.operands[index], self.handed) for call in self.calls)
 
 
-def is_zero(value: SSAValue) -> bool:
-    """Tells whether a value can be seen to hold nothing but zeros."""
-    while isinstance(op := value.owner, Operation):
-        constant = tensor_data.constant_of(value)
-        if constant is not None:
-            return not np.any(tensor_data.to_array(constant))
-        if op.name == "tf.ZerosLike":
-            return True
-        if op.name == "tf.Fill":
-            value = op.operands[1]
+def contradict(one: Attribute, other: Attribute) -> bool:
+    """Tells whether no value can have both of two tensor types."""
+    if types.element_of(one) != types.element_of(other):
+        return True
+    a, b = types.shape_of(one), types.shape_of(other)
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
+
+
+def is_zero(value: SSAValue, handed: Handed) -> bool:
+    """Tells whether a value can be seen to hold nothing but zeros, whoever calls the function that it is in."""
+    todo, seen = [value], {value}
+    while todo:
+        value = todo.pop()
+        op = value.owner
+        if not isinstance(op, Operation):
+            sources = handed(value)
+            if not sources:
+                return False
+            todo += [source for source in sources if source not in seen]
+            seen.update(sources)
+        elif (constant := tensor_data.constant_of(value)) is not None:
+            if np.any(tensor_data.to_array(constant)):
+                return False
+        elif op.name == "tf.Fill":
+            todo.append(op.operands[1])
         elif op.name in _FORWARDING:
-            value = op.operands[0]
-        else:
+            todo.append(op.operands[0])
+        elif op.name != "tf.ZerosLike":
             return False
-    return False
+    return True
 
 
 def _types(own: Sequence[Attribute], others: Sequence[Sequence[Attribute]]) -> tuple[Attribute, ...]:

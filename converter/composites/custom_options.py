@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flatbuffers import flexbuffers
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute
 
+from converter.composites.composite import Composite
 from schema.dialects import tf
 
 _SCALARS = (bool, int, float, str)
+_OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
+"""Attributes that would pass for strings and lists of numbers."""
 
 
 def plain(attribute: Attribute) -> Any:
@@ -19,6 +23,8 @@ def plain(attribute: Attribute) -> Any:
     Raises:
         TypeError: A flexbuffer can't hold it.
     """
+    if isinstance(attribute, _OTHERS):
+        raise TypeError(str(attribute))
     value = tf.python_value(attribute)
     if isinstance(value, _SCALARS):
         return value
@@ -30,6 +36,8 @@ def plain(attribute: Attribute) -> Any:
 def why_not(attributes: Mapping[str, Attribute]) -> str | None:
     """Returns which attribute can't be an option, `None` if all can."""
     for name, attribute in attributes.items():
+        if not name.isascii() or "\0" in name:
+            return f"the attribute {name!r} has a name that no option can have"
         try:
             plain(attribute)
         except TypeError:
@@ -38,15 +46,14 @@ def why_not(attributes: Mapping[str, Attribute]) -> str | None:
 
 
 def encode(options: Mapping[str, Any]) -> bytes:
-    """Returns a map as a flexbuffer, its keys in alphabetical order.
+    """Returns a map as a flexbuffer, which a kernel reads by name; names are stored in the order given.
 
     Lists of numbers and of booleans are typed vectors, as kernels that were made for the official converter's files
     read them.
     """
     builder = flexbuffers.Builder()
     with builder.Map():
-        for name in sorted(options):
-            value = options[name]
+        for name, value in options.items():
             builder.Key(name)
             if isinstance(value, list) and value and not isinstance(value[0], str):
                 builder.TypedVectorFromElements(value)
@@ -55,6 +62,7 @@ def encode(options: Mapping[str, Any]) -> bytes:
     return bytes(builder.Finish())
 
 
-def chosen(attributes: Mapping[str, Attribute], names: Iterable[str]) -> dict[str, Any]:
-    """Returns some of a function's attributes as options; those that aren't there are left out."""
-    return {name: plain(attributes[name]) for name in names if name in attributes}
+def chosen(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
+    """Returns some of a function's attributes, which a check has seen to, as options; those not there are left out."""
+    found = ((name, composite.get(name)) for name in names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

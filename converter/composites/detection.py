@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
@@ -13,7 +13,7 @@ from converter.composites.fusion import Fusion, first_of
 from schema.dialects import types
 
 _SUPPRESSION_ARGUMENTS = 5
-_POST_PROCESS: Mapping[str, type] = {
+_POST_PROCESS: dict[str, type] = {
     "max_detections": int,
     "max_classes_per_detection": int,
     "num_classes": int,
@@ -41,7 +41,9 @@ def _check_suppression(composite: Composite) -> str | None:
     if reason:
         return reason
     indices = types.shape_of(composite.results[0])
-    return "the rank of result 0 is not known" if indices is None else None
+    if indices is None:
+        return "the rank of result 0 is not known"
+    return first_of(*(composite.gives(index, types.I32, None) for index in range(2)))
 
 
 def _rewrite_suppression(composite: Composite, body: Body) -> Sequence[SSAValue]:
@@ -63,11 +65,14 @@ def _rewrite_suppression(composite: Composite, body: Body) -> Sequence[SSAValue]
 
 def _check_post_process(composite: Composite) -> str | None:
     kinds = {0: "f32", 1: "f32", 2: "f32"}
-    return composite.counts(3, 4) or composite.elements(kinds) or composite.has(_POST_PROCESS)
+    known = _POST_PROCESS | {name: int for name in _OPTIONAL if composite.get(name) is not None}
+    return composite.counts(3, 4) or composite.elements(kinds) or composite.has(known)
 
 
 def _rewrite_post_process(composite: Composite, body: Body) -> Sequence[SSAValue]:
-    options = custom_options.chosen(composite.attributes, (*_POST_PROCESS, *_OPTIONAL))
+    options = custom_options.chosen(composite, (*_POST_PROCESS, *_OPTIONAL))
+    # A number, as in the official converter's files.
+    options["use_regular_nms"] = int(options["use_regular_nms"])
     return body.custom(composite.name, custom_options.encode(options), body.arguments, composite.results)
 
 

@@ -15,10 +15,12 @@ FLAG = "tfl_fusable_op"
 
 
 def _options(composite: Composite) -> Mapping[str, Attribute]:
-    return {name: value for name, value in composite.attributes.items() if name != FLAG}
+    return {name: value for name, value in sorted(composite.attributes.items()) if name != FLAG}
 
 
 def _check(composite: Composite) -> str | None:
+    if not composite.name:
+        return "an operator's name can't be empty"
     return custom_options.why_not(_options(composite))
 
 

@@ -35,6 +35,8 @@ class Fusion:
             the body, which computes the same, without it.
         on_misfit: What to do with a function that doesn't fit: `keep` its body and say so in the report, or `error`.
         note: Tells what the user has to know of a function that was fused; empty if there is nothing.
+        is_recurrent: Whether the operator computes what is a loop in the body. Users may want to keep such loops. One
+            that is kept is looked at once more, without the mark, and what it is told then is the reason.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Fusion:
     is_custom: bool = False
     on_misfit: Literal["keep", "error"] = "keep"
     note: Callable[[Composite], str] = lambda composite: ""
+    is_recurrent: bool = False
 
     def applies(self, composite: Composite, mark: str) -> bool:
         """Tells whether this row is the one for a function."""

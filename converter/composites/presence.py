@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Operation
 
 IMPLEMENTS = "tf._implements"
 """Function attribute: the interface, as a string, or as `#tf_type.func<@name, {attributes}>`."""
@@ -11,9 +14,15 @@ IMPLEMENTS = "tf._implements"
 API_IMPLEMENTS = "tf.api_implements"
 """Function attribute: the interface, as Keras writes it."""
 
+KEPT = "composite-kept"
+"""Code of the note that a function has kept its body."""
+
 
 def has_composites(module: ModuleOp) -> bool:
     """Tells whether a function of a module is marked."""
-    return any(
-        IMPLEMENTS in op.attributes or API_IMPLEMENTS in op.attributes for op in module.ops if isinstance(op, FuncOp)
-    )
+    return any(map(is_marked, module.ops))
+
+
+def is_marked(function: Operation) -> bool:
+    """Tells whether a function says what it implements."""
+    return IMPLEMENTS in function.attributes or API_IMPLEMENTS in function.attributes

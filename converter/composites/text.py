@@ -67,12 +67,12 @@ def _same_name(composite: Composite, body: Body) -> Sequence[SSAValue]:
 
 
 def _ngrams(composite: Composite, body: Body) -> Sequence[SSAValue]:
-    options = custom_options.encode(custom_options.chosen(composite.attributes, _NGRAMS))
+    options = custom_options.encode(custom_options.chosen(composite, _NGRAMS))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 
 def _projection(composite: Composite, body: Body) -> Sequence[SSAValue]:
-    options = custom_options.encode(custom_options.chosen(composite.attributes, _SGNN))
+    options = custom_options.encode(custom_options.chosen(composite, _SGNN))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 

@@ -35,26 +35,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from converter.composites import table
+from converter.composites import asking, table
 from converter.composites.body import Body
 from converter.composites.composite import Composite
 from converter.composites.fusion import Fusion
-from converter.composites.presence import API_IMPLEMENTS, IMPLEMENTS
-from converter.control_flow.functional import KINDS, Kind, callees
+from converter.composites.presence import API_IMPLEMENTS, IMPLEMENTS, KEPT
+from converter.control_flow.functional import KINDS, Kind, callees, construct
+from converter.recurrence.scan import looks_recurrent
 from converter.rewrite.edit import erase, restate_results
 from converter.rewrite.symbols import callees_first, functions_of, is_private, names
-from schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
-from schema.dialects import tf, types
+from importers import refusals
+from schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from schema.dialects import tf
 from schema.dialects.locations import place_of
-
-KEPT = "composite-kept"
-"""Code of the note that a function has kept its body."""
 
 _ALLOW = "allow custom ops if your runtime registers an operator of this name"
 
@@ -66,11 +66,13 @@ class PrepareCompositeFunctions:
     Attributes:
         allow_custom_ops: Whether custom operators may be put in.
         composites: Fusions of the user's, looked at first.
+        fuse_recurrent: Whether loops that are recurrent layers may go.
         notes: What has been decided, for the report.
     """
 
     allow_custom_ops: bool = False
     composites: tuple[Fusion, ...] = ()
+    fuse_recurrent: bool = True
     notes: list[Diagnostic] = field(default_factory=list, compare=False)
     name: ClassVar[str] = "prepare-composite-functions"
 
@@ -79,33 +81,49 @@ class PrepareCompositeFunctions:
 
         Raises:
             ConversionError: A function doesn't fit and its fusion insists (`composite-misfit`, one diagnostic each),
-                or one of the user's fusions is none (`wrong-option`) or gives other results (`bad-fusion`).
+                or one of the user's fusions is none (`wrong-option`) or makes a mistake (`bad-fusion`).
         """
-        fusions = table.all_fusions(self.composites)
+        fusions = [each for each in table.all_fusions(self.composites) if self.fuse_recurrent or not each.is_recurrent]
+        functions = functions_of(module)
         applied: Counter[str] = Counter()
         problems: list[Diagnostic] = []
         told: dict[tuple[str, str], None] = {}
-        for composite, mark in _marked(module):
+        met: set[str] = set()
+        for composite, mark in _marked(module, functions):
             fusion = table.find(fusions, composite, mark)
             if fusion is None:
+                problems += _python_calls(composite)
                 continue
-            reason = fusion.check(composite)
-            if reason is None and fusion.is_custom and not self.allow_custom_ops:
-                self.notes.append(_finding(composite, KEPT, "it would be a custom op", NOTE, _ALLOW))
-            elif reason is None:
+            met.add(fusion.name)
+            finding = self._why_not(fusion, composite)
+            if finding is None:
                 _rewrite(composite, fusion)
                 applied[fusion.name] += 1
-                told[fusion.name, fusion.note(composite)] = None
-            elif fusion.on_misfit == "error":
-                problems.append(_finding(composite, "composite-misfit", reason))
+                told[fusion.name, asking.note(fusion, composite)] = None
+            elif finding.severity == NOTE:
+                if not (fusion.is_recurrent and _is_loop(composite, functions)):
+                    self.notes.append(finding)
+                problems += _python_calls(composite)
             else:
-                self.notes.append(_finding(composite, KEPT, reason, NOTE))
+                problems.append(finding)
+        self.notes.extend(_unmet(each) for each in self.composites if each in fusions and each.name not in met)
         if problems:
-            raise ConversionError(problems)
+            raise ConversionError([*problems, *self.notes])
         self.notes.extend(
             Diagnostic("unchecked-or-inexact", f"{name}: {note}", severity=WARNING) for name, note in told if note
         )
         return applied
+
+    def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
+        """Returns why a function is not fused, a note or an error; `None` if it is to be."""
+        reason = asking.misfit(fusion, composite)
+        if reason is not None and fusion.on_misfit == "error":
+            return _finding(composite, "composite-misfit", reason)
+        if reason is not None:
+            return _finding(composite, KEPT, reason, NOTE)
+        if fusion.is_custom and not self.allow_custom_ops:
+            return _finding(composite, KEPT, "it would be a custom op", NOTE, _ALLOW)
+        return None
 
 
 @dataclass(slots=True)
@@ -117,9 +135,8 @@ class _Uses:
     is_run_otherwise: bool = False
 
 
-def _marked(module: ModuleOp) -> Iterator[tuple[Composite, str]]:
+def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple[Composite, str]]:
     """Yields the marked functions that are in use, callers first, so that what a fusion erases is never looked at."""
-    functions = functions_of(module)
     uses = {name: _Uses(is_run_otherwise=not is_private(function)) for name, function in functions.items()}
     live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
     live |= {name for name, function in functions.items() if not is_private(function)}
@@ -131,10 +148,8 @@ def _marked(module: ModuleOp) -> Iterator[tuple[Composite, str]]:
         if mark is not None:
             attribute, implemented, attributes = mark
             own = uses[name]
-            yield (
-                Composite(implemented, function, attributes, own.calls, own.runs_in_loop, own.is_run_otherwise),
-                attribute,
-            )
+            known = own.calls, own.runs_in_loop, own.is_run_otherwise, partial(_handed, uses=uses)
+            yield Composite(implemented, function, attributes, *known), attribute
         for op in function.body.walk():
             live.update(names(op))
             _note_uses(op, function, functions, uses)
@@ -152,6 +167,14 @@ def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp],
                 entry.calls.append(op)
             else:
                 entry.is_run_otherwise = True
+
+
+def _handed(argument: SSAValue, uses: Mapping[str, _Uses]) -> Sequence[SSAValue]:
+    """Returns what all callers of a function hand to it as an argument; nothing if they are not all known."""
+    if not isinstance(argument, BlockArgument) or not isinstance(function := argument.owner.parent_op(), FuncOp):
+        return []
+    own = uses[function.sym_name.data]
+    return [] if own.is_run_otherwise else [call.operands[argument.index] for call in own.calls]
 
 
 def _fits(call: Operation, function: FuncOp) -> bool:
@@ -180,40 +203,33 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
     terminator = block.last_op
     assert terminator is not None
     owner = terminator.operands[0].owner if terminator.operands else terminator
-    location = owner.location if isinstance(owner, Operation) else terminator.location
-    terminator.detach()
+    terminator.location = owner.location if isinstance(owner, Operation) else terminator.location
     terminator.operands = ()
-    _clear(block)
-    body = Body(block, location)
-    results = fusion.rewrite(composite, body)
-    _check_results(composite, fusion, [value.type for value in results])
-    body.finish(results, terminator)
+    for op in reversed(list(block.ops)[:-1]):
+        erase(op)
+    terminator.operands = asking.new_results(fusion, composite, Body(terminator))
     restate_results(function)
 
 
-def _check_results(composite: Composite, fusion: Fusion, made: Sequence[Attribute]) -> None:
-    """Checks that a fusion, which may be the user's, returns what the function has returned.
-
-    Raises:
-        ConversionError: It does not (`bad-fusion`).
-    """
-    hint = "correct its rewrite"
-    if len(made) != len(composite.results):
-        message = f"fusion {fusion.name!r} gives {len(made)} results, not {len(composite.results)}"
-        raise error("bad-fusion", message, hint=hint)
-    for index, kinds in enumerate(zip(made, composite.results, strict=True)):
-        mine, wanted = map(types.element_of, kinds)
-        if mine != wanted:
-            raise error("bad-fusion", f"fusion {fusion.name!r} gives {mine} as result {index}, not {wanted}", hint=hint)
-
-
-def _clear(block: Block) -> None:
-    for op in reversed(list(block.ops)):
-        erase(op)
+def _is_loop(composite: Composite, functions: Mapping[str, FuncOp]) -> bool:
+    """Tells whether there is a loop that `fuse-recurrent-loops` looks at, and tells why if it leaves it."""
+    found = (construct(op, functions) for op in composite.function.walk() if KINDS.get(op.name) is Kind.LOOP)
+    return any(loop is not None and looks_recurrent(loop) for loop in found)
 
 
 def _finding(composite: Composite, code: str, reason: str, severity: str = "error", hint: str = "") -> Diagnostic:
-    calls: Sequence[Operation] = composite.calls
-    place = place_of(calls[0].location if calls else composite.function.location)
-    message = f"the function {composite.function.sym_name.data!r} implements {composite.name!r}, but {reason}"
+    place = composite.place
+    message = f"the function {composite.function_name!r} implements {composite.name!r}, but {reason}"
     return Diagnostic(code, message, "", place.node, str(place), hint, severity)
+
+
+def _unmet(fusion: Fusion) -> Diagnostic:
+    message = f"no function in use implements {fusion.interface!r}, which the fusion {fusion.name!r} is for"
+    return Diagnostic("unused-fusion", message, severity=NOTE)
+
+
+def _python_calls(composite: Composite) -> Iterator[Diagnostic]:
+    """Yields what is wrong with a body that only stands for an operator, and stays although it can't."""
+    for op in composite.function.walk():
+        if op.name.removeprefix("tf.") in refusals.PYTHON:
+            yield refusals.python_function(op.name, place_of(op.location).node)

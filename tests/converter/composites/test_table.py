@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import tfconvert
 from converter.composites import table
 from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 from schema.diagnostics import ConversionError
-from tests.converter.composites.modules import LSTM, LSTM_RESULTS, keras, mark, module, text
+from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
 from tfconvert.composites import Body, Composite, Fusion
 
 INPUTS = f"tensor<{LSTM[0]}>"
-SOURCE = text(mark("embedding_matmul"), ("7x3xf32", "4xi32"), ("4x3xf32",))
+LOOK_UP = mark("embedding_matmul"), ("7x3xf32", "4xi32"), ("4x3xf32",)
+SOURCE = text(*LOOK_UP)
 
 
 def _one_result(composite: Composite, body: Body) -> Sequence[SSAValue]:
@@ -27,18 +28,85 @@ def _one_result(composite: Composite, body: Body) -> Sequence[SSAValue]:
 
 
 OWN = Fusion("own", "embedding_*", "rows", lambda composite: None, _one_result)
-PACKAGED: Any = (OWN,)
 
 
 def test_the_user_s_fusions_come_first() -> None:
     assert PrepareCompositeFunctions(composites=(OWN,)).apply(module(SOURCE)) == {"own": 1}
 
 
-def test_installed_packages_add_fusions(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("ours", f"{__name__}:PACKAGED", table.ENTRY_POINTS)
-    monkeypatch.setattr(table, "entry_points", lambda group: EntryPoints([point]).select(group=group))
-    monkeypatch.setattr(EntryPoint, "load", lambda self: PACKAGED)
-    assert table.all_fusions()[0] is OWN
+def test_recurrent_fusions_are_left_out_where_loops_are_to_stay() -> None:
+    run = PrepareCompositeFunctions(composites=(replace(OWN, is_recurrent=True),), fuse_recurrent=False)
+    assert run.apply(module(SOURCE)) == {"embedding-matmul": 1}
+    assert "unused-fusion" not in {note.code for note in run.notes}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOURCE.replace("PartitionedCall", "StatefulPartitionedCall"),
+        SOURCE.replace('"tf.Mystery"(%a0, %a1)', '"tf.PartitionedCall"(%a0, %a1) <{f = @f}>'),
+        SOURCE.replace("func.func private @f", "func.func @f"),
+        branching(*LOOK_UP),
+        looped(*LOOK_UP),
+    ],
+    ids=["stateful", "recursive", "public", "branch", "loop"],
+)
+def test_it_does_not_matter_who_runs_a_function(source: str) -> None:
+    parsed = module(source)
+    assert PrepareCompositeFunctions().apply(parsed) == {"embedding-matmul": 1}
+    parsed.verify()
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Returns a function that makes Python find a package with an entry point: its module's code, and what it names."""
+
+    def install_(code: str, names: str) -> None:
+        (tmp_path / "acme_fusions.py").write_text(code)
+        folder = tmp_path / "acme-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[{table.ENTRY_POINTS}]\nacme = acme_fusions:{names}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "acme_fusions", raising=False)
+
+    return install_
+
+
+PACKAGE = """
+from tfconvert.composites import Fusion
+
+def rewrite(composite, body):
+    return body.tf("Gather", body.arguments, *composite.results)
+
+FUSIONS = (Fusion("acme", "embedding_*", "rows", lambda composite: None, rewrite),)
+"""
+
+
+def test_installed_packages_add_fusions(tmp_path: Path, install: Callable[[str, str], None]) -> None:
+    install(PACKAGE, "FUSIONS")
+    path = tmp_path / "model.mlir"
+    path.write_text(SOURCE)
+    report = tfconvert.convert(path).report
+    assert report.rewrites["prepare-composite-functions"] == {"acme": 1}
+    assert dict(report.operators) == {"GATHER": 1}
+
+
+@pytest.mark.parametrize(
+    ("code", "names", "message"),
+    [
+        (PACKAGE, "MISSING", "'acme' of tfconvert.composites, acme_fusions:MISSING, fails with AttributeError"),
+        ("1 / 0", "FUSIONS", r"fails with ZeroDivisionError: division by zero"),
+        ("FUSIONS = 7", "FUSIONS", "is 7, which is no sequence of fusions"),
+        ("FUSIONS = [7]", "FUSIONS", "holds 7, which is no fusion"),
+    ],
+)
+def test_a_package_that_is_wrong_is_named(
+    install: Callable[[str, str], None], code: str, names: str, message: str
+) -> None:
+    install(code, names)
+    with pytest.raises(ConversionError, match=message):
+        table.all_fusions()
 
 
 def test_an_insisting_fusion_makes_an_error() -> None:
@@ -48,26 +116,21 @@ def test_an_insisting_fusion_makes_an_error() -> None:
     assert caught.value.code == "composite-misfit"
 
 
-def test_what_is_no_fusion_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("given", "message"), [(["embedding"], "no fusion"), (OWN, "no sequence of fusions")])
+def test_what_is_no_fusion_is_refused(tmp_path: Path, given: Any, message: str) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(SOURCE)
-    with pytest.raises(ConversionError, match="no fusion") as caught:
-        tfconvert.convert(path, composites=["embedding"])  # type: ignore[list-item]
+    with pytest.raises(ConversionError, match=message) as caught:
+        tfconvert.convert(path, composites=given)
     assert caught.value.code == "wrong-option"
 
 
-@pytest.mark.parametrize(
-    ("rewrite", "message"),
-    [
-        (lambda composite, body: body.arguments, "gives 2 results, not 1"),
-        (lambda composite, body: body.arguments[1:], "gives i32 as result 0, not f32"),
-    ],
-)
-def test_a_fusion_must_give_what_the_function_gives(rewrite: Any, message: str) -> None:
-    wrong = replace(OWN, rewrite=rewrite)
-    with pytest.raises(ConversionError, match=message) as caught:
-        PrepareCompositeFunctions(composites=(wrong,)).apply(module(SOURCE))
-    assert caught.value.code == "bad-fusion"
+def test_a_given_fusion_that_nothing_asks_for_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(SOURCE.replace('tf._implements = "embedding_matmul"', "").replace("tf.Mystery", "tf.Gather"))
+    notes = tfconvert.convert(path, composites=[OWN]).report.notes
+    assert [note.code for note in notes] == ["unused-fusion"]
+    assert "'embedding_*'" in notes[0].message
 
 
 def test_the_report_tells_what_was_fused_and_what_was_not(tmp_path: Path) -> None:

@@ -6,16 +6,10 @@ import pytest
 
 from converter.composites import table
 from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
-from tests.converter.composites.modules import LSTM, LSTM_RESULTS, keras, mark, text
+from tests.converter.composites.modules import BOXES, DETECTION, FOUND, LSTM, LSTM_RESULTS, STRING, keras, mark, text
 from tests.converter.passes.conftest import FileCheck
 
-STRING = "!tf_type.string"
 SCALARS = ("i32", "f32", "f32")
-DETECTION = mark(
-    "TFLite_Detection_PostProcess", max_detections=10, max_classes_per_detection=1, num_classes=3,
-    nms_score_threshold=0.5, nms_iou_threshold=0.25, y_scale=10.0, x_scale=10.0, h_scale=5.0, w_scale=5.0,
-    use_regular_nms=True,
-)  # fmt: skip
 ANY = "%{{[0-9]+}}"
 NONE = "%[[NONE:[0-9]+]]"
 LSTM_CHECKS = [
@@ -45,8 +39,7 @@ CASES = {
                             ['%[[FOUND:[0-9]+]], %[[COUNT:[0-9]+]] = "tfl.non_max_suppression_v4"',
                              "...(%a0, %a1, %a2, %a3, %a4)",
                              '%[[ROW:[0-9]+]] = "tf.Reshape"(%[[FOUND]]', "func.return %[[ROW]], %[[COUNT]]"]),
-    "detection-post-process": (DETECTION, ("1x6x4xf32", "1x6x4xf32", "6x4xf32"),
-                               ("1x10x4xf32", "1x10xf32", "1x10xf32", "1xf32"),
+    "detection-post-process": (mark("TFLite_Detection_PostProcess", **DETECTION), BOXES, FOUND,
                                ['"tfl.custom"(%a0, %a1, %a2)', CUSTOM.format("TFLite_Detection_PostProcess", "")[:-2]]),
     "max-unpooling-2d": (mark("addons:MaxUnpooling2D", pool_size=[2, 2], strides=[2, 2], padding="VALID"),
                          ("1x2x2x1xf32", "1x2x2x1xi32"), ("1x4x4x1xf32",),
