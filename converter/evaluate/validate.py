@@ -19,6 +19,7 @@ from converter.evaluate.call import Array
 from converter.evaluate.executor import Executor
 from converter.interface import interface_of
 from converter.litert_process import Runtime
+from converter.passes.separate_state import SeparateState
 from exporters.tflite.model import export
 from schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from schema.dialects import types
@@ -131,7 +132,9 @@ class _Side:
     def _run_file(self, name: str, inputs: Sequence[Array]) -> list[Array]:
         if not self._content:
             stream = io.BytesIO()
-            export(self.module.clone()).write(stream)
+            module = self.module.clone()
+            SeparateState().apply(module)
+            export(module).write(stream)
             self._content = stream.getvalue()
         key, outputs = self._key(name), list[str]()
         names = [str(index) for index in range(len(inputs))]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -15,18 +14,15 @@ from exporters.tflite import operators
 from exporters.tflite.buffers import Buffers
 from exporters.tflite.names import Names
 from exporters.tflite.operators import OperatorCodes, SubgraphIndex
-from schema.diagnostics import Diagnostic, error
-from schema.dialects import quant, tensor_data, tfl, tfl_file, types
-from schema.dialects.locations import node_of
+from schema.diagnostics import Diagnostic
+from schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from schema.dialects.locations import error_at, node_of
 from schema.dialects.tensor_data import Constant
 from schema.tflite.versions import ABSENT, Operand
 
 _ABSENT = (-1, ABSENT)
 
 _MAX_DIMENSION = 2**31 - 1
-
-_STEPS = frozenset({"lstm", "rnn", "svdf"})
-"""Operators that compute one step of a sequence, and keep their state from run to run; others compute whole ones."""
 
 
 class Shared:
@@ -184,7 +180,7 @@ class Subgraph:
         operands = []
         for position, value in enumerate(op.operands):
             entry = self._index.get(value)
-            if position in variables and not self._exact and _is_own_state(value):
+            if position in variables and not (self._exact or tfl.is_absent(value) or tfl_file.is_variable(value)):
                 entry = self._state(op, value, entry)
             elif entry is None:
                 entry = self._constant(value, name, position in variables)
@@ -206,34 +202,31 @@ class Subgraph:
         self._operators.append(tree)
 
     def _state(self, op: tfl.TFLOp, value: SSAValue, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
-        """Adds a tensor that an operator keeps to itself, and what sets it at each run of the model.
+        """Makes a variable of the tensor that an operator keeps its state in.
 
-        The state of an operator that computes one step, and begins with zeros, is set by nothing: the runtime does so
-        once, and each run of the model is the next step. A sequence begins anew at each run.
+        It is the runtime's own, zero before the first run, or what another operator makes for this one at each run.
 
         Args:
             op: The operator.
-            value: What the state begins with.
+            value: The state operand.
             given: The tensor of the value, `None` if it has none yet.
+
+        Raises:
+            ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
         """
-        if not types.is_static(types.shape_of(value.type)):
-            raise error("state-shape", "the shape of the operator's state is open, and the runtime can't resize it",
-                        op=op.name, node=node_of(op.location), hint="fix the batch with an input shape")  # fmt: skip
-        is_kept = op.op_name in _STEPS and _is_zero(value)
-        if given is None and not is_kept:
-            given = self._constant(value, op.op_name.upper(), False)
-        wanted = _name_of(value) if is_kept else f"{node_of(op.location) or op.op_name}/state"
-        state = self._add(value, self._unique(wanted), 0)
+        if sequences.keeps_state(op, value):
+            state = self._add(value, self._unique(_name_of(value)), 0)
+            # Others that use the value don't mean the state, which the operator changes.
+            if given is None:
+                del self._index[value]
+            else:
+                self._index[value] = given
+        elif given is not None and sequences.is_own_state(value):
+            state = given
+        else:
+            raise error_at(op, "shared-state", "its state is no tensor of its own that is made at each run",
+                           "run the pass separate-state")  # fmt: skip
         self._tensors[state[0]]["is_variable"] = True
-        # Others that use the value don't mean the state, which the operator changes.
-        if given is None:
-            del self._index[value]
-            return state
-        self._index[value] = given
-        if not is_kept:
-            element = given[1].type
-            copy = tfl.build("cast", (), (), {"in_data_type": element, "out_data_type": element})
-            self._operators.append(operators.tree(copy, self._shared.codes, [given], [state], _no_subgraph))
         return state
 
     def _intermediates(self, op: tfl.TFLOp) -> tuple[int, ...]:
@@ -307,22 +300,6 @@ class Subgraph:
             "operators": self._operators,
             "name": self.name,
         }
-
-
-def _is_own_state(value: SSAValue) -> bool:
-    """Tells whether a value is no tensor of a variable already, which several operators may share."""
-    owner = value.owner
-    return not tfl.is_absent(value) and not (isinstance(owner, Operation) and tfl_file.IS_VARIABLE in owner.attributes)
-
-
-def _is_zero(value: SSAValue) -> bool:
-    constant = _held(value)
-    return constant is not None and not np.any(tensor_data.to_array(constant))
-
-
-def _no_subgraph(name: str, alone: bool) -> int:
-    """Finds the subgraph that an operator calls which calls none."""
-    raise KeyError(name)
 
 
 def _held(value: SSAValue) -> Constant | None:

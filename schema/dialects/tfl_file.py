@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from schema.dialects import attributes as attrs
 from schema.dialects import tfl, types
@@ -53,6 +53,12 @@ _VECTORS: Mapping[str, Attribute] = {
     "byte": types.I32, "ubyte": types.I32, "short": types.I32, "ushort": types.I32, "int": types.I32, "uint": types.I64,
     "long": types.I64, "ulong": types.I64, "float": types.F32, "double": types.F32,
 }  # fmt: skip
+
+
+def is_variable(value: SSAValue) -> bool:
+    """Tells whether a value is the tensor of a file's variable, which several operators may share."""
+    owner = value.owner
+    return isinstance(owner, Operation) and IS_VARIABLE in owner.attributes
 
 
 def is_image(module: ModuleOp) -> bool:

@@ -17,6 +17,7 @@ from schema.dialects import tfl, types
 from schema.dialects.context import dialect_context
 
 F32 = types.F32
+UNCHANGED = {"in_data_type": "FLOAT32", "out_data_type": "FLOAT32"}
 RANDOM = np.random.default_rng(0)
 
 
@@ -211,7 +212,7 @@ def test_absent_operands_and_state(modules: Any, run_tflite: Any) -> None:
 
     def body(f: Any) -> Any:
         none = f.add(tfl.build("no_value", (), (tfl.NONE_TYPE,), {"value": UnitAttr()})).results[0]
-        zeros = [f.constant(np.zeros((1, units), np.float32)) for _ in range(2)]
+        zeros = [f.op("cast", [f.constant(np.zeros((1, units), np.float32))], (1, units), UNCHANGED) for _ in range(2)]
         operands = [f.args[0], *map(f.constant, feature), *map(f.constant, recurrent), none, none, none]
         operands += [*map(f.constant, biases), none, none, *zeros, none, none, none, none]
         options = {"fused_activation_function": "TANH", "time_major": False}
@@ -307,34 +308,28 @@ def test_a_loop_in_itself_is_an_error() -> None:
         export(_parsed(text))
 
 
-def test_a_state_begins_with_its_operand_at_each_run(modules: Any) -> None:
-    arrays = floats(4, 3), floats(4, 4), floats(4)
+def _seen_by_another(f: Any, state: Any) -> Any:
+    f.op("neg", [state], (1, 4))
+    return state
 
+
+@pytest.mark.parametrize(
+    ("shape", "make"),
+    [
+        # What begins a sequence is a constant, an argument, seen by others, or in memory that doesn't grow.
+        (1, lambda f, zero: f.constant(np.zeros((1, 4), np.float32))),
+        (1, lambda f, zero: f.args[1]),
+        (1, lambda f, zero: _seen_by_another(f, f.op("cast", [f.args[1]], (1, 4), UNCHANGED))),
+        (-1, lambda f, zero: f.op("cast", [f.args[1]], (-1, 4), UNCHANGED)),
+        (-1, lambda f, zero: f.op("fill", [f.args[2], zero], (-1, 4))),
+    ],
+)
+def test_a_state_that_is_not_its_operators_own_is_refused(modules: Any, shape: int, make: Any) -> None:
     def body(f: Any) -> Any:
-        weights = [f.constant(array) for array in arrays]
-        options = {"time_major": False, "fused_activation_function": "TANH"}
-        results = [
-            f.op("unidirectional_sequence_rnn", [f.args[0], *weights, f.args[1]], (1, 2, 4), options),
-            f.op("unidirectional_sequence_rnn", [f.args[0], *weights, f.constant(np.ones((1, 4), "f"))], (1, 2, 4),
-                 options),
-        ]  # fmt: skip
-        return [*results, f.op("neg", [f.args[1]], (1, 4))]
+        weights = [f.constant(floats(*dims)) for dims in ((4, 3), (4, 4), (4,))]
+        state = make(f, f.constant(np.float32(0)))
+        return [f.op("unidirectional_sequence_rnn", [f.args[0], *weights, state], (shape, 2, 4), at="layer")]
 
-    inputs = [tensor(1, 2, 3), tensor(1, 4)]
-    interpreter = Interpreter(model_content=export(modules().function("main", inputs, body).module).to_bytes())
-    interpreter.allocate_tensors()
-    x, state = floats(1, 2, 3), floats(1, 4)
-    expected = []
-    for past in (state, np.ones((1, 4), np.float32)):
-        steps = []
-        for step in range(2):
-            past = np.tanh(x[:, step] @ arrays[0].T + past @ arrays[1].T + arrays[2])
-            steps.append(past)
-        expected.append(np.stack(steps, 1))
-    for _ in range(3):
-        for detail, array in zip(interpreter.get_input_details(), (x, state), strict=True):
-            interpreter.set_tensor(detail["index"], array)
-        interpreter.invoke()
-        results = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
-        for result, wanted in zip(results, (*expected, -state), strict=True):
-            np.testing.assert_allclose(result, wanted, atol=1e-5)
+    inputs = [tensor(shape, 2, 3), tensor(shape, 4), tensor(2, element=types.I32)]
+    with pytest.raises(ConversionError, match=r"layer.*no tensor of its own"):
+        export(modules().function("main", inputs, body).module)

@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from converter.passes.cse import CommonSubexpressions
 from converter.passes.optimize import Optimize
+from converter.passes.separate_state import SeparateState
 from exporters.tflite.model import export
 from schema.dialects import attributes, tensor_data, tfl, types
 from tests.conftest import RunTFLite
@@ -43,11 +44,18 @@ class Graph:
         )
         return self._add(tfl.constant(tensor_data.of_array(array)))
 
-    def op(self, name: str, *operands: Operand, shape: Sequence[int] | None = None, **options: Any) -> SSAValue:
-        """Adds an op; its result has the given shape, or else the first operand's type."""
+    def op(
+        self,
+        name: str,
+        *operands: Operand,
+        shape: Sequence[int] | None = None,
+        element: Attribute | None = None,
+        **options: Any,
+    ) -> SSAValue:
+        """Adds an op; its result has the given shape and element type, or else the first operand's type."""
         values = [self._value(operand) for operand in operands]
         data = values[2 if name == "transpose_conv" else 0]
-        result = data.type if shape is None else types.tensor(types.element_of(data.type), shape)
+        result = data.type if shape is None else types.tensor(element or types.element_of(data.type), shape)
         return self._add(tfl.build(name, values, [result], options, attributes.name_location(name)))
 
     def conv(self, value: SSAValue, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> SSAValue:
@@ -106,9 +114,16 @@ class Graph:
         self.module.verify()
         return applied
 
+    @property
+    def content(self) -> bytes:
+        """The module as a file, each operator with a state of its own."""
+        module = self.module.clone()
+        SeparateState().apply(module)
+        return export(module).to_bytes()
+
     def run(self, run_tflite: RunTFLite, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Runs the exported module in LiteRT."""
-        return run_tflite(export(self.module).to_bytes(), inputs)
+        return run_tflite(self.content, inputs)
 
 
 def _label(op: Operation) -> str:
