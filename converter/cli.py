@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from converter.command_line import CONTEXT, show, source_options, to_options
+from converter.command_line import CONTEXT, keep_loops_option, show, source_options, to_options
 from converter.opt import opt
 from schema.diagnostics import ConversionError
 
@@ -63,6 +63,7 @@ class MainCommand(click.Group):
 @click.option("-o", "--output-file", metavar="FILE", required=True, help="The .tflite file to write.")
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
+@keep_loops_option
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
 @click.option("--check-passes", is_flag=True,
               help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip

@@ -59,6 +59,13 @@ def source_options(function: Function) -> Function:
     return function
 
 
+keep_loops_option = click.option(
+    "--keep-recurrent-loops", "fuse_recurrent", is_flag=True, flag_value=False, default=True,
+    help="Leave recurrent layers the loops that they are: faster with many units and large batches.",
+)  # fmt: skip
+"""The option that keeps loops, whether marks or their structure tell what they compute."""
+
+
 def to_options(
     signatures: Iterable[str],
     tags: Iterable[str],

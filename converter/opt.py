@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from converter.command_line import CONTEXT, show, source_options, to_options, utf8
+from converter.command_line import CONTEXT, keep_loops_option, show, source_options, to_options, utf8
 from schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ Examples:
               )  # fmt: skip
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
+@keep_loops_option
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the passes that are asked for.
 

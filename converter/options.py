@@ -27,6 +27,7 @@ class Options:
         check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
         patterns: Rewrites of the user's, applied beside the converter's own.
         composites: Fusions of the user's, tried before the converter's own.
+        fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
     """
 
     inputs: Sequence[str] | None = None
@@ -40,3 +41,4 @@ class Options:
     check_passes: bool = False
     patterns: Sequence[Pattern[Any]] = ()
     composites: Sequence[Fusion] = ()
+    fuse_recurrent: bool = True

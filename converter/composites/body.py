@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from schema.dialects import tensor_data, tf, tfl, types
 
@@ -17,20 +16,22 @@ class Body:
 
     Attributes:
         arguments: The function's arguments.
+        anchor: The function's return, before which everything is put; what is put there comes from where it does.
 
     Args:
-        block: The block, emptied.
-        location: Where the ops come from.
+        anchor: The return, the only op in the block.
     """
 
-    def __init__(self, block: Block, location: LocationAttr) -> None:
+    def __init__(self, anchor: Operation) -> None:
+        block = anchor.parent
+        assert block is not None
         self._block = block
-        self._location = location
+        self.anchor = anchor
         self.arguments: Sequence[SSAValue] = block.args
 
     def _add(self, op: Operation) -> Sequence[SSAValue]:
-        op.location = self._location
-        self._block.add_op(op)
+        op.location = self.anchor.location
+        self._block.insert_op_before(op, self.anchor)
         return op.results
 
     def tf(
@@ -78,12 +79,6 @@ class Body:
         result = types.tensor(types.element_of(value.type), size)
         return self.tf("Slice", (value, self.ints(begin), self.ints(size)), result)[0]
 
-    def finish(self, results: Sequence[SSAValue], terminator: Operation) -> None:
-        """Lets the function return values.
-
-        Args:
-            results: The values.
-            terminator: A detached return, whose operands are replaced.
-        """
-        terminator.operands = tuple(results)
-        self._block.add_op(terminator)
+    def typed(self, value: SSAValue, known: Attribute) -> SSAValue:
+        """Returns a value as one of a type that it is known to have, since all calls say so."""
+        return value if value.type == known else self.tf("Identity", (value,), known)[0]

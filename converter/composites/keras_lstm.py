@@ -4,27 +4,35 @@ Keras gives `(inputs, h, c, kernel, recurrent kernel, bias)` and takes `(last ou
 kernel's columns are the gates input, forget, cell and output.
 
 Keras clips no cell, so the operator is told to clip none. What it begins with are its operands for the state, which it
-overwrites: each run of the model copies them there. A layer whose last cell state is used stays a loop, since nothing
-may read the state behind the operator's back. So does one with an open batch: LiteRT allots a state once, by the shape
-in the file, and what a larger batch writes behind it is not noticed.
+overwrites; the pass `separate-state` sees to it that they are made anew at each run, and of the batch's size. A layer
+whose last cell state is used stays a loop: the operator leaves it where it has begun, and no other may read it there,
+since the runtime knows neither that it is written nor when.
+
+A sequence without any steps leaves `h` as it was, but TensorFlow's last output is zeros then: the place that a step
+would have written. Where the batch is open too, TensorFlow fails, and need not be copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from converter.composites.body import Body
 from converter.composites.composite import Composite
 from converter.composites.fusion import Fusion, first_of
 from converter.composites.presence import API_IMPLEMENTS
+from converter.recurrence.affine import Range, Sum, Vector, Weights
+from converter.recurrence.cells import CELL, FORGET, INPUT, OUTPUT, LstmFormula
+from converter.recurrence.operators import Operators
+from converter.recurrence.steps import Steps, ordered
 from schema.dialects import types
 
 _INPUTS, _H, _C, _KERNEL, _RECURRENT, _BIAS = range(6)
 _LAST, _OUTPUTS, _LAST_H, _LAST_C, _RUNTIME = range(5)
-_GATES = 4
+_COLUMNS = (INPUT, FORGET, CELL, OUTPUT)
 
 
 def check_lstm(composite: Composite) -> str | None:
@@ -46,6 +54,7 @@ def _check(composite: Composite, *, is_diagonal: bool) -> str | None:
         or composite.elements(dict.fromkeys(range(_BIAS + 1), "f32"))
         or _check_shapes(composite, is_diagonal)
         or _check_attributes(composite)
+        or _check_results(composite)
         or _check_state(composite)
     )
 
@@ -54,10 +63,8 @@ def _check_shapes(composite: Composite, is_diagonal: bool) -> str | None:
     shapes = [composite.shape(index) for index in range(_BIAS + 1)]
     if not all(types.is_static(shape) for shape in shapes[_KERNEL:]) or (shapes[_H] or (-1,))[-1] < 0:
         return "the shapes of its weights are not all known"
-    if not types.is_static(shapes[_H]):
-        return "its batch is not known, and the runtime can't resize an operator's state"
     batch, units = shapes[_H] or ()
-    columns = _GATES * units
+    columns = len(_COLUMNS) * units
     features = (shapes[_KERNEL] or (0,))[0]
     expected = ((batch, units), (batch, units), (features, columns), (1 if is_diagonal else units, columns), (columns,))
     if tuple(shapes[1:]) != expected:
@@ -66,8 +73,7 @@ def _check_shapes(composite: Composite, is_diagonal: bool) -> str | None:
     axis = 1 if composite.get("time_major") else 0
     if (inputs[axis] != batch and min(inputs[axis], batch) > 0) or inputs[2] not in (-1, features):
         return "the shape of its inputs doesn't fit its weights"
-    outputs = types.shape_of(composite.results[_OUTPUTS])
-    return "the rank of its outputs is not 3" if outputs is None or len(outputs) != 3 else None
+    return None
 
 
 def _check_attributes(composite: Composite) -> str | None:
@@ -78,15 +84,57 @@ def _check_attributes(composite: Composite) -> str | None:
     return None
 
 
+def _check_results(composite: Composite) -> str | None:
+    if types.shape_of(composite.results[_OUTPUTS]) is None:
+        return "the rank of its outputs is not known"
+    sizes = _sizes_of(composite)
+    state = (sizes.batch, sizes.units)
+    length = 1 if _gives_last_alone(composite, sizes) else sizes.length
+    return first_of(
+        *(composite.gives(result, types.F32, state) for result in (_LAST, _LAST_H, _LAST_C)),
+        composite.gives(_OUTPUTS, types.F32, ordered(sizes.axis, length, *state)),
+        composite.gives(_RUNTIME, types.F32, ()),
+    )
+
+
 def _check_state(composite: Composite) -> str | None:
     if composite.is_run_otherwise:
         return "something else than a call runs it"
-    if composite.runs_in_loop:
-        return "it runs in a loop, and the operator's state would last from one round to the next"
     for result, what in ((_LAST_C, "last cell state"), (_RUNTIME, "runtime")):
         if composite.is_used(result):
             return f"its {what} is used, which the operator doesn't give"
     return None
+
+
+class _Sizes(NamedTuple):
+    """The sizes of a layer; -1 where one is not known.
+
+    Attributes:
+        axis: Along which axis of its sequences the steps lie.
+        length: How many these are.
+        batch: The number of sequences.
+        features: The number of elements of a step that it takes.
+        units: The number of elements of a step that it gives.
+    """
+
+    axis: int
+    length: int
+    batch: int
+    features: int
+    units: int
+
+
+def _sizes_of(composite: Composite) -> _Sizes:
+    axis = 0 if composite.get("time_major") else 1
+    inputs, (batch, units) = composite.shape(_INPUTS) or (), composite.shape(_H) or ()
+    features, _ = composite.shape(_KERNEL) or ()
+    return _Sizes(axis, inputs[axis], max(inputs[1 - axis], batch), features, units)
+
+
+def _gives_last_alone(composite: Composite, sizes: _Sizes) -> bool:
+    """Tells whether what stands for the outputs is the last one, as in layers that return no sequences."""
+    outputs = types.shape_of(composite.results[_OUTPUTS]) or ()
+    return sizes.length != 1 and len(outputs) == 3 and outputs[sizes.axis] == 1
 
 
 def rewrite_lstm(composite: Composite, body: Body) -> Sequence[SSAValue]:
@@ -100,85 +148,36 @@ def rewrite_indy_lstm(composite: Composite, body: Body) -> Sequence[SSAValue]:
 
 
 def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence[SSAValue]:
-    is_time_major = composite.get("time_major")
-    batch, units = composite.shape(_H) or ()
-    features, _ = composite.shape(_KERNEL) or ()
-    inputs = body.arguments[_INPUTS]
-    if composite.get("go_backwards", False):
-        axis = body.ints([0 if is_time_major else 1])
-        inputs = body.tf("ReverseV2", (inputs, axis), composite.arguments[_INPUTS])[0]
-    weights = [
-        *_gates(body, body.transposed(_typed(body, composite, _KERNEL)), units, features),
-        *_recurrent(body, _typed(body, composite, _RECURRENT), units, is_diagonal),
-    ]
-    bias = [body.part(body.arguments[_BIAS], (gate * units,), (units,)) for gate in range(_GATES)]
-    absent = body.absent()
-    times = (composite.shape(_INPUTS) or ())[0 if is_time_major else 1]
-    shape = (times, batch, units) if is_time_major else (batch, times, units)
-    options = {"diagonal_recurrent_tensors": True} if is_diagonal else {}
-    sequence = body.tfl(
-        "unidirectional_sequence_lstm",
-        (inputs, *weights, *[absent] * 3, *bias, absent, absent, *body.arguments[_H : _C + 1], *[absent] * 4),
-        types.tensor(types.F32, shape),
-        fused_activation_function="TANH",
-        cell_clip=0.0,
-        proj_clip=0.0,
-        time_major=is_time_major,
-        **options,
-    )[0]
-    last = _last(body, sequence, is_time_major)
-    outputs = _outputs(body, sequence, composite.results[_OUTPUTS], is_time_major)
+    sizes = _sizes_of(composite)
+    kinds = list(composite.arguments)
+    kinds[_INPUTS] = types.tensor(types.F32, ordered(*sizes[:4]))
+    given = [body.typed(value, kind) for value, kind in zip(body.arguments, kinds, strict=True)]
+    h, c = given[_H], given[_C]
+    insert = Operators(body.anchor, {value: value for value in given})
+    sequence = Steps(given[_INPUTS], sizes.axis, composite.get("go_backwards", False))
+    steps = insert.layer(LstmFormula(_gates(given, sizes, is_diagonal)), sequence, h, (h, c))
+    last = last_h = insert.row(steps, -1)
+    if sizes.length < 0:
+        last_h = insert.row(steps, -1, h)
+        last = last if sizes.batch < 0 else insert.row(steps, -1, insert.zeros(steps, sizes.units))
+    outputs = insert.widened(last, sizes.axis) if _gives_last_alone(composite, sizes) else steps.value
     # Nobody uses the last two.
-    return last, outputs, last, body.arguments[_C], body.constant(np.zeros((), np.float32))
+    return last, outputs, last_h, c, body.constant(np.zeros((), np.float32))
 
 
-def _typed(body: Body, composite: Composite, index: int) -> SSAValue:
-    """Returns an argument whose type tells the shape that the calls give it."""
-    value, known = body.arguments[index], composite.arguments[index]
-    return value if value.type == known else body.tf("Identity", (value,), known)[0]
-
-
-def _gates(body: Body, matrix: SSAValue, units: int, columns: int) -> list[SSAValue]:
-    return [body.part(matrix, (gate * units, 0), (units, columns)) for gate in range(_GATES)]
-
-
-def _recurrent(body: Body, matrix: SSAValue, units: int, is_diagonal: bool) -> list[SSAValue]:
-    if not is_diagonal:
-        return _gates(body, body.transposed(matrix), units, units)
-    vector: Attribute = types.tensor(types.F32, (_GATES * units,))
-    flat = body.tf("Reshape", (matrix, body.ints([-1])), vector)[0]
-    return [body.part(flat, (gate * units,), (units,)) for gate in range(_GATES)]
-
-
-def _last(body: Body, sequence: SSAValue, is_time_major: bool, *, keeps_time: bool = False) -> SSAValue:
-    """Appends what takes the last step out of a sequence."""
-    shape = types.shape_of(sequence.type) or ()
-    axis = 0 if is_time_major else 1
-    kept = tuple(dim for index, dim in enumerate(shape) if index != axis)
-    if keeps_time:
-        kept = (*kept[:axis], 1, *kept[axis:])
-    others = sum(1 << index for index in range(3) if index != axis)
-    begin, end, strides = ([value if index == axis else other for index in range(3)]
-                           for value, other in ((-1, 0), (0, 0), (1, 1)))  # fmt: skip
-    return body.tf(
-        "StridedSlice",
-        (sequence, body.ints(begin), body.ints(end), body.ints(strides)),
-        types.tensor(types.F32, kept),
-        begin_mask=others,
-        end_mask=others | 1 << axis,
-        ellipsis_mask=0,
-        new_axis_mask=0,
-        shrink_axis_mask=0 if keeps_time else 1 << axis,
-    )[0]
-
-
-def _outputs(body: Body, sequence: SSAValue, wanted: Attribute, is_time_major: bool) -> SSAValue:
-    """Returns the sequence, or its last step alone where the layer returns no sequences."""
-    axis = 0 if is_time_major else 1
-    shape, given = types.shape_of(wanted) or (), types.shape_of(sequence.type) or ()
-    if shape[axis] == 1 and given[axis] != 1:
-        return _last(body, sequence, is_time_major, keeps_time=True)
-    return sequence
+def _gates(given: Sequence[SSAValue], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
+    """Returns what the gates are the sigmoids, or the hyperbolic tangent, of."""
+    units, gates = sizes.units, {}
+    for index, gate in enumerate(_COLUMNS):
+        columns: Range = (index * units, units)
+        own = given[_INPUTS], Weights(given[_KERNEL], False, (0, sizes.features), columns)
+        bias = (Vector(given[_BIAS], columns),)
+        if is_diagonal:
+            gates[gate] = Sum(units, (own,), ((given[_H], Vector(given[_RECURRENT], columns)),), bias)
+        else:
+            past = given[_H], Weights(given[_RECURRENT], False, (0, units), columns)
+            gates[gate] = Sum(units, (own, past), biases=bias)
+    return gates
 
 
 FUSIONS = (
@@ -190,6 +189,7 @@ FUSIONS = (
         check_lstm,
         rewrite_lstm,
         API_IMPLEMENTS,
+        is_recurrent=True,
     ),
     Fusion(
         "keras-indy-lstm",
@@ -198,5 +198,6 @@ FUSIONS = (
         check_indy_lstm,
         rewrite_indy_lstm,
         API_IMPLEMENTS,
+        is_recurrent=True,
     ),
 )

@@ -16,13 +16,16 @@ from xdsl.ir import SSAValue
 from converter.composites.body import Body
 from converter.composites.composite import Composite
 from converter.composites.fusion import Fusion, first_of
+from converter.recurrence.affine import Sum, Vector, Weights
+from converter.recurrence.cells import GATES, LstmFormula
+from converter.recurrence.operators import Operators
 from schema.dialects import types
 
 _INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
 _COLUMNS = "cifo"
 _COUPLED = "cfo"
-_OPERANDS = "ifco"
-"""The order of the gates in the weights' columns, without an input gate, and among the operator's operands."""
+"""The order of the gates in the weights' columns, and that without an input gate."""
+_GATES = {gate[0]: gate for gate in GATES}
 
 _CELL_CLIP = 10.0
 """The interface's own limit of a cell's state."""
@@ -60,7 +63,7 @@ def _check_shapes(composite: Composite, gates: str, is_normalized: bool) -> str 
     features = weights[0] - outputs
     if features < 1 or inputs[1] not in (-1, features):
         return f"its weights have {weights[0]} rows, which are not the inputs and {outputs} outputs"
-    return None
+    return composite.gives(0, types.F32, (inputs[0], outputs))
 
 
 def _check_state(composite: Composite, first_state: int) -> str | None:
@@ -75,43 +78,27 @@ def _check_state(composite: Composite, first_state: int) -> str | None:
 
 
 def _rewrite(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[SSAValue]:
-    batch = (composite.shape(_INPUTS) or ())[0]
+    given = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
     cells, outputs = composite.shape(_PROJECTION) or ()
-    features = (composite.shape(_WEIGHTS) or ())[0] - outputs
-    absent = body.absent()
-    offsets = {gate: index * cells for index, gate in enumerate(gates)}
-
-    def block(row: int, rows: int) -> list[SSAValue]:
-        """Returns some rows of the weights, a matrix for each gate, turned round as the operator has them."""
-        weights = body.arguments[_WEIGHTS]
-        parts = {gate: body.part(weights, (row, begin), (rows, cells)) for gate, begin in offsets.items()}
-        return [body.transposed(parts[gate]) if gate in parts else absent for gate in _OPERANDS]
-
-    def vectors(argument: int) -> list[SSAValue]:
-        whole = body.arguments[argument]
-        parts = {gate: body.part(whole, (begin,), (cells,)) for gate, begin in offsets.items()}
-        return [parts.get(gate, absent) for gate in _OPERANDS]
-
-    return body.tfl(
-        "lstm",
-        (
-            body.arguments[_INPUTS],
-            *block(0, features),
-            *block(features, outputs),
-            *[absent] * 3,
-            *vectors(_BIAS),
-            body.transposed(body.arguments[_PROJECTION]),
-            absent,
-            body.constant(np.zeros((batch, outputs), np.float32)),
-            body.constant(np.zeros((batch, cells), np.float32)),
-            *(vectors(_SCALES) if is_normalized else [absent] * 4),
-        ),
-        types.tensor(types.F32, (batch, outputs)),
-        fused_activation_function="TANH",
-        cell_clip=_CELL_CLIP,
-        proj_clip=0.0,
-        kernel_type="FULL",
+    batch, _ = composite.shape(_INPUTS) or ()
+    rows, _ = composite.shape(_WEIGHTS) or ()
+    initial = [body.constant(np.zeros((batch, size), np.float32)) for size in (outputs, cells)]
+    past, weights = initial[0], given[_WEIGHTS]
+    features = rows - outputs
+    columns = {_GATES[gate]: (index * cells, cells) for index, gate in enumerate(gates)}
+    sums = {}
+    for gate, part in columns.items():
+        own = given[_INPUTS], Weights(weights, False, (0, features), part)
+        recurrent = past, Weights(weights, False, (features, outputs), part)
+        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(given[_BIAS], part),))
+    formula = LstmFormula(
+        sums,
+        state_clip=_CELL_CLIP,
+        projection=Weights(given[_PROJECTION], False, (0, cells), (0, outputs)),
+        scales={gate: Vector(given[_SCALES], part) for gate, part in columns.items()} if is_normalized else {},
     )
+    insert = Operators(body.anchor, {value: value for value in given})
+    return [insert.step(formula, given[_INPUTS], past, initial)]
 
 
 def _fusion(name: str, interface: str, gates: str, is_normalized: bool) -> Fusion:

@@ -25,7 +25,7 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -33,7 +33,8 @@ from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from converter.rewrite.edit import erase, restate_results
+from converter.composites.presence import is_marked
+from converter.rewrite.edit import erase, restate_results, walk
 from converter.rewrite.symbols import erase_unreferenced, functions_of, is_private, names, names_outside, symbols
 from schema.diagnostics import ConversionError, error
 from schema.dialects import types
@@ -56,15 +57,16 @@ class Inline:
                 (`missing-function`) or is called with other operands than it takes (`bad-call`).
         """
         functions = functions_of(module)
-        calls = {name: [op for op in function.body.walk() if op.name in _CALLS] for name, function in functions.items()}
+        inside = {name: walk(function)[1:] for name, function in functions.items()}
+        calls = {name: [op for op in ops if op.name in _CALLS] for name, ops in inside.items()}
         outside = names_outside(module)
-        references = _count_references(functions) + Counter(outside)
+        references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
         for name in _callees_first(functions, calls):
             for call in calls[name]:
                 callee_name = _callee(call)
-                is_last = references[callee_name] == 1
-                _inline(call, functions[callee_name], is_last=is_last, note_call=callee_name in shared)
+                callee, is_last = functions[callee_name], references[callee_name] == 1
+                _inline(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
                 references[callee_name] -= 1
             if calls[name]:
                 restate_results(functions[name])
@@ -77,9 +79,9 @@ def _callee(call: Operation) -> str:
     return next(iter(symbols(attribute)), "") if attribute is not None else ""
 
 
-def _count_references(functions: dict[str, FuncOp]) -> Counter[str]:
-    """Returns how often each function is referred to; one that is exported counts as referred to once more."""
-    count = Counter(name for function in functions.values() for op in function.body.walk() for name in names(op))
+def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
+    """Returns how often ops refer to each function; one that is exported counts as referred to once more."""
+    count = Counter(name for ops in inside for op in ops for name in names(op))
     for name, function in functions.items():
         if not is_private(function):
             count[name] += 1
@@ -120,7 +122,8 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
         call: The call.
         callee: What it calls.
         is_last: Whether nothing else needs the body: it is moved instead of copied.
-        note_call: Whether locations tell the call; of a function with one caller they needn't.
+        note_call: Whether locations tell the call; of a function with one caller they needn't, unless it says what
+            it implements: the nodes in all these have the same names.
     """
     block = call.parent
     assert block is not None
