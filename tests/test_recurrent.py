@@ -1,0 +1,81 @@
+"""A part of the recurrent zoo: converted, run in LiteRT on several batches and times, compared with TensorFlow.
+
+`python -m benchmarks.recurrent` runs the whole of it, and the official converter beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks.recurrent import Worker, check
+from benchmarks.recurrent_table import cases
+
+MOST_OPERATORS = {
+    "k3/lstm/last/dynamic": 8,
+    "k3/lstm/seq/static": 2,
+    "k3/lstm/seq+states/dynamic": 30,
+    "k3/lstm/seq+init/dynamic": 7,
+    "k3/lstm/seq+embed/dynamic": 40,
+    "k3/lstm/back/dynamic": 9,
+    "k3/lstm/seq+bidi/dynamic": 10,
+    "k3/lstm/bidi-none/batch": 11,
+    "k3/lstm/seq+bidi-mul/dynamic": 10,
+    "k3/lstm/stacked+mask/batch": 60,
+    "k3/lstm/stacked+bidi/dynamic": 18,
+    "k3/lstm/seq+nobias/dynamic": 7,
+    "k3/lstm/seq+relu/static": 2,
+    "k3/lstm/seq+unroll/batch": 7,
+    "k3/lstm/stateful+mask/static": 40,
+    "k3/lstm/seq+long/dynamic": 7,
+    "k3/gru/last/time": 24,
+    "k3/gru/seq+before/dynamic": 32,
+    "k3/gru/seq+bidi/static": 50,
+    "k3/gru/bidi-sum+mask/batch": 60,
+    "k3/gru/unroll/static": 118,
+    "k3/gru/seq+stateful/static": 30,
+    "k3/rnn/seq/dynamic": 6,
+    "k3/rnn/seq+mask/static": 19,
+    "k3/rnn/stacked/dynamic": 9,
+    "k3/conv/last/batch": 34,
+    "k3/conv/seq+mask+same/static": 40,
+    "k3/custom/bidi/static": 39,
+    "k3/cells/mask/batch": 52,
+    "tfk/lstm/seq/dynamic": 7,
+    "tfk/lstm/seq+mask/static": 31,
+    "tfk/lstm/bidi-sum/batch": 12,
+    "tfk/lstm/seq+stateful/static": 34,
+    "tfk/gru/seq+major/batch": 28,
+    "tfk/rnn/seq+bidi/static": 2,
+    "tf1/basic-lstm/dynamic+lengths/dynamic": 38,
+    "tf1/basic-lstm/dynamic+states/dynamic": 29,
+    "tf1/basic-lstm/dynamic+init/batch": 7,
+    "tf1/basic-lstm/static+lengths/static": 165,
+    "tf1/lstm/dynamic+peep/dynamic": 7,
+    "tf1/lstm/static+project+peep/static": 153,
+    "tf1/gru/dynamic+lengths/batch": 36,
+    "tf1/rnn/dynamic+lengths+v2/batch": 26,
+    "tf/autograph/seq/dynamic": 7,
+    "tf/while/seq/dynamic": 7,
+    "tf/decoder/seq/batch": 21,
+}
+"""Networks, and how many operators each may have: no more than the official converter's file, if that is right."""
+
+CASES = {case.name: case for case in cases()}
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Worker]:
+    """Yields a process for LiteRT, which a wrong file may crash."""
+    with Worker() as worker:
+        yield worker
+
+
+@pytest.mark.parametrize("name", MOST_OPERATORS)
+def test_networks_convert_and_match(name: str, runtime: Worker, tf: ModuleType, tmp_path: Path) -> None:
+    outcome = check(CASES[name], tmp_path, runtime)
+    assert not outcome.ours.problem
+    assert outcome.ours.count <= MOST_OPERATORS[name]
