@@ -33,14 +33,19 @@ class Case:
     budget: float = 0.0
 
 
+_LOADED = """
+from converter import api, options, pipeline, presence
+pipeline.steps(options.Options(), presence.{})
+from exporters.tflite import model
+from importers import saved_model
+"""
+
 CASES = (
     Case("python", ("-c", "pass")),
     Case("import tfconvert", ("-c", "import tfconvert"), 0.15),
     Case("tfconvert --help", ("-m", "tfconvert", "--help"), 0.20),
-    Case("all that a conversion needs", ("-c", "from converter import api, options, pipeline;"
-                                         "pipeline.steps(options.Options());"
-                                         "from importers import graph_def, saved_model;"
-                                         "from exporters.tflite import model")),
+    Case("what every conversion loads", ("-c", _LOADED.format("NOTHING"))),
+    Case("what some conversions load", ("-c", _LOADED.format("EVERYTHING"))),
 )  # fmt: skip
 
 

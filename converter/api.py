@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from converter.call_stack import with_room
 from converter.options import Options
 from converter.report import Report, Stage
 
@@ -61,6 +62,7 @@ def convert(
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any]] = (),
     composites: Sequence[Fusion] = (),
+    fuse_recurrent: bool = True,
     verify: bool = False,
     check_passes: bool = False,
 ) -> Model:
@@ -80,6 +82,8 @@ def convert(
             chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
         composites: Fusions of your own, made with `tfconvert.composites`, for functions that say what they implement
             (`experimental_implements`); they go before the converter's.
+        fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
+            operators, but slower than a loop for layers of many units with large batches.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; the differences are in the report.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
@@ -101,10 +105,12 @@ def convert(
         check_passes=check_passes,
         patterns=patterns,
         composites=composites,
+        fuse_recurrent=fuse_recurrent,
     )
     return convert_with(model, options)
 
 
+@with_room
 def convert_with(model: str | os.PathLike[str], options: Options) -> Model:
     """Converts a model with the settings in one object; see `convert`."""
     from converter import pipeline

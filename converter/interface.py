@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -14,8 +13,7 @@ from schema.dialects import types
 from schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """A named input or output; the type reads `f32[?,224,224,3]`, `?` for what is not known before the run."""
 
     name: str
@@ -25,8 +23,7 @@ class Tensor:
         return f"{self.name} {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
-class Interface:
+class Interface(NamedTuple):
     """An exported function from the outside.
 
     Attributes:

@@ -11,14 +11,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from converter.options import Options
+from converter.presence import EVERYTHING, NOTHING, Presence, presence_in
 from converter.report import Report, Stage
 from converter.step import Instrument, Step, apply_watched, notes_of
-from schema.diagnostics import WARNING, Diagnostic, error
+from schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -29,36 +30,43 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def steps(options: Options, *, control_flow: bool = True, composites: bool = True) -> list[Step]:
+def steps(options: Options, present: Presence = EVERYTHING) -> list[Step]:
     """Returns the passes from an imported module to one that the exporter takes.
 
     Args:
         options: The settings.
-        control_flow: Whether the passes are there that only control flow and tensor lists need.
-        composites: Whether the pass is there that only functions need that say what they implement.
+        present: What the model has; passes for what it hasn't are left out, and not even loaded.
     """
     from converter.passes.canonicalize import Canonicalize
     from converter.passes.cse import CommonSubexpressions
-    from converter.passes.decompose_resource_ops import DecomposeResourceOps
     from converter.passes.executor_to_functional import ExecutorToFunctional
     from converter.passes.freeze_variables import FreezeVariables
     from converter.passes.initialize_state import InitializeState
     from converter.passes.inline import Inline
     from converter.passes.legalize import Legalize
-    from converter.passes.lower_tables import LowerTables
     from converter.passes.merge_functions import MergeFunctions
     from converter.passes.optimize import Optimize
     from converter.passes.shape_inference import ShapeInference
     from converter.rewrite import user_patterns
 
-    flow = _control_flow_passes() if control_flow else None
+    fuses_loops = options.fuse_recurrent
+    flow = _late("control_flow_passes", present.control_flow)
+    composites = _late("passes.prepare_composite_functions", present.composites)
+    resource_ops = _late("passes.decompose_resource_ops", present.resource_ops)
+    variables = _late("passes.forward_variables", present.resource_ops)
+    reads = _late("passes.separate_reads", present.resource_ops)
+    tables = _late("passes.lower_tables", present.tables)
+    unrolled = _late("passes.fuse_unrolled_layers", present.unrolled_layers and fuses_loops)
+    sequences = _late("passes.separate_state", present.sequences)
+    fusions = composites and composites.table.checked(options.composites, "composites")
     on_tf = user_patterns.of_dialect(options.patterns, "tf.")
     table = [
         Step(MergeFunctions(), "signatures that compute the same are equal while their callees still stand"),
         flow and Step(flow.FunctionalizeLoops(), "a frame's switches and merges are no conditional's"),
         flow and Step(flow.FunctionalizeConditionals(), "what runs only at times is in functions, so islands are all"),
         Step(ExecutorToFunctional(), "every later pass works on plain ops in program order", ("tf_executor.",)),
-        *([_composites_step(options)] if composites else []),
+        composites and Step(composites.PrepareCompositeFunctions(options.allow_custom_ops, fusions, fuses_loops),
+                            "marked functions still stand, and what is in their bodies need not be converted"),
         flow and Step(flow.RegionsToFunctional(), "later passes know one form of control flow",
                       ("tf.IfRegion", "tf.CaseRegion", "tf.WhileRegion")),
         flow and Step(flow.TensorArraysToLists(), "lists are one kind of thing, and a handle no variable",
@@ -68,40 +76,44 @@ def steps(options: Options, *, control_flow: bool = True, composites: bool = Tru
         flow and Step(flow.StacksToLists(), "a function that is used once shows which stack it pushes to",
                       ("tf.Stack",)),
         flow and Step(flow.SinkHandles(), "which variable a loop reads is to be seen where it reads it"),
-        Step(DecomposeResourceOps(), "a variable that is gathered from is only read, and may be frozen"),
+        resource_ops and Step(resource_ops.DecomposeResourceOps(),
+                              "a variable that is gathered from is only read, and may be frozen"),
         Step(FreezeVariables(), "weights are constants from here on"),
+        variables and Step(variables.ForwardVariables(), "what is still read is written somewhere, maybe just before"),
         Step(Canonicalize(), "nothing stands between a constant and its use"),
         flow and Step(flow.MarkStateless(), "asserts are gone, so that most of control flow has no effects any more"),
         Step(ShapeInference(), "legalization asks for shapes and constant operands"),
         flow and Step(flow.SimplifyControlFlow(), "constants decide branches; the rest hands on what is used"),
         flow and Step(flow.LowerTensorLists(), "it asks for the ranks of elements; LiteRT has tensors only",
                       ("tf.TensorList", "tf.EmptyTensorList")),
+        flow and Step(flow.ShareShapes(), "lists have become tensors, of shapes that others have"),
+        flow and fuses_loops and Step(flow.FuseRecurrentLoops(),
+                                      "sequences are tensors, and their cells still TensorFlow's ops"),
+        unrolled and Step(unrolled.FuseUnrolledLayers(),
+                          "which shapes are equal is known, and cells are still TensorFlow's ops"),
+        flow and Step(CommonSubexpressions(), "variables that begin alike begin as one value"),
+        flow and Step(flow.MergeLoopVariables(), "what is one value before a loop may be one in it"),
         *([Step(Canonicalize(on_tf), "the user's patterns see shapes and constants, but no kernel's limits"),
            Step(ShapeInference(), "what the user's patterns make has shapes, too")] if on_tf else []),
         flow and Step(flow.PrepareControlFlow(), "which conditions are booleans only shapes tell; LiteRT has no Case"),
-        Step(LowerTables(), "what fills them is constants by now, and looking up is plain ops partly"),
+        tables and Step(tables.LowerTables(),
+                        "what fills them is constants by now, and looking up is plain ops partly"),
         Step(InitializeState(), "which state is left is certain: what is never written is a constant"),
         Step(Legalize(allow_custom_ops=options.allow_custom_ops), "only ops that LiteRT has are left", ("tf.",)),
         Step(CommonSubexpressions(), "what is computed twice reads its operand twice, which hinders fusing"),
         Step(Optimize(user_patterns.of_dialect(options.patterns, "tfl.")),
              "fusing needs the target's ops, which have fused forms"),
         Step(CommonSubexpressions(), "what folding made twice is kept once"),
+        reads and Step(reads.SeparateReads(), "what reads one variable may be merged until here, but crashes"),
         flow and Step(flow.SeparateResults(), "copies for the runtime's sake, which every pass before would take away"),
+        sequences and Step(sequences.SeparateState(), "states that begin alike would be one to every pass before"),
     ]  # fmt: skip
     return [step for step in table if isinstance(step, Step)]
 
 
-def _composites_step(options: Options) -> Step:
-    from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
-
-    prepare = PrepareCompositeFunctions(options.allow_custom_ops, tuple(options.composites))
-    return Step(prepare, "marked functions still stand, and what is in their bodies need not be converted")
-
-
-def _control_flow_passes() -> ModuleType:
-    from converter import control_flow_passes
-
-    return control_flow_passes
+def _late(module: str, is_needed: bool) -> Any:
+    """Returns a module of the converter with passes that most models have no need of, `None` where they aren't."""
+    return import_module(f"converter.{module}") if is_needed else None
 
 
 def names_of(steps: Sequence[Step]) -> list[str]:
@@ -244,13 +256,16 @@ def run(
     with _COLLECTOR_PAUSE:
         timed("load", lambda: _load(options))
         module = timed("import", lambda: import_model(model, options))
-        for step in timed("plan", lambda: _steps_for(module, options)):
-            applied = timed(step.run.name, partial(apply_watched, step, module, watching))
-            if applied:
-                report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
-            report.notes += notes_of(step.run)
-            if step.run.name == "inline":
-                report.operations_before = count_operations(module)
+        try:
+            for step in timed("plan", lambda: steps(options, presence_in(module, options))):
+                applied = timed(step.run.name, partial(apply_watched, step, module, watching))
+                if applied:
+                    report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
+                report.notes += notes_of(step.run)
+                if step.run.name == "inline":
+                    report.operations_before = count_operations(module)
+        except ConversionError as problem:
+            raise _explained(problem, report.notes) from problem.__cause__
         file = timed("export", lambda: _export(module, options))
     report.notes += _notes(report.rewrites)
     report.notes += [note for instrument in watching for note in instrument.notes]
@@ -259,6 +274,13 @@ def run(
     report.operators = file.operators
     report.bytes_by_operator = file.bytes_by_operator
     return file, report
+
+
+def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
+    """Returns an error that also tells which functions could have been fused, so that what fails were not there."""
+    from converter.composites.presence import KEPT
+
+    return ConversionError([*problem.diagnostics, *(note for note in notes if note.code == KEPT)])
 
 
 def _interfaces(module: ModuleOp) -> list[Interface]:
@@ -272,7 +294,7 @@ def _notes(rewrites: Mapping[str, Counter[str]]) -> list[Diagnostic]:
     from converter.legalize import table
     from converter.passes import canonicalize
 
-    texts = {**canonicalize.NOTES, **table.notes()}
+    texts = {**canonicalize.NOTES, **table.notes(rewrites.get("legalize", ()))}
     return [
         Diagnostic("unchecked-or-inexact", f"{texts[pattern]} ({count} of them)", severity=WARNING)
         for applied in rewrites.values()
@@ -286,14 +308,7 @@ def _load(options: Options) -> None:
     import exporters.tflite.model  # noqa: F401
     import importers.saved_model  # noqa: F401
 
-    steps(options, control_flow=False, composites=False)
-
-
-def _steps_for(module: ModuleOp, options: Options) -> list[Step]:
-    from converter.composites.presence import has_composites
-    from converter.control_flow.presence import has_control_flow
-
-    return steps(options, control_flow=has_control_flow(module), composites=has_composites(module))
+    steps(options, NOTHING)
 
 
 def _export(module: ModuleOp, options: Options) -> TFLiteFile:
@@ -316,7 +331,9 @@ _NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoO
 
 def count_operations(module: ModuleOp) -> Counter[str]:
     """Returns how many ops of each name compute something, without their dialect's prefix."""
-    names = Counter(op.name for op in module.walk())
+    from converter.rewrite.edit import walk
+
+    names = Counter(op.name for op in walk(module))
     return Counter({
         name.partition(".")[2]: count
         for name, count in names.items()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from schema.diagnostics import Diagnostic
 
@@ -16,16 +16,14 @@ _FEW = 8
 """How many rows a section of the short text has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(NamedTuple):
     """One step of the pipeline: its name and how long it took, in seconds."""
 
     name: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class OutputError:
+class OutputError(NamedTuple):
     """How far LiteRT's result is from the reference.
 
     Attributes:
@@ -92,7 +90,7 @@ class Report:
             "bytes_by_operator": ranked(self.bytes_by_operator),
             "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
             "frozen_variables": self.frozen_variables,
-            "verification": [asdict(each) for each in self.verification],
+            "verification": [each._asdict() for each in self.verification],
             "notes": [note.to_dict() for note in self.notes],
         }
 

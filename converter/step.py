@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from schema.diagnostics import Diagnostic
 
@@ -38,8 +37,7 @@ def notes_of(run: Pass) -> Sequence[Diagnostic]:
     return run.notes if isinstance(run, Telling) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A pass in the pipeline.
 
     Attributes:

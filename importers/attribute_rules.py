@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from schema.dialects import types
 from schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -16,8 +16,7 @@ KINDS = {
 _LISTS = ("s", "i", "f", "b", "type", "shape", "tensor", "func")
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeRule:
+class AttributeRule(NamedTuple):
     """The demands on one attribute.
 
     Attributes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
@@ -26,8 +27,7 @@ CONSUMER = 2474
 """The version of TensorFlow's graphs up to which we know them."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphInput:
+class GraphInput(NamedTuple):
     """A value that the caller feeds.
 
     Attributes:
@@ -43,8 +43,7 @@ class GraphInput:
     is_optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GraphOutput:
+class GraphOutput(NamedTuple):
     """A value that the caller gets: a tensor of the graph and its name for the caller."""
 
     tensor: TensorName
@@ -87,7 +86,9 @@ def import_entries(
         nodes = upgrade_legacy_ops(nodes)
         targets = [output.tensor for entry in entries for output in entry.outputs]
         targets += [TensorName(control, "", 0) for entry in entries for control in entry.controls]
-        fed = set.intersection(*({(each.tensor.node, each.tensor.index) for each in entry.inputs} for entry in entries))
+        fed = set.intersection(*(
+            {(each.tensor.node, each.tensor.position) for each in entry.inputs} for entry in entries
+        ))  # fmt: skip
         nodes = upgrade_ref_variables(nodes, targets, fed)
     return [_import_entry(nodes, context, entry) for entry in entries]
 
@@ -97,7 +98,7 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
     block = Block()
     feeds: dict[tuple[str, int], SSAValue] = {}
     for index, source in enumerate(entry.inputs):
-        feeds[source.tensor.node, source.tensor.index] = block.insert_arg(source.type, index)
+        feeds[source.tensor.node, source.tensor.position] = block.insert_arg(source.type, index)
     importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
     graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
     inputs = [each for each, arg in zip(entry.inputs, block.args, strict=True) if arg.uses or not each.is_optional]

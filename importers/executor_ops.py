@@ -7,7 +7,7 @@ which yields the value and stands before its users, and a sink, which takes it a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -29,8 +29,7 @@ _SCALAR_BOOL = types.tensor(types.I1, ())
 _SCALAR_INT = types.tensor(types.I32, ())
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutorNode:
+class ExecutorNode(NamedTuple):
     """A node, resolved: what its op is made of.
 
     Attributes:
@@ -141,8 +140,7 @@ def _common_shape(shapes: Sequence[types.Shape | None]) -> types.Shape | None:
     return tuple(dims[0] if len(set(dims)) == 1 else -1 for dims in zip(*known, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
     """How a node becomes an op: the op's class, and the types of its values."""
 
     op: type[tf_executor.ExecutorOp]

@@ -83,8 +83,7 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
     """
     signature = definition.signature
     name = signature.name
-    block = Block()
-    feeds: dict[tuple[str, int], SSAValue] = {}
+    arg_types: list[Attribute] = []
     arg_attrs = []
     for index, argument in enumerate(signature.input_arg):
         element = types.element_type(argument.type)
@@ -92,10 +91,13 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
             raise error("bad-function", f"argument {argument.name!r} of {name!r} has no fixed type", node=name)
         noted = definition.arg_attr[index].attr if index in definition.arg_attr else {}
         shapes = noted["_output_shapes"].list.shape if "_output_shapes" in noted else ()
-        arg_type = types.tensor(element, shape_of(shapes[0]) if shapes else None)
-        feeds[argument.name, 0] = block.insert_arg(arg_type, index)
+        arg_types.append(types.tensor(element, shape_of(shapes[0]) if shapes else None))
         kept = {key: value for key, value in noted.items() if key != "_output_shapes"}
         arg_attrs.append({f"tf.{key}": value for key, value in import_attributes(kept, name).items()})
+    block = Block(arg_types=arg_types)
+    feeds: dict[tuple[str, int], SSAValue] = {
+        (argument.name, 0): value for argument, value in zip(signature.input_arg, block.args, strict=True)
+    }
     importer = NodeGraphImporter(
         {node.name: node for node in definition.node_def}, context, parse_function_input, name, feeds
     )

@@ -158,10 +158,10 @@ def _output_type(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportCont
     tensor = parse_graph_input(_known(name, nodes))
     node = nodes[tensor.node]
     outputs = output_types(node, context)
-    if tensor.index >= len(outputs):
-        what = f"the op has no output {tensor.index}" if outputs else "the op has no outputs: it only does something"
+    if tensor.position >= len(outputs):
+        what = f"the op has no output {tensor.position}" if outputs else "the op has no outputs: it only does something"
         raise error("missing-output", what, op=f"tf.{node.op}", node=node.name, hint="name a tensor of another node")
-    return outputs[tensor.index]
+    return outputs[tensor.position]
 
 
 def _graph_output(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> GraphOutput:
@@ -182,8 +182,8 @@ def _graph_input(
     tensor = parse_graph_input(name)
     node = nodes[tensor.node]
     noted: types.Shape | None = None
-    if "_output_shapes" in node.attr and tensor.index < len(node.attr["_output_shapes"].list.shape):
-        noted = shape_of(node.attr["_output_shapes"].list.shape[tensor.index])
+    if "_output_shapes" in node.attr and tensor.position < len(node.attr["_output_shapes"].list.shape):
+        noted = shape_of(node.attr["_output_shapes"].list.shape[tensor.position])
     elif "shape" in node.attr and node.op in (*PLACEHOLDERS, _WITH_DEFAULT):
         noted = shape_of(node.attr["shape"].shape)
     wanted = shapes.pop(name, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute
@@ -32,8 +33,7 @@ _MAX_COUNT = 1 << 20
 """More tensors than this in one argument are taken for damage."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One input or output argument of an op: one tensor, or a list of them.
 
     Attributes:
@@ -73,8 +73,7 @@ class Argument:
         return [number + types.REF_OFFSET if self.is_ref and number < types.REF_OFFSET else number] * count
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTypes:
+class NodeTypes(NamedTuple):
     """What a node's derived attributes make of its op's arguments.
 
     Attributes:

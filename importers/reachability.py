@@ -19,7 +19,7 @@ def needed_nodes(
         fed: Tensors as (node, index) behind which nothing is needed.
     """
     found: dict[str, pb.NodeDef] = {}
-    pending = [each.node for each in targets if (each.node, each.index) not in fed]
+    pending = [each.node for each in targets if (each.node, each.position) not in fed]
     while pending:
         name = pending.pop()
         node = nodes.get(name)
@@ -28,7 +28,7 @@ def needed_nodes(
         found[name] = node
         for text in node.input:
             tensor = parse_graph_input(text.removeprefix("^"))
-            if (tensor.node, tensor.index) not in fed:
+            if (tensor.node, tensor.position) not in fed:
                 pending.append(tensor.node)
     return found
 

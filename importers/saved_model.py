@@ -185,7 +185,7 @@ def _entry_point(
     # The caller's order is that of a TensorFlow 2 signature's function; proto maps have none.
     positions = _call_positions(nodes, outputs)
     inputs.sort(key=lambda each: (positions.get(each.tensor.node, len(positions)), each.name))
-    outputs.sort(key=lambda each: (each.tensor.node, each.tensor.index, each.name))
+    outputs.sort(key=lambda each: (each.tensor.node, each.tensor.position, each.name))
     return EntryPoint(key, [key], inputs, outputs)
 
 
@@ -216,7 +216,7 @@ def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mappin
     fed = {each.tensor.node: index for index, each in enumerate(entry.inputs)}
     operands = tuple(fed.get(parse_graph_input(text).node, text) for text in node.input)
     inputs = tuple((each.name, each.type) for each in entry.inputs)
-    outputs = tuple((each.name, each.tensor.index) for each in entry.outputs)
+    outputs = tuple((each.name, each.tensor.position) for each in entry.outputs)
     return (node.op, _wrapper_meaning(node.attr["f"].func.name, library), operands, inputs, outputs)
 
 

@@ -24,7 +24,7 @@ _FIELDS: dict[int, str] = {
 
 def shape_of(shape: pb.TensorShapeProto) -> types.Shape | None:
     """Returns a shape proto's dimensions, -1 where unknown; `None` if the rank is unknown."""
-    return None if shape.unknown_rank else tuple(max(dim.size, -1) for dim in shape.dim)
+    return None if shape.unknown_rank else tuple([max(dim.size, -1) for dim in shape.dim])
 
 
 def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:

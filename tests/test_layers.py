@@ -22,6 +22,8 @@ MAY_IMPORT = {
 LATE_IMPORTS_ALLOWED = {
     "converter.api",
     "converter.cli",
+    "converter.evaluate.kernels",
+    "converter.legalize.table",
     "converter.opt",
     "converter.pipeline",
     "converter.service.app",

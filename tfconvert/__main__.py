@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 
 def main() -> None:
@@ -10,6 +11,8 @@ def main() -> None:
     # The process converts one model and ends. Looking for garbage would only cost time: while modules and IR grow, and
     # once more at the end, when everything goes anyway.
     gc.disable()
+    # Nor does it multiply large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from converter.cli import main as command
 
     try:

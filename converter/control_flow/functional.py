@@ -8,9 +8,8 @@ loop     cond(variables) -> tensor<i1>, body(variables) -> variables
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
@@ -103,8 +102,7 @@ def returned(block: Block) -> Sequence[SSAValue]:
     return () if last is None else last.operands
 
 
-@dataclass(frozen=True, slots=True)
-class Construct:
+class Construct(NamedTuple):
     """An op with the functions that it runs.
 
     Attributes:

@@ -8,9 +8,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from converter.control_flow.functional import Construct, returned
 from converter.shapes.folding import fold
-from converter.shapes.operands import MAX_VALUE_BYTES, type_shape
+from converter.shapes.operands import MAX_VALUE_BYTES
 from schema.dialects import tensor_data, tf, types
 from schema.dialects.tensor_data import Constant
+from schema.dialects.types import shape_of
 
 _MAX_OPS = 64
 """Conditions that depend on more ops than this are not computed."""
@@ -33,7 +34,7 @@ def trip_count(found: Construct, limit: int) -> int | None:
     if any(tf.has_side_effects(op) for op in condition.ops if op is not condition.last_op):
         return None
     ahead = _slice(condition, [predicate])
-    if ahead is None or types.element_of(predicate.type) != types.I1 or type_shape(predicate.type) not in ((), None):
+    if ahead is None or types.element_of(predicate.type) != types.I1 or shape_of(predicate.type) not in ((), None):
         return None
     variables, again = _recurrence(ahead[1], body) if limit else (ahead[1], [])
     if again is None:
@@ -105,7 +106,7 @@ def _computed(ops: Sequence[Operation], block: Block, state: Mapping[int, Consta
             small = [value for value in operands if value is not None and _is_small(value)]
             if len(small) < len(operands):
                 return None
-            results = list(fold(op, small, [type_shape(result.type) for result in op.results]) or ())
+            results = list(fold(op, small, [shape_of(result.type) for result in op.results]) or ())
         if len(results) != len(op.results):
             return None
         computed.update((result, value) for result, value in zip(op.results, results, strict=True) if value is not None)

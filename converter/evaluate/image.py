@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from converter.evaluate.call import Array, Call, Kernel, Results, ints, typed
-
-_TABLE = 1024
-"""The bicubic kernel looks its weights up in a table of so many steps a pixel."""
-
-
-def _scale(inputs: int, outputs: int, align_corners: bool) -> np.float32:
-    if align_corners and outputs > 1:
-        return np.float32(inputs - 1) / np.float32(outputs - 1)
-    return np.float32(inputs) / np.float32(outputs)
+from converter.resampling import KERNELS as SAMPLING
+from converter.resampling import area, bicubic, positions, scale_of, scaled
 
 
 def _positions(inputs: int, outputs: int, call: Call) -> Array:
-    """Returns where each output pixel's centre lies on the input's axis, in float32 as TensorFlow computes it."""
-    scale = _scale(inputs, outputs, call.flag("align_corners"))
-    places = np.arange(outputs, dtype=np.float32)
-    if call.flag("half_pixel_centers"):
-        return np.asarray((places + np.float32(0.5)) * scale - np.float32(0.5))
-    return np.asarray(places * scale)
+    align, half = call.flag("align_corners"), call.flag("half_pixel_centers")
+    return positions(inputs, outputs, align_corners=align, half_pixel_centers=half)
 
 
 def _neighbours(inputs: int, outputs: int, call: Call) -> tuple[Array, Array, Array]:
@@ -48,7 +37,7 @@ def _bilinear(call: Call) -> Results:
 
 
 def _nearest_places(inputs: int, outputs: int, call: Call) -> Array:
-    scale = _scale(inputs, outputs, call.flag("align_corners"))
+    scale = scale_of(inputs, outputs, call.flag("align_corners"))
     places = np.arange(outputs, dtype=np.float32)
     if call.flag("half_pixel_centers"):
         places += np.float32(0.5)
@@ -64,39 +53,36 @@ def _nearest(call: Call) -> Results:
     return (rows[:, :, _nearest_places(images.shape[2], width, call)],)
 
 
-def _cubic_weights(distance: Array, sharpness: float) -> Array:
-    """Returns the cubic convolution's weights of pixels at distances of less than two."""
-    a = np.float32(sharpness)
-    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
-    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
-    return np.where(distance <= 1, near, far).astype(np.float32)
-
-
-def _cubic_axis(inputs: int, outputs: int, call: Call) -> tuple[Array, Array]:
-    """Returns the four neighbours of each output pixel, and their weights."""
-    at = _positions(inputs, outputs, call)
-    floor = np.floor(at)
-    offset = np.rint((at - floor) * np.float32(_TABLE)) / np.float32(_TABLE)
-    neighbours = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
-    distances = np.stack([offset + 1, offset, 1 - offset, 2 - offset], axis=1).astype(np.float32)
-    half_pixel = call.flag("half_pixel_centers")
-    weights = _cubic_weights(distances, -0.5 if half_pixel else -0.75)
-    bounded = np.clip(neighbours, 0, inputs - 1)
-    if half_pixel:
-        # Pixels beyond the edge don't count; the others share their weight.
-        weights = np.where(bounded == neighbours, weights, np.float32(0))
-        weights = weights / weights.sum(1, keepdims=True)
-    return bounded, weights
-
-
 def _bicubic(call: Call) -> Results:
-    images, size = call.inputs
+    align, half = call.flag("align_corners"), call.flag("half_pixel_centers")
+    return _by_matrices(call, lambda inputs, outputs, axis: bicubic(
+        inputs, outputs, align_corners=align, half_pixel_centers=half
+    ))  # fmt: skip
+
+
+def _area(call: Call) -> Results:
+    align = call.flag("align_corners")
+    if align and 1 in call.inputs[0].shape[1:3]:
+        raise call.bad("one pixel is spread over several without a width of its own")
+    return _by_matrices(call, lambda inputs, outputs, axis: area(inputs, outputs, align_corners=align))
+
+
+def _scale_and_translate(call: Call) -> Results:
+    kernel, antialias = call.text("kernel_type", "lanczos3"), call.flag("antialias", True)
+    if kernel not in SAMPLING or (call.inputs[2] <= 0).any():
+        raise call.bad(f"the kernel {kernel!r} is not known, or a scale is not above zero")
+    return _by_matrices(call, lambda inputs, outputs, axis: scaled(
+        inputs, outputs, kernel, call.inputs[2][axis], call.inputs[3][axis], antialias=antialias
+    ))  # fmt: skip
+
+
+def _by_matrices(call: Call, matrix: Callable[[int, int, int], Array]) -> Results:
+    """Resizes by the matrices of rows and columns, each of inputs, outputs and the axis."""
+    images, size = call.inputs[:2]
     height, width = ints(size)
-    x = images.astype(np.float32)
-    rows, row_weights = _cubic_axis(images.shape[1], height, call)
-    columns, column_weights = _cubic_axis(images.shape[2], width, call)
-    tall = np.einsum("nokwc,ok->nowc", x[:, rows], row_weights)
-    return (typed(np.einsum("nhokc,ok->nhoc", tall[:, :, columns], column_weights), np.dtype(np.float32)),)
+    rows, columns = matrix(images.shape[1], height, 0), matrix(images.shape[2], width, 1)
+    tall = np.einsum("nhwc,oh->nowc", images.astype(np.float32), rows)
+    return (typed(np.einsum("nhwc,ow->nhoc", tall, columns), np.dtype(np.float32)),)
 
 
 def _crop_places(start: np.float32, stop: np.float32, dim: int, count: int) -> Array:
@@ -138,10 +124,30 @@ def _sample_bilinear(image: Array, down: Array, across: Array) -> Array:
     return np.asarray(above + (below - above) * y)
 
 
+def _patches(call: Call) -> Results:
+    """Puts the pixels of each window behind each other."""
+    (images,) = call.inputs
+    size, strides, rates = (call.integers(name)[1:3] for name in ("ksizes", "strides", "rates"))
+    spans = [(count - 1) * rate + 1 for count, rate in zip(size, rates, strict=True)]
+    if call.text("padding") == "SAME":
+        missing = [
+            max((-(-dim // stride) - 1) * stride + span - dim, 0)
+            for dim, stride, span in zip(images.shape[1:3], strides, spans, strict=True)
+        ]
+        images = np.pad(images, [(0, 0), *((each // 2, each - each // 2) for each in missing), (0, 0)])
+    views = np.lib.stride_tricks.sliding_window_view(images, spans, (1, 2))
+    windows = views[:, :: strides[0], :: strides[1], :, :: rates[0], :: rates[1]]
+    moved = np.moveaxis(windows, 3, 5)
+    return (np.ascontiguousarray(moved).reshape(*moved.shape[:3], -1),)
+
+
 KERNELS: Mapping[str, Kernel] = {
     "CropAndResize": _crop_and_resize,
+    "ResizeArea": _area,
+    "ExtractImagePatches": _patches,
     "ResizeBicubic": _bicubic,
     "ResizeBilinear": _bilinear,
     "ResizeNearestNeighbor": _nearest,
+    "ScaleAndTranslate": _scale_and_translate,
 }
 """Op name -> kernel."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from converter.evaluate.call import Array, Call, Function, Kernel, Results, ints, scalar, typed
+from converter.evaluate.call import Array, Call, Function, Kernel, Results, ints, scalar
 
 
 def _slice(call: Call) -> Results:
@@ -140,6 +140,8 @@ def _where(call: Call) -> Results:
 
 def _unique(call: Call) -> Results:
     x = call.inputs[0]
+    if x.ndim != 1:
+        raise call.bad("only vectors' elements are compared")
     _, first, inverse, counts = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     # numpy sorts by value, TensorFlow keeps the order of first appearance.
     order = np.argsort(first, kind="stable")
@@ -147,7 +149,7 @@ def _unique(call: Call) -> Results:
     place[order] = np.arange(len(order))
     dtype = call.dtype("out_idx", np.int32)
     results = (x[first[order]], place[inverse.reshape(-1)].astype(dtype), counts[order].astype(dtype))
-    return results if call.op == "UniqueWithCounts" else results[:2]
+    return results if "Counts" in call.op else results[:2]
 
 
 def _top_k(call: Call) -> Results:
@@ -215,16 +217,6 @@ def _bound(side: Any, call: Call) -> Results:
     return (np.array(found).reshape(values.shape).astype(call.dtype("out_type", np.int32)),)
 
 
-def _bincount(call: Call) -> Results:
-    x, size, weights = call.inputs
-    flat = x.reshape(-1)
-    if flat.size and flat.min() < 0:
-        raise call.bad("a value that is counted is negative")
-    kept = flat < scalar(size)
-    given = weights.reshape(-1)[kept] if weights.size else None
-    return (typed(np.bincount(flat[kept], given, scalar(size)), weights.dtype),)
-
-
 def _sparse_to_dense(call: Call) -> Results:
     indices, shape, values, default = call.inputs
     dims = ints(shape)
@@ -234,7 +226,6 @@ def _sparse_to_dense(call: Call) -> Results:
 
 
 KERNELS: Mapping[str, Kernel] = {
-    "Bincount": _bincount,
     "DynamicPartition": _dynamic_partition,
     "DynamicStitch": _dynamic_stitch,
     "Gather": _gather,
@@ -259,8 +250,7 @@ KERNELS: Mapping[str, Kernel] = {
     "TensorStridedSliceUpdate": _strided_update,
     "TopK": _top_k,
     "TopKV2": _top_k,
-    "Unique": _unique,
-    "UniqueWithCounts": _unique,
+    **dict.fromkeys(("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"), _unique),
     "UpperBound": partial(_bound, "right"),
     "Where": _where,
 }

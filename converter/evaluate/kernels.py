@@ -1,4 +1,4 @@
-"""The table of all kernels, and the one way to call them."""
+"""The table of kernels, and the one way to call them; those that few networks need stand in `rare.py`."""
 
 from __future__ import annotations
 
@@ -10,41 +10,31 @@ import numpy as np
 from converter.evaluate import (
     convolution,
     elementwise,
-    gradients,
-    image,
     indexing,
     layout,
     matmul,
     normalization,
     pooling,
+    ragged,
     reduction,
     shape,
-    signal,
-    stacks,
-    suppression,
-    tensor_lists,
 )
 from converter.evaluate.call import Array, Call, Kernel, Results
 from schema.diagnostics import error
 
-KERNELS: Mapping[str, Kernel] = {
+COMMON: Mapping[str, Kernel] = {
     **convolution.KERNELS,
     **elementwise.KERNELS,
-    **gradients.KERNELS,
-    **image.KERNELS,
     **indexing.KERNELS,
     **layout.KERNELS,
     **matmul.KERNELS,
     **normalization.KERNELS,
     **pooling.KERNELS,
+    **ragged.KERNELS,
     **reduction.KERNELS,
     **shape.KERNELS,
-    **signal.KERNELS,
-    **stacks.KERNELS,
-    **suppression.KERNELS,
-    **tensor_lists.KERNELS,
 }
-"""Op name -> kernel, of every op that has one."""
+"""Op name -> kernel, of the ops that most networks are made of."""
 
 WITHOUT: Mapping[str, str] = dict.fromkeys(
     ("Multinomial", "RandomStandardNormal", "RandomUniform"),
@@ -55,7 +45,13 @@ WITHOUT: Mapping[str, str] = dict.fromkeys(
 
 def kernel(op_name: str) -> Kernel | None:
     """Returns the kernel of an op by its name in TensorFlow's registry, `None` if there is none."""
-    return KERNELS.get(op_name)
+    return COMMON.get(op_name) or _rare().get(op_name)
+
+
+def _rare() -> Mapping[str, Kernel]:
+    from converter.evaluate import rare
+
+    return rare.KERNELS
 
 
 def evaluate(call: Call) -> Results:
@@ -71,7 +67,7 @@ def evaluate(call: Call) -> Results:
         ConversionError: The op has no kernel (`no-reference-kernel`), its operands don't fit it or each other
             (`bad-operand`), or an integer is divided by zero (`integer-division-by-zero`).
     """
-    function = KERNELS.get(call.op)
+    function = kernel(call.op)
     if function is None:
         why = f": {WITHOUT[call.op]}" if call.op in WITHOUT else ""
         raise error("no-reference-kernel", f"the op has no reference kernel{why}", op=f"tf.{call.op}")

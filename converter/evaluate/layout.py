@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,8 +69,7 @@ def _depth_to_space(call: Call) -> Results:
     return (np.moveaxis(result, -1, 1) if first else result,)
 
 
-@dataclass(frozen=True, slots=True)
-class _Band:
+class _Band(NamedTuple):
     """Diagonals `low` to `high` of a matrix, packed as rows, the highest first.
 
     Attributes:

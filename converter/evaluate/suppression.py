@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from converter.evaluate.call import Array, Call, Kernel, Results, scalar, typed, wide
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
+class _Terms(NamedTuple):
     """When a box is chosen.
 
     Attributes:

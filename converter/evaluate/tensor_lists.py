@@ -147,7 +147,8 @@ def _from_tensor(call: Call) -> Results:
     if not tensor.ndim:
         raise call.bad("a scalar has no elements")
     known = _merged(call, (_shape(shape), tensor.shape[1:]))
-    return (boxed(TensorList(tuple(tensor), known, tensor.dtype)),)
+    # Without the dots, strings would come out of a vector as bytes.
+    return (boxed(TensorList(tuple(tensor[at, ...] for at in range(len(tensor))), known, tensor.dtype)),)
 
 
 def _get_item(call: Call) -> Results:

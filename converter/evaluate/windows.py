@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +33,7 @@ def spatial(values: Sequence[Any], data_format: str) -> tuple[Any, ...]:
     return tuple(values[2:] if channels_first(data_format) else values[1:-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(NamedTuple):
     """The windows over the spatial dimensions.
 
     Attributes:

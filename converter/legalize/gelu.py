@@ -12,7 +12,7 @@ multiplications don't matter:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -29,8 +29,7 @@ _SUMS = ("tf.AddV2", "tf.Add")
 _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
 
 
-@dataclass(frozen=True, slots=True)
-class _Gelu:
+class _Gelu(NamedTuple):
     """What was matched.
 
     Attributes:

@@ -7,9 +7,9 @@ ops come from the same place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -94,8 +94,7 @@ def max_rank(rank: int, index: int = 0) -> Constraint:
     return check
 
 
-@dataclass(frozen=True, slots=True)
-class Attr:
+class Attr(NamedTuple):
     """An option that comes from an attribute of the TensorFlow op.
 
     Attributes:
@@ -109,19 +108,17 @@ class Attr:
     convert: Callable[[Any], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ResultType:
+class ResultType(NamedTuple):
     """An option that is a result's element type.
 
     Attributes:
-        index: The result.
+        result: Its position.
     """
 
-    index: int = 0
+    result: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """An op with one builtin that does the same.
 
     Attributes:
@@ -142,7 +139,7 @@ class Row:
     types: str = ""
     operands: tuple[int, ...] | None = None
     narrow: tuple[int, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     constraint: Constraint | None = None
     typed: int = 0
     benefit: int = 2
@@ -177,8 +174,7 @@ class Row:
         rewriter.replace(emit.tfl_op(self.target, operands, [result.type for result in op.results], options))
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
+class Lowering(NamedTuple):
     """An op that becomes something else than one builtin with the same operands.
 
     Attributes:
@@ -235,7 +231,7 @@ def _split(names: str) -> frozenset[str]:
 
 def _option(op: Operation, attr: Attr | ResultType) -> Any:
     if isinstance(attr, ResultType):
-        return tflite_name(types.element_of(op.results[attr.index].type))
+        return tflite_name(types.element_of(op.results[attr.result].type))
     value = tf.get(op, attr.name, attr.default)
     return attr.convert(value) if attr.convert is not None else value
 

@@ -181,7 +181,9 @@ def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
     array, shift = _view(weights), tensor_data.to_array(vector)
     spatial = tuple(range(array.ndim - 1))[1:]
     summed: Array = array.sum(axis=spatial) if any(array.shape[axis] > 1 for axis in spatial) else _squeezed(array)
-    response: Array = summed[0] * shift if depthwise else summed @ np.broadcast_to(shift, summed.shape[-1:])
+    shift = np.broadcast_to(shift, summed.shape[-1:])
+    # A product of matrices would be rounded as it is shared among cores; the file must not tell how many there were.
+    response: Array = summed[0] * shift if depthwise else np.einsum("oi,i->o", summed, shift, dtype=np.float64)
     if isinstance(weights, tensor_data.TensorData):
         weights.source.release()
     return response.astype(np.float32)

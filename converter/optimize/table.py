@@ -22,6 +22,8 @@ from converter.optimize import (
     reductions,
     reorder,
     reshapes,
+    sequences,
+    slices,
     transpose_motion,
     transposes,
 )
@@ -51,4 +53,6 @@ def patterns() -> PatternSet:
         *normalization.PATTERNS,
         *reductions.PATTERNS,
         *reorder.PATTERNS,
+        *sequences.PATTERNS,
+        *slices.PATTERNS,
     ])  # fmt: skip

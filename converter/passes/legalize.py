@@ -34,8 +34,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from converter.legalize import table
+from converter.legalize.advice import CUSTOM, advice
 from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.edit import erase, restate_results
+from converter.rewrite.edit import erase, restate_results, walk
 from converter.rewrite.pattern_set import PatternSet
 from schema.diagnostics import ConversionError, Diagnostic
 from schema.dialects import tf, tfl, types
@@ -48,7 +49,6 @@ _NO_OPERATOR = "LiteRT has no such operator and no other operators compute the s
 _NO_CONSTANT = "the model changes this state while it runs, or its file doesn't tell the state's value"
 """Why something can't be converted."""
 
-_CUSTOM = "allow custom ops if your runtime registers an operator of this name"
 _REWRITE = "export a function that takes the state as an input and returns what becomes of it"
 _WHOLE = "leave no constant out of the text, and cast those of other element types to one of LiteRT's"
 """What to do about it."""
@@ -78,7 +78,7 @@ class Legalize:
                 constant never becomes a custom op.
         """
         applied: Counter[str] = Counter()
-        phases = (table.fusions(), table.patterns())
+        phases = table.phases_for({op.name for op in walk(module)} - _ERASED)
         left: list[Operation] = []
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -88,7 +88,7 @@ class Legalize:
                 restate_results(function)
         refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
         if refused:
-            raise ConversionError(_unsupported(refused, table.patterns()))
+            raise ConversionError(_unsupported(refused, phases[-1]))
         for op in left:
             _customize(op)
         return applied
@@ -101,7 +101,7 @@ def _has_side_effects(op: Operation) -> bool:
 def _left_over(function: FuncOp) -> list[Operation]:
     """Returns the `tf` ops that are left, but for those that a device has no use for, which are erased."""
     left = []
-    for op in reversed([op for op in function.walk() if op.name.startswith("tf.")]):
+    for op in reversed([op for op in walk(function) if op.name.startswith("tf.")]):
         if op.name in _ERASED:
             erase(op)
         else:
@@ -135,7 +135,9 @@ def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
         if len(ops) > 1 and places
         else ""
     )
-    hint = _REWRITE if reason == _NO_CONSTANT else _WHOLE if name == _CONSTANT else _CUSTOM
+    hint = _WHOLE if name == _CONSTANT else advice(name)
+    if reason == _NO_CONSTANT and hint == CUSTOM:
+        hint = _REWRITE
     return Diagnostic(
         "unsupported-op",
         f"can't be converted, used {count}{others} ({reason})",

@@ -45,7 +45,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.rewrite.edit import erase
-from converter.rewrite.symbols import callees_first, functions_of, is_private
+from converter.rewrite.symbols import callees_first, functions_of, is_private, referring_ops
 from schema.dialects import attributes as attrs
 from schema.dialects import tf
 from schema.dialects.tf_saved_model import EXPORTED_NAMES
@@ -68,9 +68,10 @@ class MergeFunctions:
             return
         groups: dict[Hashable, list[FuncOp]] = {}
         renamed: dict[str, str] = {}
-        for function in callees_first(functions):
+        referring = {name: referring_ops(function) for name, function in functions.items()}
+        for function in callees_first(functions, referring):
             if renamed:
-                _rename(function.body.walk(), renamed)
+                _rename(referring[function.sym_name.data], renamed)
             if function.sym_name.data not in keys:
                 continue
             group = groups.setdefault(keys[function.sym_name.data], [])
@@ -82,7 +83,8 @@ class MergeFunctions:
                 _absorb(first, function)
         if renamed:
             # Once more: functions that refer to each other have been looked at before some of their callees.
-            _rename(module.walk(), renamed)
+            _rename((op for name, ops in referring.items() if name not in renamed for op in ops), renamed)
+            _rename((op for op in module.ops if not isinstance(op, FuncOp)), renamed)
 
 
 def _key(function: FuncOp) -> Hashable:
@@ -155,12 +157,11 @@ def _absorb(first: FuncOp, second: FuncOp) -> None:
 
 def _rename(ops: Iterable[Operation], renamed: dict[str, str]) -> None:
     for op in ops:
-        if not isinstance(op, FuncOp):
-            for attributes in (op.properties, op.attributes) if op.attributes else (op.properties,):
-                for key, value in attributes.items():
-                    new = _renamed(value, renamed)
-                    if new is not value:
-                        attributes[key] = new
+        for attributes in (op.properties, op.attributes):
+            for key, value in attributes.items():
+                new = _renamed(value, renamed)
+                if new is not value:
+                    attributes[key] = new
 
 
 def _renamed_symbol(symbol: SymbolRefAttr, renamed: dict[str, str]) -> SymbolRefAttr:

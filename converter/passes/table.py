@@ -22,10 +22,13 @@ from converter.passes.canonicalize import Canonicalize
 from converter.passes.cse import CommonSubexpressions
 from converter.passes.decompose_resource_ops import DecomposeResourceOps
 from converter.passes.executor_to_functional import ExecutorToFunctional
+from converter.passes.forward_variables import ForwardVariables
 from converter.passes.freeze_variables import FreezeVariables
 from converter.passes.functional_to_regions import FunctionalToRegions
 from converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from converter.passes.functionalize_loops import FunctionalizeLoops
+from converter.passes.fuse_recurrent_loops import FuseRecurrentLoops
+from converter.passes.fuse_unrolled_layers import FuseUnrolledLayers
 from converter.passes.graph_pruning import GraphPruning
 from converter.passes.initialize_state import InitializeState
 from converter.passes.inline import Inline
@@ -35,12 +38,16 @@ from converter.passes.lower_tables import LowerTables
 from converter.passes.lower_tensor_lists import LowerTensorLists
 from converter.passes.mark_stateless import MarkStateless
 from converter.passes.merge_functions import MergeFunctions
+from converter.passes.merge_loop_variables import MergeLoopVariables
 from converter.passes.optimize import Optimize
 from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 from converter.passes.prepare_control_flow import PrepareControlFlow
 from converter.passes.regions_to_functional import RegionsToFunctional
+from converter.passes.separate_reads import SeparateReads
 from converter.passes.separate_results import SeparateResults
+from converter.passes.separate_state import SeparateState
 from converter.passes.shape_inference import ShapeInference
+from converter.passes.share_shapes import ShareShapes
 from converter.passes.simplify_control_flow import SimplifyControlFlow
 from converter.passes.sink_handles import SinkHandles
 from converter.passes.stacks_to_lists import StacksToLists
@@ -57,10 +64,13 @@ PASSES: dict[str, type[Pass]] = {
         CommonSubexpressions,
         DecomposeResourceOps,
         ExecutorToFunctional,
+        ForwardVariables,
         FreezeVariables,
         FunctionalToRegions,
         FunctionalizeConditionals,
         FunctionalizeLoops,
+        FuseRecurrentLoops,
+        FuseUnrolledLayers,
         GraphPruning,
         InitializeState,
         Inline,
@@ -70,12 +80,16 @@ PASSES: dict[str, type[Pass]] = {
         LowerTensorLists,
         MarkStateless,
         MergeFunctions,
+        MergeLoopVariables,
         Optimize,
         PrepareCompositeFunctions,
         PrepareControlFlow,
         RegionsToFunctional,
+        SeparateReads,
         SeparateResults,
+        SeparateState,
         ShapeInference,
+        ShareShapes,
         SimplifyControlFlow,
         SinkHandles,
         StacksToLists,

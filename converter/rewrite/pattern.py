@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from xdsl.ir import Operation
 
@@ -18,8 +18,7 @@ class PatternError(ValueError):
     """A pattern that can't work, noticed when it is defined."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """Why a pattern declines an op; shown where an op is left over.
 
     Attributes:

@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, LocationAttr, ModuleO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region
 
+from converter.rewrite.edit import walk
 from schema.dialects import tf
 from schema.dialects.locations import error_at
 
 _PRIVATE = "private"
-_REFERRING = (SymbolRefAttr, tf.FunctionAttr, ArrayAttr)
-"""Attributes that may refer to functions."""
+_REFERRING = frozenset((SymbolRefAttr, tf.FunctionAttr, ArrayAttr))
+"""Classes of attributes that may refer to functions; none has subclasses."""
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
@@ -46,7 +47,7 @@ def symbols(attribute: Attribute) -> list[str]:
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
         return [attribute.root_reference.data]
-    if isinstance(attribute, ArrayAttr) and attribute.data and isinstance(attribute.data[0], _REFERRING):
+    if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in _REFERRING:
         return [name for item in attribute.data for name in symbols(item)]
     return []
 
@@ -63,7 +64,7 @@ def names(op: Operation) -> list[str]:
     found: list[str] = []
     for attributes in (op.properties, op.attributes):
         for attribute in attributes.values():
-            if isinstance(attribute, _REFERRING):
+            if type(attribute) in _REFERRING:
                 found += symbols(attribute)
     return found
 
@@ -73,8 +74,20 @@ def names_outside(module: ModuleOp) -> list[str]:
     return [name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)]
 
 
-def callees_first(functions: Mapping[str, FuncOp]) -> list[FuncOp]:
-    """Returns functions so that each follows those that it refers to, except where they refer to each other."""
+def referring_ops(function: FuncOp) -> list[Operation]:
+    """Returns the ops inside a function that refer to functions."""
+    return [op for op in walk(function)[1:] if names(op)]
+
+
+def callees_first(
+    functions: Mapping[str, FuncOp], referring: Mapping[str, Iterable[Operation]] | None = None
+) -> list[FuncOp]:
+    """Returns functions so that each follows those that it refers to, except where they refer to each other.
+
+    Args:
+        functions: The functions by name.
+        referring: The `referring_ops` of each, if they are known.
+    """
     order: list[FuncOp] = []
     entered: set[str] = set()
     for root in functions:
@@ -86,7 +99,8 @@ def callees_first(functions: Mapping[str, FuncOp]) -> list[FuncOp]:
             elif name not in entered:
                 entered.add(name)
                 stack.append((name, True))
-                needed = dict.fromkeys(each for op in functions[name].body.walk() for each in names(op))
+                ops = referring_ops(functions[name]) if referring is None else referring[name]
+                needed = dict.fromkeys(each for op in ops for each in names(op))
                 stack.extend((each, False) for each in reversed(needed) if each in functions and each not in entered)
     return order
 
@@ -142,7 +156,7 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     needed = [name for name, function in functions.items() if name in kept or not is_private(function)]
     reached = set(needed)
     while needed:
-        for op in functions[needed.pop()].body.walk():
+        for op in walk(functions[needed.pop()]):
             for name in names(op):
                 if name in functions and name not in reached:
                     reached.add(name)

@@ -33,7 +33,7 @@ from converter.control_flow.functional import (
 )
 from converter.rewrite import symbols
 from converter.shapes.facts import Fact, fact_of, join
-from converter.shapes.operands import Known, type_shape
+from converter.shapes.operands import Known
 from converter.shapes.sweep import Folded, Sweep, erase_dead
 from schema.dialects import tensor_data, types
 from schema.dialects.tf_executor import ExecutorOp
@@ -263,7 +263,7 @@ def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict
 
 
 def _declared(value: SSAValue) -> Fact:
-    return Fact(type_shape(value.type))
+    return Fact(types.shape_of(value.type))
 
 
 def _in_branch(found: Construct, number: int, given: list[Fact]) -> list[Fact]:
@@ -272,7 +272,7 @@ def _in_branch(found: Construct, number: int, given: list[Fact]) -> list[Fact]:
         return given
     decided = Fact((), tensor_data.of_array(np.array(not number), types.I1))
     condition = found.op.operands[0]
-    is_scalar = type_shape(condition.type) == ()
+    is_scalar = types.shape_of(condition.type) == ()
     return [
         decided if is_scalar and value is condition else fact for value, fact in zip(found.given, given, strict=True)
     ]

@@ -57,7 +57,8 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
 
 def can_fold(op_name: str) -> bool:
     """Tells whether an op can be computed at all, and says nothing beyond its value."""
-    return op_name in kernels.KERNELS and op_name not in _KEPT and not op_name.startswith(_KEPT_PREFIXES)
+    is_kept = op_name in _KEPT or op_name.startswith(_KEPT_PREFIXES)
+    return not is_kept and kernels.kernel(op_name) is not None
 
 
 def size_of(constant: Constant) -> int:

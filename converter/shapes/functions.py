@@ -17,6 +17,8 @@ from converter.shapes import (
     pooling,
     rearrange,
     reduction,
+    sequences,
+    sparse,
     values,
 )
 from converter.shapes.dims import UNKNOWN, MismatchError, Partial, merge, text
@@ -37,12 +39,13 @@ SHAPES: Mapping[str, ShapeFunction] = {
     **pooling.SHAPES,
     **rearrange.SHAPES,
     **reduction.SHAPES,
+    **sparse.SHAPES,
 }
 """Op name -> shape function, of every op that has one."""
 
 _FOLLOWED = (types.I32, types.I64)
 
-_SHAPES = {f"tf.{name}": function for name, function in SHAPES.items()}
+_SHAPES = {**{f"tf.{name}": function for name, function in SHAPES.items()}, **sequences.SHAPES}
 _VALUES: Mapping[str, ValueFunction] = {f"tf.{name}": function for name, function in values.VALUES.items()}
 
 

@@ -105,8 +105,10 @@ def _combined_suppression(operands: Operands) -> Shapes:
     return ((batch, length, 4), (batch, length), (batch, length), (batch,))
 
 
+_RESIZING = ("ResizeArea", "ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor", "ScaleAndTranslate")
+
 SHAPES: Mapping[str, ShapeFunction] = {
-    **dict.fromkeys(("ResizeArea", "ResizeBicubic", "ResizeBilinear", "ResizeNearestNeighbor"), _resize),
+    **dict.fromkeys(_RESIZING, _resize),
     **dict.fromkeys(("ResizeBilinearGrad", "ResizeNearestNeighborGrad"), _resize_gradient),
     **dict.fromkeys(("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3"), _suppression),
     "CombinedNonMaxSuppression": _combined_suppression,

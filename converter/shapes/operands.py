@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from itertools import count
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from converter.shapes.dims import MismatchError, Partial, element_of_dim, symbol
@@ -20,7 +19,6 @@ MAX_VALUE_BYTES = 64 * 1024
 MAX_PARTIAL = 64
 """Vectors up to this length are followed element by element."""
 
-_TENSOR = TensorType.name
 
 _EMPTY: Attribute = ArrayAttr([])
 
@@ -82,12 +80,6 @@ class Known:
         return found
 
 
-@cache
-def type_shape(tensor_type: Attribute) -> Shape | None:
-    """Returns a type's shape, -1 where unknown; the look-up is faster than `types.shape_of`'s checks."""
-    return types.shape_of(tensor_type) if tensor_type.name == _TENSOR else None
-
-
 class Operands:
     """An op as shape functions see it.
 
@@ -111,7 +103,7 @@ class Operands:
     @property
     def results(self) -> list[Shape | None]:
         """The results' shapes as their types have them."""
-        return [type_shape(result.type) for result in self.op.results]
+        return [types.shape_of(result.type) for result in self.op.results]
 
     def _operand(self, index: int) -> SSAValue:
         if not -len(self.values) <= index < len(self.values):

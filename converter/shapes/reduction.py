@@ -72,15 +72,13 @@ def _unsorted_segment(operands: Operands) -> Shapes:
     return ((dim_of_element(found[0]) if found else -1, *shape[len(ids) :]),)
 
 
-def _sparse_segment(operands: Operands) -> Shapes:
-    shape = operands.shape(0)
-    with_rank_at_least(shape, 1)
-    return (None if shape is None else (-1, *shape[1:]),)
-
-
 def _bincount(operands: Operands) -> Shapes:
     found = operands.partial(1)
-    return ((dim_of_element(found[0]) if found else -1,),)
+    bins = dim_of_element(found[0]) if found else -1
+    if operands.op.name != "tf.DenseBincount":
+        return ((bins,),)
+    shape = operands.shape(0)
+    return (None if shape is None else (*shape[:-1], bins),)
 
 
 def _histogram(operands: Operands) -> Shapes:
@@ -109,11 +107,11 @@ SHAPES: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(_REDUCTIONS, _reduce),
     **{f"Segment{name}": _segment for name in _SEGMENTS},
     **{f"UnsortedSegment{name}": _unsorted_segment for name in _SEGMENTS},
-    **{f"SparseSegment{name}": _sparse_segment for name in ("Mean", "SqrtN", "Sum")},
     "ArgMax": _arg,
     "ArgMin": _arg,
     "BiasAddGrad": _bias_gradient,
     "Bincount": _bincount,
+    "DenseBincount": _bincount,
     "HistogramFixedWidth": _histogram,
     "L2Loss": _scalar,
     "SoftmaxCrossEntropyWithLogits": _losses,

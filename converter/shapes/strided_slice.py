@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from converter.shapes.dims import UNKNOWN, MismatchError, Partial, text
 from converter.shapes.operands import Operands
 from schema.dialects.types import Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What a slice does at one place.
 
     Attributes:

@@ -16,7 +16,7 @@ from converter.shapes.dims import Partial, without_symbols
 from converter.shapes.facts import Fact, agreed, constant_of
 from converter.shapes.folding import fold
 from converter.shapes.functions import infer_shapes, infer_values
-from converter.shapes.operands import Known, Operands, type_shape
+from converter.shapes.operands import Known, Operands
 from converter.shapes.reshape_target import constant_target
 from schema.diagnostics import ConversionError
 from schema.dialects import tensor_data, tf, tf_effects, types
@@ -58,7 +58,7 @@ class Sweep:
         """
         for index, argument in enumerate(self._block.args):
             self._known.forget(argument)
-            declared = type_shape(argument.type)
+            declared = types.shape_of(argument.type)
             if facts is None:
                 self._known.note(argument, declared)
                 continue
@@ -92,13 +92,13 @@ class Sweep:
         constant = tensor_data.constant_of(result)
         if constant is not None:
             self._known.constants[result] = constant
-            self._known.shapes[result] = type_shape(constant.type)
+            self._known.shapes[result] = types.shape_of(constant.type)
 
     def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
         """Notes, or writes down, what is known of an op's results."""
         for result, fact in zip(op.results, facts, strict=True):
             constant = constant_of(fact, types.element_of(result.type))
-            shape = agreed(fact.shape, type_shape(result.type))
+            shape = agreed(fact.shape, types.shape_of(result.type))
             self._note(result, fact._replace(shape=shape))
             if self._writes and constant is not None:
                 self._replace(result, constant)
@@ -121,7 +121,7 @@ class Sweep:
                     self._replace(result, constant)
                 else:
                     self._known.constants[result] = constant
-                    self._known.shapes[result] = type_shape(constant.type)
+                    self._known.shapes[result] = types.shape_of(constant.type)
             return
         for result, shape, old, partial in zip(op.results, shapes, noted, partials, strict=True):
             self._known.note(result, shape)
@@ -162,7 +162,7 @@ class Sweep:
         if shape is None:
             return
         plain = without_symbols(shape)
-        if plain != type_shape(value.type):
+        if plain != types.shape_of(value.type):
             types.retype(value, types.tensor(types.element_of(value.type), plain))
 
     def _replace(self, result: OpResult, constant: Constant) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from schema.tflite.tables import CONVERSION_METADATA
 from schema.tflite.versions import minimum_runtime
@@ -16,8 +15,7 @@ CONVERSION = "CONVERSION_METADATA"
 API_VERSION = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a model comes from and what was asked for.
 
     Attributes:

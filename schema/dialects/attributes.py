@@ -78,7 +78,12 @@ def symbol(name: str) -> SymbolRefAttr:
 
 def name_location(name: str, source: Attribute = NO_LOCATION) -> LocationAttr:
     """Returns the location of a graph node, with its source line if that is known."""
-    return NameLoc(StringAttr(name), source)
+    # Every node has one of its own, and the constructors would check again and again what is certain here.
+    text, location = object.__new__(StringAttr), object.__new__(NameLoc)
+    object.__setattr__(text, "data", name)
+    object.__setattr__(location, "desc", text)
+    object.__setattr__(location, "location", source)
+    return location
 
 
 def of(value: Value) -> Attribute:

@@ -8,8 +8,7 @@ takes to read the same 32-bit number back.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from xdsl.printer import Printer
 
 
-@dataclass(frozen=True, slots=True)
-class Uniform:
+class Uniform(NamedTuple):
     """How stored integers stand for real numbers: `real = scale * (stored - zero_point)`.
 
     Attributes:

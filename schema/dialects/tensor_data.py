@@ -193,6 +193,17 @@ def _concatenate(args: list[Array], axis: Any, out: Array | None) -> Array:
     return np.concatenate(args, axis)
 
 
+def _place(args: list[Array], parameter: Any, out: Array | None) -> Array:
+    """Puts the rows of all arguments but the last where that says, one number a row."""
+    *tables, places = args
+    result = np.empty((places.size, *tables[0].shape[1:]), tables[0].dtype)
+    start = 0
+    for table in tables:
+        result[places[start : start + len(table)]] = table
+        start += len(table)
+    return result
+
+
 def _elementwise(function: np.ufunc) -> Expression:
     def compute(args: list[Array], parameter: Any, out: Array | None) -> Array:
         return np.asarray(function(*args, out=out))
@@ -209,6 +220,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "reverse": _reverse,
     "pad": _pad,
     "concat": _concatenate,
+    "place": _place,
     "mul": _elementwise(np.multiply),
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),
@@ -219,7 +231,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
 Name -> function of the argument arrays, one hashable parameter, and an array that may be overwritten with the result.
 """
 
-_FRESH = frozenset({"transpose", "mul", "add", "sub", "div"})
+_FRESH = frozenset({"transpose", "place", "mul", "add", "sub", "div"})
 """Expressions whose value is no view of something else."""
 
 
@@ -262,7 +274,9 @@ class Deferred:
 
     def fingerprint(self) -> Hashable:
         """Returns the expression with its arguments' fingerprints and types."""
-        arguments = tuple((str(argument.type), argument.source.fingerprint()) for argument in self.arguments)
+        arguments = tuple(
+            (argument.type.element_type, argument.shape, argument.source.fingerprint()) for argument in self.arguments
+        )
         return (self.function, arguments, self.parameter)
 
 

@@ -7,7 +7,7 @@ them. A `Signature` says which, an op's verifier checks itself against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import TensorType, UnrankedTensorType
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -40,8 +40,7 @@ def is_control(value: SSAValue) -> bool:
     return isinstance(value.type, ControlType)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """What an operand or a result must be.
 
     Attributes:
@@ -93,8 +92,7 @@ def token(name: str) -> Kind:
     return Kind(name, "!tf_executor.token", lambda found: isinstance(found, TokenType))
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """The operands and results of an op.
 
     Attributes:

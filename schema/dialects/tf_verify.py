@@ -7,9 +7,8 @@ not checked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -51,8 +50,7 @@ _DERIVED_FROM_HANDLES = frozenset({"type", "list(type)", "shape", "list(shape)"}
 """Kinds of attributes that MLIR leaves out where a handle's subtypes tell them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """An input or output argument: one value, or a list of them.
 
     Attributes:
@@ -70,8 +68,7 @@ class Argument:
     is_typed_one_by_one: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What an attribute's value must be.
 
     Attributes:
@@ -87,8 +84,7 @@ class Limits:
     minimum: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """All operands or all results of an op.
 
     Attributes:
@@ -102,8 +98,7 @@ class Side:
     segments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """An OpDef, ready for checking.
 
     Attributes:

@@ -8,9 +8,8 @@ unknown dimension is -1, an unknown rank is `None`; xDSL's own marker for unknow
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -189,8 +188,7 @@ I32 = IntegerType(32)
 I64 = IntegerType(64)
 
 
-@dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(NamedTuple):
     """One element type in all vocabularies.
 
     Attributes:
@@ -249,7 +247,9 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
 
 _BY_NUMBER = {row.number: row for row in ELEMENT_TYPES}
 _BY_MLIR = {row.mlir: row for row in ELEMENT_TYPES}
-_BY_DTYPE = {row.dtype: row for row in reversed(ELEMENT_TYPES) if row.name[0] != "q"}
+_BY_DTYPE: dict[np.dtype[np.generic], ElementType] = {
+    row.dtype: row for row in reversed(ELEMENT_TYPES) if row.name[0] != "q"
+}
 _BY_DTYPE[np.dtype(object)] = _BY_NUMBER[7]
 
 
@@ -323,12 +323,24 @@ def _unranked(element: Attribute) -> UnrankedTensorType[Attribute]:
     return UnrankedTensorType(element)
 
 
+_OF_ELEMENT: dict[int, dict[Shape, TensorType[Attribute]]] = {id(row.mlir): {} for row in ELEMENT_TYPES}
+"""The same types by the id of the table's element type, without hashing that one."""
+
 AnyTensor = TensorType[Attribute] | UnrankedTensorType[Attribute]
 
 
 def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
     """Returns the (interned) tensor type of an element type and a shape; `None` is unknown rank."""
-    return _unranked(element) if shape is None else _ranked(element, tuple(shape))
+    if shape is None:
+        return _unranked(element)
+    dims = tuple(shape)
+    known = _OF_ELEMENT.get(id(element))
+    if known is None:
+        return _ranked(element, dims)
+    made = known.get(dims)
+    if made is None:
+        made = known[dims] = _ranked(element, dims)
+    return made
 
 
 @cache

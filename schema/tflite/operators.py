@@ -7,9 +7,9 @@ looked up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from schema.tflite.tables import TFLITE
 
@@ -22,8 +22,7 @@ UNBOUNDED = 1 << 30
 """The most operands of an operator that takes any number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """An operand or a result as the table declares it.
 
     Attributes:
@@ -39,8 +38,7 @@ class Value:
     variable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(NamedTuple):
     """One builtin operator.
 
     Attributes:

@@ -7,9 +7,8 @@ views of generated literals; a table's fields become objects only when the table
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from schema.tflite.generated import conversion_metadata_tables, tflite_tables
 
@@ -26,8 +25,7 @@ SIZES: Mapping[str, int] = {
 """Kinds of scalar fields, with their size in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a table.
 
     Attributes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ SHARED_ITEMS = 64
 """Vectors of numbers up to this length are looked up among those already written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(NamedTuple):
     """Stands for a vector that is written by someone else.
 
     Attributes:
@@ -37,8 +36,7 @@ class Later:
     key: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(NamedTuple):
     """Tables in their final form, but for the offsets of what comes later.
 
     Attributes:

@@ -14,13 +14,14 @@ from xdsl.parser import Parser
 
 from converter import control_flow_passes, pipeline
 from converter.options import Options
+from converter.presence import NOTHING, Presence
 from schema.diagnostics import ConversionError
 from schema.dialects.context import dialect_context
 from tests import sample_models
 
 NAMES = [
-    "merge-functions", "executor-to-functional", "inline", "decompose-resource-ops", "freeze-variables",
-    "canonicalize", "shape-inference", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
+    "merge-functions", "executor-to-functional", "inline", "freeze-variables", "canonicalize", "shape-inference",
+    "initialize-state", "legalize", "cse", "optimize", "cse",
 ]  # fmt: skip
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -49,23 +50,46 @@ def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -
     _run_steps(pipeline.import_model(folder, Options()))
 
 
+def _names(**present: bool) -> list[str]:
+    return pipeline.names_of(pipeline.steps(Options(), NOTHING._replace(**present)))
+
+
 def test_the_order() -> None:
-    assert [step.run.name for step in pipeline.steps(Options(), control_flow=False, composites=False)] == NAMES
+    assert _names() == NAMES
 
 
-def test_control_flow_only_adds_passes() -> None:
-    names = [step.run.name for step in pipeline.steps(Options(), composites=False)]
+@pytest.mark.parametrize("what", Presence._fields)
+def test_what_a_model_has_only_adds_passes(what: str) -> None:
+    names = _names(**{what: True})
+    rest = iter(names)
+    assert all(name in rest for name in NAMES)
+    assert len(names) > len(NAMES)
+
+
+def test_control_flow_adds_all_of_its_passes() -> None:
     own = {getattr(control_flow_passes, name).name for name in control_flow_passes.__all__}
-    assert [name for name in names if name not in own] == NAMES
-    assert own <= set(names)
+    assert own <= set(_names(control_flow=True))
 
 
 def test_marked_functions_are_fused_before_they_are_inlined() -> None:
-    names = [step.run.name for step in pipeline.steps(Options(), control_flow=False)]
-    assert names == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
+    assert _names(composites=True) == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
 
 
-@pytest.mark.parametrize("module", ["converter.control_flow_passes", "converter.composites.table"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "converter.control_flow_passes",
+        "converter.composites.table",
+        "converter.passes.decompose_resource_ops",
+        "converter.passes.forward_variables",
+        "converter.passes.separate_reads",
+        "converter.passes.lower_tables",
+        "converter.passes.fuse_unrolled_layers",
+        "converter.passes.separate_state",
+        "converter.legalize.rare",
+        "converter.evaluate.rare",
+    ],
+)
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path, module: str) -> None:
     script = f"import sys, tfconvert; tfconvert.convert(sys.argv[1]); print('{module}' in sys.modules)"
     done = subprocess.run(

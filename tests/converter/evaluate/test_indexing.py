@@ -76,8 +76,6 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("DynamicStitch", ([0, 2], [1, 3, 2], "f32[2,2]", "f32[3,2]"), {}),
     ("ListDiff", ([4, 1, 9, 1], [1, 3]), {}),
     *[(op, ([[1, 3, 3, 5], [0, 2, 4, 6]], [[3, 9], [-1, 2]]), {}) for op in ("LowerBound", "UpperBound")],
-    ("Bincount", ([1, 1, 3, 9], 5, np.zeros(0, np.float32)), {}),
-    ("Bincount", ([1, 1, 3, 9], 5, [0.5, 1.5, 2.0, 3.0]), {}),
     ("SparseToDense", ([[0, 1], [2, 0]], [3, 2], [5.0, 6.0], -1.0), {}),
     ("SparseToDense", ([1, 3], [4], 5, 0), {}),
     # Blocks and diagonals.

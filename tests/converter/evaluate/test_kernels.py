@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.evaluate import control_flow, tables, variables
+from converter.evaluate import control_flow, rare, tables, variables
 from converter.evaluate.call import Call
-from converter.evaluate.kernels import KERNELS, WITHOUT, evaluate
+from converter.evaluate.kernels import COMMON, WITHOUT, evaluate, kernel
 from converter.legalize import table
 from schema.diagnostics import ConversionError
 
@@ -14,7 +14,11 @@ from schema.diagnostics import ConversionError
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
     supported = {op for _, op, _, _ in table.supported_ops()}
     by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
-    assert supported - set(KERNELS) - by_executor == set(WITHOUT)
+    assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT)
+
+
+def test_an_op_has_one_kernel() -> None:
+    assert not COMMON.keys() & rare.KERNELS.keys()
 
 
 @pytest.mark.parametrize(("op", "reason"), [("RandomUniform", "generator"), ("NoSuchOp", "no reference kernel")])

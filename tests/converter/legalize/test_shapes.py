@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tfconvert
+from tests.conftest import RunTFLite
 from tests.converter.legalize.conftest import Case, Check
 
 _I64 = np.int64
@@ -87,6 +91,10 @@ REARRANGED = [
     Case("ReverseV2", ["f32[2,3,4]", [0, -1]]),
     Case("Roll", ["f32[2,3,4]", [1, -1], [0, 2]]),
     Case("Roll", ["i32[5]", 7, 0]),
+    Case("Roll", ["f32[?2,?3,4]", [1, -1], [0, -2]]),
+    Case("Roll", ["f32[2,3,4]", "i64[]@-9:9", np.array(1)]),
+    Case("Roll", ["i32[2,3]", "i32[3]@-9:9", [0, 1, -2]]),
+    Case("Roll", ["i1[?2,3,4]", "i64[2]@-9:9", "i32[2]@-3:3"]),
     Case("SpaceToDepth", ["f32[1,4,6,3]"], {"block_size": 2}),
     Case("DepthToSpace", ["f32[1,2,3,8]"], {"block_size": 2}),
     Case("SpaceToBatchND", ["f32[1,4,6,3]", [2, 2], [[0, 0], [0, 0]]]),
@@ -122,6 +130,24 @@ INDEXED = [
     _strided("i32[3,2]", "i32[1]@1:2", "i32[1]@2:3", [1], 0, 0, 0, 0, 1),
     Case("TensorStridedSliceUpdate", ["f32[4,5]", [1, 0], [3, 2], [1, 1], "f32[2,2]"]),
     Case("TensorStridedSliceUpdate", ["f32[4,5]", [-1], [0], [1], "f32[5]"], {"shrink_axis_mask": 1}),
+    Case("TensorStridedSliceUpdate", ["f32[6,5]", [-1, 4], [0, 0], [-2, -3], "f32[3,2]"]),
+    Case("TensorStridedSliceUpdate", ["i1[2,3,4]", [0, 1], [0, 3], [1, 2], "i1[2,3,1]"], {"ellipsis_mask": 1}),
+    Case(
+        "TensorStridedSliceUpdate",
+        ["i64[2,3]", [0, 1], [0, 2], [1, 1], "i64[1,1,3]"],
+        {"new_axis_mask": 1},
+    ),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", [1, 0], [4, 3], [1, 1], "f32[3]"]),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", [3, 0], [3, 3], [1, 1], "f32[]"]),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", "i32[1]@1:2", [0], [1], "f32[5]"], {"shrink_axis_mask": 1}),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", "i32[2]@-3:0", [0, 0], [1, 1], "f32[]"], {"shrink_axis_mask": 3}),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", "i64[1]@1:2", np.array([3]), np.array([1]), "f32[2,5]"]),
+    Case("TensorStridedSliceUpdate", ["f32[4,5]", "i32[2]@-9:0", "i32[2]@-2:9", [1, 1], "f32[]"]),
+    Case(
+        "TensorStridedSliceUpdate",
+        ["f32[4,5]", "i32[2]@1:3", "i32[2]@3:5", [1, 1], "f32[4,1]"],
+        {"begin_mask": 1, "end_mask": 1},
+    ),
     Case("Gather", ["f32[4,3]", "i32[2]@0:4"]),
     Case("GatherV2", ["f32[4,3]", "i32[2,2]@0:3", 1]),
     Case("GatherV2", ["f32[2,4,3]", "i64[2,2]@0:4", -2], {"batch_dims": -1}),
@@ -132,6 +158,13 @@ INDEXED = [
     Case("TensorScatterSub", ["f32[5,2]", "i32[3,1]@0:5", "f32[3,2]"]),
     Case("TensorScatterUpdate", ["f32[5,2]", np.array([[0], [4]], np.int32), "f32[2,2]"]),
     Case("TensorScatterUpdate", ["i1[5]", np.array([[0], [4]], np.int32), "i1[2]"]),
+    *[
+        Case(f"TensorScatter{kind}", [*operands])
+        for kind in ("Max", "Min")
+        for operands in (("f32[5,2]", "i32[7,1]@0:5", "f32[7,2]"), ("i32[4,3]", "i32[?3,2]@0:3", "i32[?3]"))
+    ],
+    Case("TensorScatterMax", [np.full((3, 2), -np.inf, np.float32), "i32[1,1]@0:3", "f32[1,2]"]),
+    Case("TensorScatterMin", ["f32[3,2]", [[0], [0]], np.array([[np.inf] * 2, [-np.inf] * 2], np.float32)]),
     Case("DynamicStitch", [[0, 2], [1, 3, 2], "f32[2,2]", "f32[3,2]"]),
     Case("DynamicStitch", [1, [0], "i32[]", "i32[1]"]),
     Case("DynamicStitch", [[1, 0], "i1[2,3]"]),
@@ -167,3 +200,17 @@ CASES = [*REDUCTIONS, *SHAPES, *REARRANGED, *INDEXED]
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees(case: Case, check: Check) -> None:
     check(case)
+
+
+def test_bands_of_matrices_of_unknown_rank(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> None:
+    module = tf.Module()
+    module.run = tf.function(
+        lambda x, low: {"y": tf.linalg.band_part(x, low, 1)},
+        input_signature=[tf.TensorSpec(None, name="x"), tf.TensorSpec([], tf.int64, name="low")],
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures=module.run)
+    x = np.random.default_rng(0).normal(size=(2, 1, 4, 5)).astype(np.float32)
+    content = bytes(tfconvert.convert(tmp_path))
+    for low in (np.array(2), np.array(-1)):
+        (got,) = run_tflite(content, {"x": x, "low": low}, signature="serving_default")
+        np.testing.assert_array_equal(got, tf.linalg.band_part(x, low, 1))

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-from converter.legalize import table
+from converter.legalize import rare, table
+from converter.legalize.row import Lowering
 from schema.tensorflow import op_defs
 from schema.tflite import operators
 from tests import test_state
-from tests.converter.legalize import test_control_flow, test_elementwise, test_neural, test_random, test_shapes
+from tests.converter.legalize import (
+    test_binning,
+    test_control_flow,
+    test_elementwise,
+    test_embeddings,
+    test_images,
+    test_neural,
+    test_random,
+    test_segments,
+    test_shapes,
+    test_strings,
+)
 
 
 def test_every_op_is_tested() -> None:
-    cases = (*test_elementwise.CASES, *test_neural.CASES, *test_random.CASES, *test_shapes.CASES)
+    cases = (
+        *test_binning.CASES,
+        *test_elementwise.CASES,
+        *test_images.CASES,
+        *test_neural.CASES,
+        *test_random.CASES,
+        *test_segments.CASES,
+        *test_shapes.CASES,
+    )
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
-    tested |= test_control_flow.OPS | set(test_state.OPS)
+    tested |= test_control_flow.OPS | set(test_embeddings.OPS) | set(test_state.OPS) | set(test_strings.OPS)
     # A constant is part of nearly every case; what `Empty` holds can't be compared; TensorFlow runs no graph with XLA's
     # op, which lists that become tensors are full of.
     assert {op for _, op, _, _ in table.supported_ops()} - tested == {"Const", "Empty", "XlaDynamicUpdateSlice"}
@@ -36,5 +56,24 @@ def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
 
 
 def test_patterns_are_made_once() -> None:
-    assert table.patterns() is table.patterns()
-    assert table.fusions() is table.fusions()
+    assert table.phases_for({"tf.Relu"}) is table.common() is table.common()
+    assert table.phases_for({"tf.Relu", "tf.While"}) is table.everything() is table.everything()
+
+
+def test_what_most_networks_need_is_never_rare() -> None:
+    """Neither at once nor after something was lowered; and an op's patterns are all there or all away."""
+    rare_ops = {entry.op for entries in rare.TOPICS.values() for entry in entries}
+    common = [row for row in table.supported_ops() if row[0] not in rare.TOPICS]
+    assert not rare_ops & {op for _, op, _, _ in common}
+    assert not rare_ops & {name for _, _, becomes, _ in common for name in becomes.split()}
+    assert {pattern.root.removeprefix("tf.") for pattern in rare.FUSIONS} <= rare_ops
+
+
+def test_rare_legalizations_are_told_too() -> None:
+    noted = [
+        entry for entries in rare.TOPICS.values() for entry in entries if isinstance(entry, Lowering) and entry.note
+    ]
+    assert noted
+    for entry in noted:
+        assert entry.note in table.notes([entry.pattern_name])[entry.pattern_name]
+        assert entry.pattern_name not in table.notes(["Relu-to-relu"])

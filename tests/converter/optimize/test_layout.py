@@ -47,6 +47,15 @@ def test_ranks_change_by_reshape(
     check(graph, ["reshape"], run_tflite)
 
 
+@pytest.mark.parametrize(("axis", "shape"), [(-1, (-1, -1, 1)), (0, (1, -1, -1))])
+def test_an_axis_that_went_comes_back(axis: int, shape: tuple[int, ...]) -> None:
+    graph = Graph((-1, -1, 1))
+    value = graph.op("squeeze", graph.op("neg", graph.inputs[0]), shape=(-1, -1), squeeze_dims=[2])
+    graph.returns(graph.op("expand_dims", value, [axis], shape=shape))
+    graph.optimize()
+    assert graph.names == (["neg"] if axis == -1 else ["neg", "squeeze", "expand_dims"])
+
+
 def test_reshaped_constants_are_constants(run_tflite: RunTFLite) -> None:
     graph = Graph((2, 6))
     constant = graph.op("reshape", graph.constant(random(3, 4)), [2, 6], shape=(2, 6))
