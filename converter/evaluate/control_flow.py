@@ -60,6 +60,14 @@ def _while_region(machine: Machine, op: Operation, inputs: Results, values: Valu
     return inputs
 
 
+def _call_once(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    (name,) = callees(op)
+    if name not in machine.initialized:
+        machine.initialized.add(name)
+        yield machine.begin(name)
+    return ()
+
+
 def _branch(op: Operation, inputs: Results, count: int) -> int:
     """Returns which branch a `Case` takes; an index without a branch means the last one."""
     if not count:
@@ -95,6 +103,7 @@ OPS: Mapping[str, Body] = {
     "tf.StatelessWhile": _while,
     "tf.While": _while,
     "tf.WhileRegion": _while_region,
+    "tfl.call_once": _call_once,
 }
 """Op -> the task of its bodies."""
 
@@ -106,6 +115,7 @@ _CALLEES: Mapping[str, tuple[str, ...]] = {
     "tf.StatelessIf": ("then_branch", "else_branch"),
     "tf.StatelessWhile": ("cond", "body"),
     "tf.While": ("cond", "body"),
+    "tfl.call_once": ("session_init_function",),
 }
 """Op -> the properties that name functions."""
 

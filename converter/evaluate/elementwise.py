@@ -89,7 +89,8 @@ def _power(x: Array, y: Array) -> Array:
     return np.asarray(np.power(x, y)) if x.dtype.kind in "iufc" else np.power(wide(x), wide(y))
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """Returns the logistic function, which overflows nowhere."""
     if x.dtype.kind == "c":
         return np.asarray(1 / (1 + np.exp(-x)))
     decay = np.exp(-np.abs(x))
@@ -225,7 +226,7 @@ _WIDE_UNARY: Mapping[str, Function] = {
     "Log1p": np.log1p,
     "Rsqrt": lambda x: 1 / np.sqrt(x),
     "Selu": _selu,
-    "Sigmoid": _sigmoid,
+    "Sigmoid": sigmoid,
     "Sin": np.sin,
     "Sinh": np.sinh,
     "Softplus": _softplus,

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from converter.evaluate import control_flow, kernels, tables, variables
+from converter.evaluate import builtins, control_flow, kernels, tables, variables
 from converter.evaluate.call import Array, Results
 from converter.evaluate.graphs import Graph, GraphRun
 from converter.evaluate.machine import Machine, Observer, Task, Values, bad, drive
@@ -29,8 +29,8 @@ from schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
 
-_STATEFUL = {**variables.OPS, **tables.OPS}
-"""Op -> how it is run, of ops that take or yield handles."""
+_OTHERS = {**variables.OPS, **tables.OPS, **builtins.OPS}
+"""Op -> how it is run, of ops that take or yield handles, and of LiteRT's operators."""
 
 _TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
 
@@ -82,6 +82,8 @@ class Executor:
         max_iterations: How often any one loop may go round.
         variables: The variables whose handles were taken so far, by name.
         tables: The tables whose handles were taken so far, by name.
+        states: What operators that compute a step of a sequence have kept since they last ran.
+        initialized: The functions that run only once, and have.
     """
 
     module: ModuleOp
@@ -89,12 +91,15 @@ class Executor:
     max_iterations: int | None = None
     variables: dict[str, Variable] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
+    states: dict[Operation, Results] = field(default_factory=dict)
+    initialized: set[str] = field(default_factory=set)
     _functions: Mapping[str, FuncOp] = field(init=False)
     _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
     _initializers: list[str] = field(init=False)
     _plans: dict[Block, list[_Step]] = field(default_factory=dict, init=False)
     _graphs: dict[Operation, Graph] = field(default_factory=dict, init=False)
     _captures: control_flow.Captures = field(default_factory=dict, init=False)
+    _first: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._functions = {op.sym_name.data: op for op in self.module.ops if isinstance(op, FuncOp)}
@@ -109,7 +114,7 @@ class Executor:
         if problems:
             raise ConversionError(problems)
         while self._initializers:
-            drive(self.call(self._initializers.pop(0), ()))
+            drive(self.begin(self._initializers.pop(0)))
         return list(drive(self.call(function_name, tuple(inputs))))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
@@ -133,6 +138,16 @@ class Executor:
         tensor = self._tensors.get(symbol)
         value = None if tensor is None else tensor.properties.get("value")
         return tensor_data.to_array(value) if tensor_data.is_constant(value) else None
+
+    def first_value(self, symbol: str) -> Array | None:
+        """Returns the value that a variable has when all is initialized, `None` if it has to be assigned first."""
+        return self._first[symbol] if symbol in self._first else self.initial_value(symbol)
+
+    def begin(self, name: str) -> Task:
+        """Returns the task that runs a function for the values that variables and tables begin with."""
+        results = yield self.call(name, ())
+        self._first.update((symbol, variable.value) for symbol, variable in self.variables.items())
+        return results
 
     def call(self, name: str, inputs: Results) -> Task:
         """Returns the task that runs a function."""
@@ -172,7 +187,7 @@ class Executor:
         if op.name == "tf.Const":
             return (tensor_data.to_array(op.properties["value"]),)
         try:
-            return _STATEFUL.get(op.name, _kernel)(self, op, inputs)
+            return _OTHERS.get(op.name, _kernel)(self, op, inputs)
         except ConversionError as problem:
             place = place_of(op.location)
             raise ConversionError(
@@ -219,7 +234,7 @@ def _is_known(op: Operation) -> bool:
     return (
         op.name in _STRUCTURE
         or op.name in control_flow.OPS
-        or op.name in _STATEFUL
+        or op.name in _OTHERS
         or isinstance(op, tf_executor.ExecutorOp)
         or kernels.kernel(op.name.removeprefix("tf.")) is not None
     )
@@ -229,6 +244,6 @@ def _obstacles(op: Operation) -> Sequence[Diagnostic]:
     """Returns why an op can't be run, whatever its operands are."""
     if not _is_known(op):
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
-    if op.name == "tf.Const" and not tensor_data.is_constant(op.properties.get("value")):
+    if op.name in ("tf.Const", "tfl.pseudo_const") and not tensor_data.is_constant(op.properties.get("value")):
         return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics
     return ()

@@ -71,6 +71,11 @@ def evaluate(call: Call) -> Results:
     if function is None:
         why = f": {WITHOUT[call.op]}" if call.op in WITHOUT else ""
         raise error("no-reference-kernel", f"the op has no reference kernel{why}", op=f"tf.{call.op}")
+    return apply(function, call)
+
+
+def apply(function: Kernel, call: Call) -> Results:
+    """Computes an op by a kernel; as `evaluate`."""
     try:
         with np.errstate(all="ignore"):
             return tuple(map(_boxed, function(call)))

@@ -41,6 +41,12 @@ class Machine(Protocol):
     tables: dict[str, Any]
     """Tables by their name; made when their handle is first taken."""
 
+    states: dict[Operation, Results]
+    """What operators that compute a step of a sequence have kept since they last ran."""
+
+    initialized: set[str]
+    """Functions that run only once, and have."""
+
     observer: Observer | None
     max_iterations: int | None
 
@@ -49,6 +55,9 @@ class Machine(Protocol):
 
     def run_block(self, block: Block, values: Values) -> Task:
         """Returns the task that runs a block's ops; its results are the terminator's operands."""
+
+    def begin(self, name: str) -> Task:
+        """Returns the task that runs a function for the values that variables and tables begin with."""
 
     def initial_value(self, symbol: str) -> Array | None:
         """Returns the value that a variable begins with, `None` if it has to be assigned first."""

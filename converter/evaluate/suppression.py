@@ -29,7 +29,7 @@ class _Terms(NamedTuple):
     sigma: np.float32
 
 
-def _overlaps(boxes: Array, areas: Array, box: int, others: list[int]) -> Array:
+def overlaps_of(boxes: Array, areas: Array, box: int, others: list[int]) -> Array:
     """Returns how much of their union a box and each of some others have in common; 0 for boxes without an area."""
     near = np.maximum(boxes[box, :2], boxes[others, :2])
     far = np.minimum(boxes[box, 2:], boxes[others, 2:])
@@ -62,7 +62,7 @@ def _choose(call: Call, boxes: Array, scores: Array, limit: int, terms: _Terms) 
     chosen_scores: list[np.float32] = []
     while queue and len(chosen) < limit:
         negative, box, met = heapq.heappop(queue)
-        score = _lowered(-negative, _overlaps(corners, areas, box, chosen[met:]), terms)
+        score = _lowered(-negative, overlaps_of(corners, areas, box, chosen[met:]), terms)
         if score == -negative:
             chosen.append(box)
             chosen_scores.append(score)

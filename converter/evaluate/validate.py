@@ -1,7 +1,8 @@
 """Translation validation: runs a module before and after a pass on the same random inputs and compares (design §11).
 
-`tf` and `tf_executor` functions run in the reference executor, `tfl` functions as a file in LiteRT. What can't be
-compared is reported, never left out silently.
+`tf` and `tf_executor` functions run in the reference executor, those of nothing but `tfl` ops as a file in LiteRT.
+Where passes have put operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is
+reported, never left out silently.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from converter.evaluate import samples
+from converter.evaluate.builtins import OUTSIDE
 from converter.evaluate.call import Array
 from converter.evaluate.executor import Executor
 from converter.interface import interface_of
@@ -34,7 +36,7 @@ _TOLERANCE_OF_OTHERS = 1e-3
 
 _REFUSED_INPUT = frozenset({
     "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
-    "uninitialized-variable", "call-depth", "empty-tensor",
+    "uninitialized-variable", "call-depth", "empty-tensor", OUTSIDE,
 })  # fmt: skip
 """Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
 
@@ -92,14 +94,11 @@ class _Side:
         self._runtime = runtime
         self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
         dialects = {op.name.partition(".")[0] for op in module.walk()}
-        self.is_file = "tfl" in dialects
-        self.is_mixed = self.is_file and bool(dialects & {"tf", "tf_executor"})
+        self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor"}
         self._content = b""
 
     def cannot_run(self, name: str) -> str:
         """Returns why a function can't be run, whatever its inputs are; empty if it can."""
-        if self.is_mixed:
-            return "the module has both tf and tfl ops, which nothing runs"
         if not self.is_file:
             problems = Executor(self.module).problems(name)
             return ", ".join(dict.fromkeys(f"{one.op}: {one.message}" for one in problems[:3]))
@@ -119,7 +118,7 @@ class _Side:
         results = executor.run(name, inputs)
         changed = {}
         for symbol, variable in executor.variables.items():
-            initial = executor.initial_value(symbol)
+            initial = executor.first_value(symbol)
             if variable.value is not None and (initial is None or not _is_equal(initial, variable.value)):
                 changed[symbol] = variable.value
         return _Outcome(results, changed)
@@ -194,7 +193,7 @@ def _differences(
     try:
         got = other.run(name, inputs)
     except ConversionError as problem:
-        if problem.code in ("litert-missing", "empty-tensor"):
+        if problem.code in ("litert-missing", "empty-tensor", OUTSIDE):
             raise
         yield _changed(pass_name, name, f"it no longer runs: {problem}")
         return

@@ -11,9 +11,10 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 from converter.evaluate import executor
+from converter.evaluate.executor import Executor
 from schema.diagnostics import ConversionError
 from schema.dialects import tf, types
-from tests.run_text import run_text
+from tests.run_text import parse, run_text
 
 TRUTH = types.tensor(types.I1, ())
 NUMBER = types.tensor(types.F32, ())
@@ -81,6 +82,26 @@ def test_an_endless_loop_is_stopped_if_asked_for() -> None:
     with pytest.raises(ConversionError) as caught:
         run_text(LOOP, inputs, max_iterations=7)
     assert caught.value.code == "endless-loop"
+
+
+def test_what_runs_once_does_not_run_again() -> None:
+    handle = "tensor<!tf_type.resource<tensor<f32>>>"
+    variable = f'%v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {handle}'
+    count = Executor(parse(f"""
+    func.func @main(%x: tensor<f32>) -> tensor<f32> {{
+      "tfl.call_once"() <{{session_init_function = @begin}}> : () -> ()
+      {variable}
+      "tf.AssignAddVariableOp"(%v, %x) : ({handle}, tensor<f32>) -> ()
+      %0 = "tf.ReadVariableOp"(%v) : ({handle}) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }}
+    func.func private @begin() {{
+      {variable}
+      %0 = "tf.Const"() <{{value = dense<10.0> : tensor<f32>}}> : () -> tensor<f32>
+      "tf.AssignVariableOp"(%v, %0) : ({handle}, tensor<f32>) -> ()
+      func.return
+    }}"""))  # fmt: skip
+    assert [count.run("main", [np.array(2, np.float32)])[0] for _ in range(3)] == [12, 14, 16]
 
 
 def test_nesting_does_not_reach_the_recursion_limit() -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 import pytest
 
+import tfconvert
 from converter import litert
 from converter.evaluate.validate import check, compare
+from converter.passes.initialize_state import InitializeState
+from converter.recurrence.operators import Operators
 from schema.diagnostics import ConversionError
 from tests.run_text import parse
 
@@ -126,10 +135,49 @@ def test_what_is_legalized_runs_in_litert() -> None:
     assert "result 0 differs" in changed(TF, TFL.replace("tfl.neg", "tfl.abs"))
 
 
-def test_a_module_of_both_dialects_is_not_run() -> None:
+TABLE = "tensor<7x3xf32>"
+LOOKED_UP = f"""
+func.func @main(%table: {TABLE}, %ids: tensor<2xi32>) -> tensor<2x3xf32> {{
+  %axis = "tf.Const"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
+  %0 = "tf.Neg"(%table) : ({TABLE}) -> {TABLE}
+  %1 = "tf.GatherV2"(%0, %ids, %axis) : ({TABLE}, tensor<2xi32>, tensor<i32>) -> tensor<2x3xf32>
+  func.return %1 : tensor<2x3xf32>
+}}
+"""
+OPERATOR = LOOKED_UP.replace('"tf.GatherV2"(%0, %ids, %axis)', '"tfl.embedding_lookup"(%ids, %0)').replace(
+    f"({TABLE}, tensor<2xi32>, tensor<i32>)", f"(tensor<2xi32>, {TABLE})"
+)
+
+
+def test_operators_among_tensorflows_ops_are_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litert, "Interpreter", None)
+    assert notes(LOOKED_UP, OPERATOR) == []
+    assert notes(OPERATOR, OPERATOR) == []
+    assert "result 0 differs" in changed(LOOKED_UP, OPERATOR.replace("%ids, %0", "%ids, %table"))
+
+
+def test_inputs_that_an_operator_does_not_take_are_no_mistake() -> None:
+    lookup, rows = OPERATOR.replace("7x3", "1x3"), LOOKED_UP.replace("7x3", "1x3")
+    clamped = """%zero = "tf.Sub"(%ids, %ids) : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32>"""
+    before = rows.replace("%axis =", f"{clamped}\n %axis =").replace("%0, %ids", "%0, %zero")
+    (message,) = notes(before, lookup)
+    assert "an id is not within the table's 1 rows" in message
+
+
+def test_a_module_with_an_operator_that_has_no_kernel_is_not_run() -> None:
     both = TFL.replace("func.return", '%1 = "tf.Neg"(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>\n func.return')
     (message,) = notes(TF, both)
-    assert "both tf and tfl ops" in message
+    assert message.endswith("tfl.neg: the op has no reference kernel")
+
+
+def test_what_is_initialized_once_is_no_change_of_a_variable() -> None:
+    before = variable("%x")
+    after = parse(before)
+    InitializeState().apply(after)
+    assert check(parse(before), after, "initialize-state") == []
+    other = str(after).replace("2.000000e+00", "3.000000e+00")
+    assert other != str(after)
+    assert "variable 'v' differs" in changed(before, other)
 
 
 def test_a_missing_runtime_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,6 +186,52 @@ def test_a_missing_runtime_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         check(parse(TF), parse(TFL), "some-pass")
     assert caught.value.code == "litert-missing"
     assert "tfconvert[verify]" in caught.value.diagnostics[0].hint
+
+
+Layer = Callable[[Any], Any]
+
+LAYERS: Mapping[str, tuple[str, Layer, str]] = {
+    "keras lstm": ("keras", lambda layers: layers.LSTM(4), "fuse-recurrent-loops"),
+    "keras simple rnn, unrolled": ("keras", lambda layers: layers.SimpleRNN(4, unroll=True), "fuse-unrolled-layers"),
+    "tf_keras lstm": ("tf_keras", lambda layers: layers.LSTM(4), "prepare-composite-functions"),
+}
+"""Layers of Keras's two generations, and the passes that make operators of them."""
+
+
+@pytest.fixture(scope="module")
+def saved(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Returns a function that saves one of the layers and returns the folder."""
+    folder = tmp_path_factory.mktemp("layers")
+
+    @cache
+    def save(name: str) -> Path:
+        package, make, _ = LAYERS[name]
+        holder = tf.Module()
+        layer = holder.layer = make(pytest.importorskip(package).layers)
+        specs = [tf.TensorSpec([None, 6, 3], tf.float32, "x")]
+        holder.f = tf.function(lambda x: {"y": layer(x)}, input_signature=specs)
+        tf.saved_model.save(holder, str(folder / name), signatures=holder.f)
+        return folder / name
+
+    return save
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_recurrent_layers_are_run_before_and_after_all_passes(name: str, saved: Callable[[str], Path]) -> None:
+    report = tfconvert.convert(saved(name), check_passes=True).report
+    assert report.rewrites[LAYERS[name][2]].total() == 1
+    assert not [note for note in report.notes if note.code == "function-not-checked"]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_that_is_fused_wrongly_is_found(
+    name: str, saved: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Operators, "_bias", lambda self, total: self._insert.constant(np.ones(total.width, np.float32)))
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(saved(name), check_passes=True)
+    assert caught.value.code == "pass-changed-results"
+    assert caught.value.diagnostics[0].message.startswith(f"pass {LAYERS[name][2]} has changed")
 
 
 @pytest.mark.parametrize(
