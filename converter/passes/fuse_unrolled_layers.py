@@ -49,8 +49,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from converter.passes.shape_inference import ShapeInference
-from converter.recurrence.chains import chains_of
+from converter.recurrence.chains import chains_of, narrow_states
 from converter.recurrence.declined import Declined
+from converter.recurrence.extents import Extents
 from converter.recurrence.rows import Place
 from converter.recurrence.unrolled import replace_chain
 from converter.rewrite import symbols
@@ -65,14 +66,16 @@ class FuseUnrolledLayers:
     def apply(self, module: ModuleOp) -> Counter[str]:
         """Rewrites every function; returns how many layers of each kind there are."""
         applied: Counter[str] = Counter()
-        for function in symbols.functions_of(module).values():
-            places: dict[SSAValue, Place] = {}
-            for block in function.body.blocks:
-                for chain in chains_of(block):
-                    try:
-                        applied[replace_chain(chain, places)] += 1
-                    except Declined:
-                        continue  # its steps are ordinary ops, which nobody has to be told about
+        blocks = [block for function in symbols.functions_of(module).values() for block in function.body.blocks]
+        chains = [chain for block in blocks for chain in chains_of(block)]
+        extents = Extents(module)
+        narrow = [narrow_states(chain, extents) for chain in chains]
+        places: dict[SSAValue, Place] = {}
+        for chain, states in zip(chains, narrow, strict=True):
+            try:
+                applied[replace_chain(chain, places, states)] += 1
+            except Declined:
+                continue  # its steps are ordinary ops, which nobody has to be told about
         if applied:
             ShapeInference().apply(module)
         return applied

@@ -12,6 +12,7 @@ from converter.recurrence import cells
 from converter.recurrence.affine import Sum, Sums, Vector, Weights
 from converter.recurrence.cells import Cell, Lstm
 from converter.recurrence.declined import Declined
+from converter.recurrence.extents import Extents
 from converter.tensor_lists.insertion import constant_array
 from schema.dialects import tensor_data
 
@@ -51,6 +52,12 @@ def chains_of(block: Block) -> list[Chain]:
             later.add(cell.output)
     first = [cell for cell in found if cell.output in following and cell.output not in later]
     return [_chain(list(_from(cell, following))) for cell in first]
+
+
+def narrow_states(chain: Chain, extents: Extents) -> set[SSAValue]:
+    """Returns the initial states that may have fewer rows than the batch."""
+    batch = extents.dim(chain.rows[0], 0)
+    return {value for value in chain.initial if value is not None and (batch is None or extents.dim(value, 0) != batch)}
 
 
 def inner_ops(chain: Chain) -> set[Operation]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from converter.control_flow.decisions import invariants
 from converter.recurrence import cells
@@ -47,11 +47,13 @@ class Plan(NamedTuple):
         scan: The loop.
         layers: The layers, each of which may take the output of one before.
         copies: Ops that take all rows out of what is collected, in order, as TensorArrays of old do.
+        narrow: Initial states to be given the batch's number of rows, since they may have one row for all.
     """
 
     scan: Scan
     layers: Sequence[Layer]
     copies: Sequence[Operation]
+    narrow: Set[SSAValue]
 
 
 def plan_of(scan: Scan, extents: Extents) -> Plan:
@@ -67,7 +69,7 @@ def plan_of(scan: Scan, extents: Extents) -> Plan:
     (count, *_) = map(extents.scalar, scan.bounds)
     stacks = [scan.loop.op.results[index] for index in scan.stacks]
     copies = [use.operation for stack in stacks for use in stack.uses if _takes_all(use.operation, count, extents)]
-    return Plan(scan, layers, copies)
+    return Plan(scan, layers, copies, _narrow(layers, extents))
 
 
 def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
@@ -171,3 +173,19 @@ def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> Non
                 {types.shape_of(given.type)} == {(batch, size) for batch in batches},
                 "its initial state has another shape than its states",
             )
+
+
+def _narrow(layers: Sequence[Layer], extents: Extents) -> set[SSAValue]:
+    """Returns the initial states that may have fewer rows than the batch, and those that are best treated the same."""
+    batches: dict[SSAValue, int | None] = {}
+    found: set[SSAValue] = set()
+    for layer in layers:
+        steps = layer.steps
+        batch = batches[layer.leaf] if steps is None else extents.dim(steps.value, 1 - steps.axis)
+        batches[layer.cell.output] = batch
+        known = [batch is not None and extents.dim(given, 0) == batch for given in layer.initial]
+        if not all(known):
+            # The state of an operator is copied, if it isn't filled in for that; one shape is enough for all copies.
+            found.update(given for given, is_known in zip(layer.initial, known, strict=True)
+                         if not (is_known and isinstance(given, OpResult) and given.op.name == "tf.Fill"))  # fmt: skip
+    return found

@@ -115,6 +115,12 @@ class Operators:
         """Inserts a state of zeros for each row of a sequence's batch."""
         return self._insert.zeros([self._insert.size(steps.value, 1 - steps.axis), units], types.F32)
 
+    def spread(self, state: SSAValue, steps: Steps) -> SSAValue:
+        """Inserts what gives each row of a sequence's batch a state, which may be one row for all."""
+        units = (types.shape_of(state.type) or ())[1]
+        sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
+        return self._insert.tf("BroadcastTo", (state, sizes), types.tensor(types.F32, (steps.batch, units)))
+
     def part(self, steps: Steps, begin: int, size: int) -> Steps:
         """Inserts what takes some steps out of a sequence."""
         begins, sizes = ordered(steps.axis, begin, 0, 0), ordered(steps.axis, size, -1, -1)

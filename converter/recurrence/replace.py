@@ -23,9 +23,14 @@ def replace_loop(plan: Plan) -> list[str]:
         erase(copy)
     insert = Operators(loop, {scan.body.args[index]: value for index, value in fixed.items()})
     rows = _Rows(insert)
+    spread: dict[SSAValue, SSAValue] = {}
     for layer in plan.layers:
         steps = layer.steps or rows.outputs[layer.leaf]
-        rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, layer.initial)
+        for given in layer.initial:
+            if given in plan.narrow and given not in spread:
+                spread[given] = insert.spread(given, steps)
+        initial = [spread.get(given, given) for given in layer.initial]
+        rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, initial)
     for index, result in enumerate(loop.results):
         if result.first_use is None:
             continue
@@ -37,7 +42,9 @@ def replace_loop(plan: Plan) -> list[str]:
             rows.replace_stack(result, scan.stacks[index])
         else:
             row = scan.states.get(index) or scan.lasts[index]
-            rows.replace_last(result, row, scan.loop.given[index] if _may_be_empty(plan, rows.outputs[row]) else None)
+            given = scan.loop.given[index]
+            may_be_empty = _may_be_empty(plan, rows.outputs[row])
+            rows.replace_last(result, row, spread.get(given, given) if may_be_empty else None)
     erase(loop)
     return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
 

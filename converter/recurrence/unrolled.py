@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from xdsl.ir import Operation, SSAValue
 
@@ -16,12 +16,13 @@ from converter.rewrite.edit import erase
 from schema.dialects import tf, types
 
 
-def replace_chain(chain: Chain, places: dict[SSAValue, Place]) -> str:
+def replace_chain(chain: Chain, places: dict[SSAValue, Place], narrow: Set[SSAValue]) -> str:
     """Replaces the steps of a layer by one operator; returns which kind of layer it is.
 
     Args:
         chain: The steps.
         places: Where outputs of layers that were replaced before are now; those of this one are added.
+        narrow: Initial states that may have one row for the whole batch.
 
     Raises:
         Declined: Its inputs are not the steps of one sequence, or something is used that the operator doesn't give.
@@ -37,7 +38,14 @@ def replace_chain(chain: Chain, places: dict[SSAValue, Place]) -> str:
     assert isinstance(first.output.owner, Operation)
     insert = Operators(first.output.owner, {})
     steps = _steps(insert, sequence, begin, len(taken), is_descending)
-    initial = tuple(insert.zeros(steps, first.outputs) if given is None else given for given in chain.initial)
+    initial = [
+        insert.zeros(steps, first.outputs)
+        if given is None
+        else insert.spread(given, steps)
+        if given in narrow
+        else given
+        for given in chain.initial
+    ]
     outputs = insert.layer(chain.steps[1], steps, first.output, initial)
     _replace_outputs(insert, chain, outputs, inner)
     places.update((value, Place(outputs.value, outputs.axis, index)) for index, value in enumerate(chain.outputs))

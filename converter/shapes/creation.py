@@ -87,6 +87,14 @@ def _spectrum(operands: Operands, *, is_real_result: bool) -> Shape | None:
     return (*shape[:-count], *dims)
 
 
+def _list_item(operands: Operands) -> Shapes:
+    """Who reads an element of a list says which shape it expects, -1 for what may be anything."""
+    elements = operands.elements(2) if operands.shape(2) not in ((), None) else None
+    if elements is None:
+        return (None,)
+    return (tuple(-1 if element == -1 else dim_of_element(element) for element in elements),)
+
+
 def _scalar(operands: Operands) -> Shapes:
     return ((),) * len(operands.op.results)
 
@@ -105,5 +113,6 @@ SHAPES: Mapping[str, ShapeFunction] = {
     "LinSpace": _lin_space,
     "Multinomial": _multinomial,
     "Range": _range,
+    "TensorListGetItem": _list_item,
 }
 """Op name -> shape function."""

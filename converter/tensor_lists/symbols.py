@@ -32,7 +32,7 @@ _DEPTH = 4
 _FIRST_BROADCAST = 1 << 40
 """Symbols from here on are of dimensions that several others are broadcast to."""
 
-_BROADCASTING = shape_function("AddV2")
+_BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
 _Task = Generator[Any, None, None]
 
@@ -168,7 +168,7 @@ class Symbols:
             self._agree(op)
         operands = Operands(op, self.known)
         shapes = infer_shapes(operands, operands.results)
-        if shape_function(op.name[3:]) is _BROADCASTING and shapes[0] is not None and -1 in shapes[0]:
+        if shape_function(op.name[3:]) in _BROADCASTING and shapes[0] is not None and -1 in shapes[0]:
             shapes[0] = self._broadcast(shapes[0], operands.shapes())
         for result, shape in zip(op.results, shapes, strict=True):
             self._note(result, shape)

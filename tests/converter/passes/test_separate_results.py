@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
+
+import tfconvert
+from converter.passes import separate_results
 from converter.passes.separate_results import SeparateResults
+from tests.conftest import RunTFLite
 from tests.converter.passes.conftest import FileCheck
 
 LOOP = """
@@ -77,3 +84,40 @@ def test_of_equal_results_of_a_branch_only_computed_ones_are_copied(filecheck: F
       func.return %0, %0 : tensor<2xf32>, tensor<2xf32>
     }
     """)  # fmt: skip
+
+
+def test_results_that_follow_from_shapes_are_computed_at_each_run(filecheck: FileCheck) -> None:
+    filecheck(SeparateResults(), BRANCHES.replace("%0#0 : tensor<2xf32>", "%0#0 : tensor<2xi32>")
+              .replace("(tensor<2xf32>, tensor<2xf32>)", "(tensor<2xi32>, tensor<2xi32>)")
+              .replace("-> tensor<2xf32> {", "-> tensor<2xi32> {").replace("tensor<2xf32>", "tensor<?x2xf32>") + """
+    // CHECK: func.func private @then
+    // CHECK: [[TWICE:%[0-9a-z_]+]] = "tfl.mul"
+    // CHECK: [[FIRST:%[0-9a-z_]+]] = "tfl.maximum"([[TWICE]],
+    // CHECK: [[SECOND:%[0-9a-z_]+]] = "tfl.maximum"([[TWICE]],
+    // CHECK: func.return [[FIRST]], [[SECOND]]
+    // CHECK: func.func private @else
+    // CHECK-NOT: tfl.maximum
+    // CHECK: func.return
+    func.func private @then(%x: tensor<?x2xf32>) -> (tensor<2xi32>, tensor<2xi32>) {
+      %0 = "tfl.pseudo_const"() <{value = dense<2> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tfl.shape"(%x) <{out_type = "INT32"}> : (tensor<?x2xf32>) -> tensor<2xi32>
+      %2 = "tfl.mul"(%1, %0) <{fused_activation_function = "NONE"}> : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+      func.return %2, %2 : tensor<2xi32>, tensor<2xi32>
+    }
+    func.func private @else(%x: tensor<?x2xf32>) -> (tensor<2xi32>, tensor<2xi32>) {
+      %0 = "tfl.pseudo_const"() <{value = dense<2> : tensor<2xi32>}> : () -> tensor<2xi32>
+      %1 = "tfl.pseudo_const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %2 = "tfl.reduce_max"(%x, %1) <{keep_dims = false}> : (tensor<?x2xf32>, tensor<i32>) -> tensor<2xf32>
+      %3 = "tfl.cast"(%2) <{in_data_type = "FLOAT32", out_data_type = "INT32"}> : (tensor<2xf32>) -> tensor<2xi32>
+      func.return %0, %3 : tensor<2xi32>, tensor<2xi32>
+    }
+    """)  # fmt: skip
+
+
+def test_shapes_come_out_of_a_branch(run_tflite: RunTFLite, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text((separate_results.__doc__ or "").rpartition("Before:")[2].partition("After:")[0])
+    content = bytes(tfconvert.convert(path))
+    for is_taken, rows, wanted in ((True, 3, [3, 2]), (False, 4, [1, 1]), (True, 5, [5, 2])):
+        (shape,) = run_tflite(content, [np.array(is_taken), np.zeros((rows, 2), np.float32)])
+        assert shape.tolist() == wanted

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from converter.passes import fuse_recurrent_loops, fuse_unrolled_layers
 from tests.converter.recurrence.compare import LSTM, RNN, compare
 from tests.converter.recurrence.loops import (
     FEATURES,
@@ -106,3 +108,11 @@ def test_a_layer_in_a_loop_begins_anew_each_time(tmp_path: Path) -> None:
         return [block.op("PartitionedCall", ("%x", states[0]), block.kinds[states[0]], "f = @layer")]
 
     compare(tmp_path, loop(step, 1, results=(0, 1)) + layer, [(4, 2, 3), (2, 2)], loops=1, **{RNN: 1})
+
+
+@pytest.mark.parametrize("described", [fuse_recurrent_loops, fuse_unrolled_layers], ids=["loop", "unrolled"])
+def test_a_state_may_be_one_row_for_the_whole_batch(tmp_path: Path, described: ModuleType) -> None:
+    before = (described.__doc__ or "").partition("Before:")[2].partition("After:")[0]
+    time = 3 if described is fuse_recurrent_loops else 2
+    shapes = [[(time, batch, 2), (rows, 2)] for batch, rows in ((1, 1), (3, 1), (3, 3), (7, 1))]
+    compare(tmp_path, before.replace("1x2xf32", "?x2xf32"), *shapes, **{RNN: 1})

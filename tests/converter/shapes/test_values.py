@@ -79,3 +79,13 @@ def test_arithmetic_that_overflows_is_not_followed(infer: Infer) -> None:
         return raw.Fill(dims=tf.stack([s[0] * s[1] * operand("i32[]")]), value=1.0)
 
     assert output_shapes(infer(build)) == [(-1,)]
+
+
+@pytest.mark.parametrize(("said", "shape"), [([-1, 3], (-1, 3)), ([2], (2,)), ([], ()), (-1, None)])
+def test_what_reads_a_list_says_what_it_expects(said: Any, shape: Any, infer: Infer) -> None:
+    def build() -> Any:
+        wanted = tf.constant(said, tf.int32)
+        made = raw.TensorListReserve(element_shape=wanted, num_elements=2, element_dtype=tf.float32)
+        return raw.TensorListGetItem(input_handle=made, index=0, element_shape=wanted, element_dtype=tf.float32)
+
+    assert output_shapes(infer(build)) == [shape]
