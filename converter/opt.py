@@ -37,7 +37,7 @@ Examples:
               help="Run a pipeline by name: tflite, the conversion's, or tf-standard, the part before TFLite's ops.",
               )  # fmt: skip
 @click.option("--until", metavar="PASS", help="Stop the pipeline (default: tflite) after this pass.")
-@click.option("-o", "--output-file", metavar="FILE", help="The file to write. Default: standard output.")
+@click.option("-o", "--output-file", metavar="FILE", help="The file to write. Default, or -: standard output.")
 @click.option("--list-passes", is_flag=True, help="Tell the passes with their options, and the pipelines.")
 @click.option("--elide", metavar="N", type=click.IntRange(min=0),
               help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.")  # fmt: skip
@@ -69,6 +69,8 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
         return
     if model is None:
         raise click.MissingParameter(param_hint="INPUT", param_type="argument")
+    if output_file == "-":
+        output_file = None
     if settings["elide"] is None and output_file is None and sys.stdout.isatty():
         settings["elide"] = _TERMINAL_ELISION
     with _exiting(2):

@@ -58,6 +58,7 @@ def test_without_passes_it_is_what_was_imported(source: Path) -> None:
     assert shown.exit_code == 0
     assert import_mlir(shown.stdout).is_structurally_equivalent(import_mlir(IDENTITY))
     assert opt("-", text=IDENTITY).stdout == shown.stdout
+    assert opt("-", "-o", "-", text=IDENTITY).stdout == shown.stdout
 
 
 def test_passes_run_in_order(source: Path) -> None:

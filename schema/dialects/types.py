@@ -274,11 +274,11 @@ def from_mlir(element: Attribute) -> ElementType | None:
 @cache
 def element_type(number: int) -> Attribute | None:
     """Returns the MLIR element type of a `DataType` number, reference types included; `None` if unknown."""
-    if number > REF_OFFSET:
-        base = element_type(number - REF_OFFSET)
-        return None if base is None else RefType(base)
-    row = _BY_NUMBER.get(number)
-    return None if row is None else row.mlir
+    is_reference = number > REF_OFFSET  # There are no references to references.
+    row = _BY_NUMBER.get(number - REF_OFFSET if is_reference else number)
+    if row is None:
+        return None
+    return RefType(row.mlir) if is_reference else row.mlir
 
 
 def held_by(handle: Attribute) -> Attribute | None:
