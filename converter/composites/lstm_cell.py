@@ -17,7 +17,7 @@ from converter.composites.body import Body
 from converter.composites.composite import Composite
 from converter.composites.fusion import Fusion, first_of
 from converter.recurrence.affine import Sum, Vector, Weights
-from converter.recurrence.cells import GATES, LstmFormula
+from converter.recurrence.cells import GATES, WIDE_PROJECTION, LstmFormula
 from converter.recurrence.operators import Operators
 from schema.dialects import types
 
@@ -60,6 +60,8 @@ def _check_shapes(composite: Composite, gates: str, is_normalized: bool) -> str 
     columns = len(gates) * cells
     if weights[1] != columns or bias != (columns,) or (is_normalized and composite.shape(_SCALES) != (columns,)):
         return f"its weights don't have the {columns} columns of {len(gates)} gates for {cells} cells"
+    if outputs > cells:
+        return WIDE_PROJECTION
     features = weights[0] - outputs
     if features < 1 or inputs[1] not in (-1, features):
         return f"its weights have {weights[0]} rows, which are not the inputs and {outputs} outputs"

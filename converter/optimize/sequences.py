@@ -42,6 +42,7 @@ class _Cell(NamedTuple):
         unused: How many operands the bidirectional operator has at the end that it needs only in other nets.
         options: Options that have to be equal.
         refused: A flag that only the other operator knows.
+        projection: Which operand of the other operator its state is multiplied by to become its output; 0 for none.
     """
 
     both: str
@@ -52,13 +53,14 @@ class _Cell(NamedTuple):
     unused: int
     options: tuple[str, ...]
     refused: str = ""
+    projection: int = 0
 
 
 _OPTIONS = ("time_major", "fused_activation_function", "asymmetric_quantize_inputs")
 _CELLS: Mapping[str, _Cell] = {
     "tfl.unidirectional_sequence_lstm": _Cell(
         "bidirectional_sequence_lstm", range(1, 18), range(1, 18), range(18, 20), range(20, 24), 9,
-        (*_OPTIONS, "cell_clip", "proj_clip"), "diagonal_recurrent_tensors",
+        (*_OPTIONS, "cell_clip", "proj_clip"), "diagonal_recurrent_tensors", 16,
     ),
     "tfl.unidirectional_sequence_rnn": _Cell(
         "bidirectional_sequence_rnn", range(1, 4), range(1, 5), range(0), range(0), 3, _OPTIONS
@@ -137,6 +139,8 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
     if any(dialect.attribute(forward, name) != dialect.attribute(backward, name) for name in cell.options):
         return "the layers' options differ"
     for layer in (forward, backward):
+        if cell.projection and _is_widened(layer.operands[cell.projection]):
+            return "what a layer puts out is wider than its state, for which the kernel has no room"
         if cell.refused and dialect.attribute(layer, cell.refused):
             return "the weights are diagonal"
         if any(not dialect.is_absent(layer.operands[index]) for index in cell.absent if index < len(layer.operands)):
@@ -146,6 +150,14 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
     if any(forward.operands[index].type != backward.operands[index].type for index in cell.weights):
         return "the layers' weights differ in shape"
     return ""
+
+
+def _is_widened(projection: SSAValue) -> bool:
+    """Tells whether a matrix, if there is one, has more rows than columns, or may have."""
+    if dialect.is_absent(projection):
+        return False
+    dims = matching.shape(projection)
+    return dims is None or dims[0] > dims[1]
 
 
 def _place(one: Operation, other: Operation) -> Operation | None:

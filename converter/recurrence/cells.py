@@ -30,6 +30,9 @@ GATES = (INPUT, FORGET, CELL, OUTPUT)
 ACTIVATIONS: Mapping[str, str] = {"tf.Relu": "RELU", "tf.Relu6": "RELU6", "tf.Tanh": "TANH"}
 """What the operators compute just as the op does."""
 
+WIDE_PROJECTION = "its projection has more elements than its state, for which the operator has no room"
+"""The kernels write behind their scratch memory then, the bidirectional one from the first such element on."""
+
 _ADDITIONS = frozenset({"tf.Add", "tf.AddV2"})
 _CHOICES = frozenset({"tf.Select", "tf.SelectV2"})
 _NEW_STATE = "its new state is no LSTM's: sigmoid(forget) * state + sigmoid(input) * activation(cell)"
@@ -272,6 +275,7 @@ def check(cell: Cell) -> None:
         need(not cell.total.scaled, "elements of its state are multiplied by numbers of their own")
         _check_products(cell.total)
         return
+    need(cell.outputs <= cell.units, WIDE_PROJECTION)
     leaves = {frozenset(total.leaves) for total in cell.gates.values()}
     need(len(leaves) == 1, "its gates are not all products of the same input and output")
     for name, total in cell.gates.items():

@@ -179,6 +179,7 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_cell(*COUPLED), "the 16 columns of 4 gates for 4 cells"),
         (_cell(*CELL, "4xf32", name="LayerNormalizedLstmCellSimple"), "the 16 columns of 4 gates"),
         (_cell("1x4xf32", *CELL[1:]), "5 rows, which are not the inputs"),
+        (_cell("1x3xf32", "8x16xf32", "16xf32", "4x5xf32", result="1x5xf32"), "more elements than its state"),
         (_cell("?x3xf32", *CELL[1:], result="?x2xf32"), "or the batch, are not known"),
         (_cell(*CELL, result="1x7xf32"), "result 0 is tensor<1x7xf32>, not tensor<1x2xf32>"),
         (_cell(*CELL, "1x4xf32"), "argument 4 is not zeros"),

@@ -150,6 +150,7 @@ def _two(
         ("options differ", {"kind": "lstm", "cell_clip": 1.0}),
         ("weights are diagonal", {"kind": "lstm", "diagonal_recurrent_tensors": True}),
         ("layer is normalized", {"kind": "lstm", "is_normalized": True}),
+        ("wider than its state", {"kind": "lstm", "is_wide": True}),
         ("aren't 32-bit floats", {"element": types.from_dtype(np.dtype(np.float16)).mlir}),
         ("weights differ in shape", {"units": UNITS + 1}),
         ("needs what is computed between", {"later": True}),
@@ -157,10 +158,13 @@ def _two(
 )
 def test_other_layers_stay_two(reason: str, options: dict[str, Any]) -> None:
     options = {**options}
-    graph = Graph((2, 5, FEATURES), (2, UNITS), (2, 5, FEATURES), element=options.pop("element", types.F32))
-    is_normalized = options.pop("is_normalized", False)
+    shapes = (2, 5, FEATURES), (2, UNITS), (2, 5, FEATURES), (UNITS, UNITS - 1)
+    graph = Graph(*shapes, element=options.pop("element", types.F32))
+    is_normalized, is_wide = options.pop("is_normalized", False), options.pop("is_wide", False)
     _two(graph, **options)
     (*_, layer) = (op for op in graph.ops if "sequence" in op.name)
+    if is_wide:
+        layer.operands[16] = graph.inputs[3]
     if is_normalized:
         layer.operands[20] = graph.inputs[1]
     assert [each for each in patterns().reasons(layer) if reason in each]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 import tfconvert
 from converter.cli import main
 from converter.passes import fuse_unrolled_layers
+from converter.recurrence.cells import WIDE_PROJECTION
 from tests.converter.recurrence.loops import lstm_loop, rnn_loop
 
 UNROLLED = (fuse_unrolled_layers.__doc__ or "").partition("Before:")[2].partition("After:")[0]
@@ -35,3 +38,22 @@ def test_loops_stay_where_they_are_to(tmp_path: Path, source: str, fused: str, k
     assert not report.notes  # The user knows.
     arguments = [str(path), "-o", str(tmp_path / "model.tflite"), "--keep-recurrent-loops", "--json"]
     assert json.loads(CliRunner().invoke(main, arguments).stdout)["operators"] == dict(report.operators)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_kernels_have_no_room_for_a_projection_wider_than_the_state(
+    tf: ModuleType, tmp_path: Path, outputs: int
+) -> None:
+    def step(states: Any, x: Any) -> Any:
+        h, c = states
+        i, f, g, o = tf.split(x @ tf.ones([3, 8]) + h @ tf.ones([outputs, 8]), 4, 1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        return (tf.sigmoid(o) * tf.tanh(c)) @ tf.ones([2, outputs]), c
+
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [4, 2, 3], "x")
+        result = tf.identity(tf.scan(step, x, (tf.zeros([2, outputs]), tf.zeros([2, 2])))[0])
+        (tmp_path / "model.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    report = tfconvert.convert(tmp_path / "model.pb", inputs=["x"], outputs=[result.op.name]).report
+    assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is (outputs <= 2)
+    assert [WIDE_PROJECTION in note.message for note in report.notes] == [True] * (outputs > 2)
