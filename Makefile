@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 EXAMPLE := examples/digits
 OUT := out
-CODE := schema importers exporters converter tfconvert tests examples benchmarks
+CODE := tfconvert tests examples benchmarks
 BENCH_FLAGS ?=
 TEST_FLAGS ?=
 
@@ -35,9 +35,9 @@ format: $(VENV)/.installed-test ## put imports and layout in order
 	$(BIN)/ruff format --quiet $(CODE)
 
 schema: $(VENV)/.installed-test ## remake the generated code and the op registry
-	$(BIN)/python -m schema.tensorflow.generate
-	$(BIN)/python -m schema.tensorflow.make_op_defs
-	$(BIN)/python -m schema.tflite.generate
+	$(BIN)/python -m tfconvert.schema.tensorflow.generate
+	$(BIN)/python -m tfconvert.schema.tensorflow.make_op_defs
+	$(BIN)/python -m tfconvert.schema.tflite.generate
 
 bench: $(VENV)/.installed-bench ## measure against the official converter; BENCH_FLAGS="--runs 5"
 	@mkdir -p $(OUT)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.litert import last_line
 from benchmarks.scaling import stage_seconds
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 SLACK = 1.15
 """How much faster than the nodes the time may grow."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.samples import Arrays, Sample, load_samples, relative_error
 from benchmarks.zoo import REPOSITORY
-from schema.tflite.reader import read_model
+from tfconvert.schema.tflite.reader import read_model
 
 SIGNATURE = "serving_default"
 WARM_UP = 2

@@ -37,7 +37,7 @@ from benchmarks.recurrent_models import build
 from benchmarks.recurrent_table import Case, cases
 from benchmarks.samples import Arrays, Sample
 from benchmarks.zoo import QUIET_TENSORFLOW
-from schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.tables import TFLITE
 
 RUNS = 2
 """How often each input is given."""

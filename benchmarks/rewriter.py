@@ -20,16 +20,16 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from converter.rewrite.declarative import rule
-from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.pattern import Failure, Pattern
-from converter.rewrite.pattern_set import PatternSet
-from converter.rewrite.terms import op, rest, tfl, value
-from converter.rewrite.vocabulary import signature_of
-from schema.dialects import tfl as dialect
-from schema.dialects import types
-from schema.tensorflow import op_defs
-from schema.tflite import operators
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.terms import op, rest, tfl, value
+from tfconvert.converter.rewrite.vocabulary import signature_of
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tflite import operators
 
 COUNTS = (1, 20, 200, 2000)
 LIMIT = 4.0

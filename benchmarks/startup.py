@@ -36,7 +36,7 @@ class Case:
 _LOADED = """
 from converter import api, options, pipeline, presence
 pipeline.steps(options.Options(), presence.{})
-from exporters.tflite import model
+from tfconvert.exporters.tflite import model
 from importers import saved_model
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 CHANNELS = 4
 SIDE = 8

@@ -22,7 +22,8 @@ os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("schema", "importers", "exporters", "converter", "tfconvert")
+PACKAGES = ("schema", "importers", "exporters", "converter")
+"""The packages inside `tfconvert`; the files beside them are the front door."""
 
 Arrays = Sequence[np.ndarray] | Mapping[str, np.ndarray]
 
@@ -49,6 +50,11 @@ class SourceFile:
     tree: ast.Module
 
     @property
+    def package(self) -> str:
+        """Which of `PACKAGES` it is in, `tfconvert` for the front door."""
+        return self.path.parts[1] if self.path.parts[1] in PACKAGES else "tfconvert"
+
+    @property
     def module(self) -> str:
         """Its dotted module name."""
         parts = self.path.with_suffix("").parts
@@ -58,11 +64,10 @@ class SourceFile:
 @cache
 def _source_files() -> tuple[SourceFile, ...]:
     files = []
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if "generated" not in path.parts:
-                text = path.read_text(encoding="utf-8")
-                files.append(SourceFile(path.relative_to(ROOT), text, ast.parse(text)))
+    for path in sorted((ROOT / "tfconvert").rglob("*.py")):
+        if "generated" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            files.append(SourceFile(path.relative_to(ROOT), text, ast.parse(text)))
     return tuple(files)
 
 

@@ -22,15 +22,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.parser import Parser
 
-from converter.evaluate import executor
-from importers.function_library import make_function
-from importers.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
-from importers.op_signatures import OpRegistry
-from schema.dialects import tf_executor
-from schema.dialects.context import dialect_context
-from schema.dialects.locations import node_of
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.random_graphs import BOOL, INT, random_graph
+from tfconvert.converter.evaluate import executor
+from tfconvert.importers.function_library import make_function
+from tfconvert.importers.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
+from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.schema.dialects import tf_executor
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Seen = dict[str, list[int]]
 """Output (`node:index`) -> the values it had, sorted; an output that was never alive is not there."""

@@ -24,12 +24,12 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 import tfconvert
-from converter import litert, pipeline
-from converter.evaluate.executor import Executor
-from converter.options import Options
-from schema.diagnostics import ConversionError
 from tests.differential import tell
 from tests.random_programs import Program, random_program
+from tfconvert.converter import litert, pipeline
+from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.converter.options import Options
+from tfconvert.schema.diagnostics import ConversionError
 
 _MAX_ITERATIONS = 1000
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 INT, BOOL = pb.DT_INT32, pb.DT_BOOL
 """The element types of all values; all values are scalars."""

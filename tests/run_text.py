@@ -9,8 +9,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from converter.evaluate import executor
-from schema.dialects.context import dialect_context
+from tfconvert.converter.evaluate import executor
+from tfconvert.schema.dialects.context import dialect_context
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

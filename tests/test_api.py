@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.tensorflow.generated import tensorflow_pb2 as pb
-from schema.tflite.reader import read_model
 from tests import sample_models
 from tests.conftest import RunTFLite
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tflite.reader import read_model
 
 
 @pytest.fixture

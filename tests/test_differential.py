@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from converter.evaluate import executor
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError
 from tests import differential
 from tests.random_graphs import random_graph
+from tfconvert.converter.evaluate import executor
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError
 
 
 @pytest.fixture(scope="module")

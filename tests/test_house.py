@@ -131,9 +131,14 @@ def test_machine_paths_are_found(line: str, expected: bool) -> None:
 
 def test_every_top_level_folder_has_its_place(root: Path) -> None:
     """What is not one of these names does not belong into the repository's root."""
-    expected = {*PACKAGES, "tests", "benchmarks", "examples", "docs", ".ci"}
+    expected = {"tfconvert", "tests", "benchmarks", "examples", "docs", ".ci"}
     folders = {path.relative_to(root).parts[0] for path in _committed(root) if path.parent != root}
     assert folders <= expected
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_links_lead_to_the_packages(package: str, root: Path) -> None:
+    assert (root / package).readlink() == Path("tfconvert") / package
 
 
 def test_the_example_is_small(digits_model: Path) -> None:

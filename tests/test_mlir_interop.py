@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from converter import pipeline
-from converter.options import Options
-from schema.diagnostics import ConversionError
 from tests import sample_models
 from tests.mlir import graphs, oracle
+from tfconvert.converter import pipeline
+from tfconvert.converter.options import Options
+from tfconvert.schema.diagnostics import ConversionError
 
 # The control text must be refused, or the oracle judges nothing.
 _WRONG = "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { func.return %x : tensor<2xf32> }"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.diagnostics import ConversionError
 from tests.state_programs import PROGRAMS, state
 from tests.stateful import compare_calls, runners, same
+from tfconvert.schema.diagnostics import ConversionError
 
 OPS = (
     "AssignVariableOp", "HashTableV2", "LookupTableFindV2", "LookupTableImportV2", "ReadVariableOp", "VarHandleOp",

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.diagnostics import ConversionError
-from schema.tensorflow import op_defs
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.stateful import compare_calls, runners, same
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Call = tuple[str, dict[str, np.ndarray]]
 

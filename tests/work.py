@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from converter.step import Pass
 from tests.run_text import parse
+from tfconvert.converter.step import Pass
 
 _SLACK = 1.15
 """How much faster than the ops the work may grow."""

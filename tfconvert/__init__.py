@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import tfconvert.composites as composites
     import tfconvert.patterns as patterns
-    from converter.api import Model, convert
-    from schema.diagnostics import ConversionError, Diagnostic
+    from tfconvert.converter.api import Model, convert
+    from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 __version__ = "0.1.0"
 
 __all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "composites", "convert", "patterns"]
 
 _HOMES = {
-    "ConversionError": "schema.diagnostics",
-    "Diagnostic": "schema.diagnostics",
-    "Model": "converter.api",
+    "ConversionError": "tfconvert.schema.diagnostics",
+    "Diagnostic": "tfconvert.schema.diagnostics",
+    "Model": "tfconvert.converter.api",
     "composites": "tfconvert.composites",
-    "convert": "converter.api",
+    "convert": "tfconvert.converter.api",
     "patterns": "tfconvert.patterns",
 }
 _MODULES = frozenset(("composites", "patterns"))

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from converter.rewrite.declarative import Match, rule
-from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.pattern import Failure, Pattern, PatternError
-from converter.rewrite.pattern_set import PatternSet
-from converter.rewrite.rewriter import Rewriter
-from converter.rewrite.terms import array, attr, check, computed, constant, number, one_of, op, rest, tf, tfl, value
+from tfconvert.converter.rewrite.declarative import Match, rule
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.terms import (
+    array,
+    attr,
+    check,
+    computed,
+    constant,
+    number,
+    one_of,
+    op,
+    rest,
+    tf,
+    tfl,
+    value,
+)
 
 __all__ = [
     "Failure",

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from schema.dialects import types
 from tests.converter.optimize.graph import Graph
+from tfconvert.schema.dialects import types
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

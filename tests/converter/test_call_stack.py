@@ -7,8 +7,8 @@ import traceback
 
 import pytest
 
-from converter import api
-from converter.call_stack import CLAIM, with_room
+from tfconvert.converter import api
+from tfconvert.converter.call_stack import CLAIM, with_room
 
 CALLS = 300
 DEEPEST = 250

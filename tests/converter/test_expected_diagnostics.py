@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.expected_diagnostics import compare, expectations
-from schema.diagnostics import NOTE, ConversionError, Diagnostic
+from tfconvert.converter.expected_diagnostics import compare, expectations
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
 FILE = "a.mlir"
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.instruments import CheckPasses, PrintIR, TimePasses, VerifyEach
-from converter.step import Instrument, Step, apply_watched
-from exporters.mlir import write_mlir
-from importers.mlir import import_mlir
-from schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.converter.instruments import CheckPasses, PrintIR, TimePasses, VerifyEach
+from tfconvert.converter.step import Instrument, Step, apply_watched
+from tfconvert.exporters.mlir import write_mlir
+from tfconvert.importers.mlir import import_mlir
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 
 TEXT = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -12,12 +12,12 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from converter import control_flow_passes, pipeline
-from converter.options import Options
-from converter.presence import NOTHING, Presence
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
 from tests import sample_models
+from tfconvert.converter import control_flow_passes, pipeline
+from tfconvert.converter.options import Options
+from tfconvert.converter.presence import NOTHING, Presence
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
 
 NAMES = [
     "merge-functions", "executor-to-functional", "inline", "freeze-variables", "canonicalize", "shape-inference",
@@ -78,16 +78,16 @@ def test_marked_functions_are_fused_before_they_are_inlined() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "converter.control_flow_passes",
-        "converter.composites.table",
-        "converter.passes.decompose_resource_ops",
-        "converter.passes.forward_variables",
-        "converter.passes.separate_reads",
-        "converter.passes.lower_tables",
-        "converter.passes.fuse_unrolled_layers",
-        "converter.passes.separate_state",
-        "converter.legalize.rare",
-        "converter.evaluate.rare",
+        "tfconvert.converter.control_flow_passes",
+        "tfconvert.converter.composites.table",
+        "tfconvert.converter.passes.decompose_resource_ops",
+        "tfconvert.converter.passes.forward_variables",
+        "tfconvert.converter.passes.separate_reads",
+        "tfconvert.converter.passes.lower_tables",
+        "tfconvert.converter.passes.fuse_unrolled_layers",
+        "tfconvert.converter.passes.separate_state",
+        "tfconvert.converter.legalize.rare",
+        "tfconvert.converter.evaluate.rare",
     ],
 )
 def test_models_load_no_pass_that_they_do_not_need(digits_model: Path, module: str) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from converter.options import Options
-from converter.presence import NOTHING, Presence, presence_in
-from schema.dialects.context import dialect_context
 from tfconvert import composites, patterns
+from tfconvert.converter.options import Options
+from tfconvert.converter.presence import NOTHING, Presence, presence_in
+from tfconvert.schema.dialects.context import dialect_context
 
 PLAIN = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from converter.interface import Interface, Tensor
-from converter.report import OutputError, Report, Stage, ranked
-from schema.diagnostics import WARNING, Diagnostic
+from tfconvert.converter.interface import Interface, Tensor
+from tfconvert.converter.report import OutputError, Report, Stage, ranked
+from tfconvert.schema.diagnostics import WARNING, Diagnostic
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ import pytest
 from xdsl.dialects.builtin import TensorType
 
 import tfconvert
-from converter import litert, verify
-from converter.options import Options
-from importers.checkpoint import Checkpoint
-from schema.diagnostics import ConversionError
-from schema.dialects import tensor_data, types
-from schema.dialects.tensor_data import TensorData
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests import sample_models
+from tfconvert.converter import litert, verify
+from tfconvert.converter.options import Options
+from tfconvert.importers.checkpoint import Checkpoint
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.vocabulary_files import LINE_NUMBER, WHOLE_LINE, Format, column, read_lines
-from schema.diagnostics import ConversionError
+from tfconvert.converter.vocabulary_files import LINE_NUMBER, WHOLE_LINE, Format, column, read_lines
+from tfconvert.schema.diagnostics import ConversionError
 
 
 def write(folder: Path, content: bytes) -> Path:

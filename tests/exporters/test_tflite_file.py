@@ -16,12 +16,12 @@ from tensorflow.lite.python.conversion_metadata_schema_py_generated import Conve
 from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NoneAttr
 from xdsl.ir import Operation
 
-from exporters.tflite.metadata import Origin
-from exporters.tflite.model import export
-from schema.diagnostics import ConversionError
-from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, tfl, types
-from schema.tflite.reader import View, read_model
+from tfconvert.exporters.tflite.metadata import Origin
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.tflite.reader import View, read_model
 
 F32 = types.F32
 
@@ -200,8 +200,8 @@ import sys, numpy as np
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
-from exporters.tflite.model import export
-from schema.dialects import tensor_data, tfl, types
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.dialects import tensor_data, tfl, types
 kind = types.tensor(types.F32, (400,))
 block = Block(arg_types=[kind])
 value = block.args[0]

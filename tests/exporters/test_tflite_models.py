@@ -10,11 +10,11 @@ from ai_edge_litert.interpreter import Interpreter
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.parser import Parser
 
-from exporters.tflite.model import export
-from schema.diagnostics import ConversionError
-from schema.dialects import attributes as attrs
-from schema.dialects import tfl, types
-from schema.dialects.context import dialect_context
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.context import dialect_context
 
 F32 = types.F32
 UNCHANGED = {"in_data_type": "FLOAT32", "out_data_type": "FLOAT32"}

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from importers.checkpoint import OBJECT_GRAPH_KEY, Checkpoint
-from schema.diagnostics import ConversionError
-from schema.dialects import types
-from schema.dialects.tensor_data import FileSlice
+from tfconvert.importers.checkpoint import OBJECT_GRAPH_KEY, Checkpoint
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tensor_data import FileSlice
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 import tfconvert
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError
-from schema.dialects import locations, tf_executor, types
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import BOOL, FLOAT, INT, node
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import locations, tf_executor, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def imported(tmp_path: Path, graph: pb.GraphDef, **arguments: object) -> ModuleOp:

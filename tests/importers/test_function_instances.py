@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from xdsl.dialects.func import FuncOp
 
 import tfconvert
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def generic() -> pb.GraphDef:

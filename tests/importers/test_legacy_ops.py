@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import tfconvert
-from importers.graph_def import import_graph_def
-from importers.legacy_ops import upgrade_legacy_ops
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.importers.legacy_ops import upgrade_legacy_ops
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 BEFORE_DEPRECATION = 6
 """The producer of graphs in which TensorFlow still takes the oldest ops."""

@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 import tfconvert
-from converter.evaluate import executor
-from importers.meta_graph import find_meta_graph, import_meta_graph
-from schema.diagnostics import ConversionError
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
 from tests.importers import v1_models
 from tests.importers.v1_models import Saved
+from tfconvert.converter.evaluate import executor
+from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import FileLineColLoc, NameLoc
 
-from exporters.mlir import write_mlir
-from importers.mlir import import_mlir
-from schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.exporters.mlir import write_mlir
+from tfconvert.importers.mlir import import_mlir
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 RELU = """\
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from converter.evaluate import executor
-from importers.graph_def import import_graph_def
-from importers.node_graph import parse_graph_input
-from importers.ref_variables import upgrade_ref_variables
-from schema.diagnostics import ConversionError
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import BOOL, FLOAT, node
+from tfconvert.converter.evaluate import executor
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.importers.node_graph import parse_graph_input
+from tfconvert.importers.ref_variables import upgrade_ref_variables
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def variable(name: str = "v", op: str = "VariableV2") -> pb.NodeDef:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError, Diagnostic
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def queue() -> list[pb.NodeDef]:

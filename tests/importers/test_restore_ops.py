@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import tfconvert
-from importers.checkpoint import Checkpoint
-from importers.restore_ops import Saved, initial_value, saved_variables
-from importers.saved_model import import_saved_model
-from schema.diagnostics import ConversionError
-from schema.dialects import types
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
 from tests.importers import v1_models
 from tests.importers.v1_graphs import FLOAT, node
+from tfconvert.importers.checkpoint import Checkpoint
+from tfconvert.importers.restore_ops import Saved, initial_value, saved_variables
+from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def strings(name: str, *values: str) -> pb.NodeDef:

@@ -13,11 +13,11 @@ from google.protobuf import text_format
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from importers.saved_model import import_saved_model
-from schema.diagnostics import ConversionError
-from schema.dialects import tensor_data
-from schema.dialects.tf_saved_model import GlobalTensorOp
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4)
 

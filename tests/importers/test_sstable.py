@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from importers.checkpoint import Checkpoint
-from importers.slices import slice_key
-from importers.snappy import decompress
-from importers.sstable import read_table
-from importers.wire import MalformedError, read_varint, unmask
-from schema.diagnostics import ConversionError
-from schema.dialects import types
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.importers.checkpoint import Checkpoint
+from tfconvert.importers.slices import slice_key
+from tfconvert.importers.snappy import decompress
+from tfconvert.importers.sstable import read_table
+from tfconvert.importers.wire import MalformedError, read_varint, unmask
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 MAGIC = bytes.fromhex("57fb808b247547db")
 

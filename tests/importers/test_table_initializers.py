@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from importers.saved_model import import_saved_model
-from schema.diagnostics import ConversionError
-from schema.dialects.tf_saved_model import SessionInitializerOp
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.tf_saved_model import SessionInitializerOp
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 FLOAT, INT, BOOL = pb.DT_FLOAT, pb.DT_INT32, pb.DT_BOOL
 

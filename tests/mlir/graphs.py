@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Build = Callable[[Any], Sequence[Any]]
 """Builds nodes in the default graph (given TensorFlow) and returns what is fetched."""

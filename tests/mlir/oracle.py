@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from schema.dialects.printing import print_module
+from tfconvert.schema.dialects.printing import print_module
 
 _JUDGE = """
 import json, sys

@@ -29,9 +29,9 @@ from xdsl.dialects.builtin import ArrayAttr, BytesAttr, FloatAttr, ModuleOp, Str
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, TypeAttribute
 
-from importers.op_signatures import OpRegistry
-from schema.dialects import locations, tensor_data, tf, tf_executor, types
-from schema.tensorflow import op_defs
+from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
+from tfconvert.schema.tensorflow import op_defs
 
 _IGNORED = frozenset({
     "output_shapes", "_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids", "tf._input_shapes",

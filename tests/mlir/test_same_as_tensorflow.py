@@ -11,13 +11,13 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from importers.graph_def import import_graph_def
-from importers.saved_model import import_saved_model
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests import sample_models
 from tests.mlir import graphs
 from tests.mlir.structure import check_same
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.importers.saved_model import import_saved_model
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 _SAVED_MODELS = sample_models.MODELS | sample_models.UNSUPPORTED
 

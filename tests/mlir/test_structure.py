@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from importers.graph_def import import_graph_def
-from schema.dialects import attributes as attrs
-from schema.dialects import locations, tensor_data, tf, tf_executor, types
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.importers import v1_graphs
 from tests.mlir.structure import DifferenceError, check_same, is_compatible
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def _module(tmp_path: Path, graph: pb.GraphDef | None = None) -> ModuleOp:

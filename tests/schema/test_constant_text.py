@@ -14,12 +14,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 from xdsl.utils.exceptions import ParseError
 
-from schema.dialects import tensor_data, tf, types
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.printing import print_module
-from schema.dialects.types import ElementType
 from tests.mlir import oracle
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.dialects.types import ElementType
 
 WRITABLE = [row for row in types.ELEMENT_TYPES if row.name not in ("resource", "variant")]
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.utils.exceptions import ParseError
 
-from schema.dialects import quant, types
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects import quant, types
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 
 
 def parse(text: str) -> object:

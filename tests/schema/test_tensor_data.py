@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from xdsl.ir import Attribute
 
-from schema.diagnostics import ConversionError
-from schema.dialects import types
-from schema.dialects.tensor_data import (
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tensor_data import (
     MAX_DEPTH,
     BufferSource,
     Constant,

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from schema.tensorflow import op_defs
-from schema.tensorflow.generated.tensorflow_pb2 import DT_FLOAT, OpDef, OpList
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_FLOAT, OpDef, OpList
 
 
 def _everything() -> list[OpDef]:
@@ -63,7 +63,7 @@ def test_registry_is_the_installed_tensorflows() -> None:
     pytest.importorskip("tensorflow")
     # In a process of its own: here, other tests may have registered ops of theirs.
     script = (
-        "import sys; from schema.tensorflow import make_op_defs; "
+        "import sys; from tfconvert.schema.tensorflow import make_op_defs; "
         "sys.stdout.buffer.write(make_op_defs.registered().SerializeToString(deterministic=True))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 OUR_PACKAGE = "tfconvert.tensorflow."
 THEIR_PACKAGE = "tensorflow."
@@ -72,7 +72,7 @@ def test_enum_has_tensorflows_values(enum: EnumDescriptor, their_pool: descripto
 @pytest.mark.parametrize("order", ["ours, theirs", "theirs, ours"])
 def test_both_live_in_one_process(order: str) -> None:
     imports = {
-        "ours": "from schema.tensorflow.generated.tensorflow_pb2 import GraphDef as Ours",
+        "ours": "from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import GraphDef as Ours",
         "theirs": "from tensorflow.core.framework.graph_pb2 import GraphDef as Theirs",
     }
     program = [imports[name] for name in order.split(", ")]

@@ -6,10 +6,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from schema.dialects import tf_effects
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.tf_effects import ANY, Effects, ModuleEffects
+from tfconvert.schema.dialects import tf_effects
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.tf_effects import ANY, Effects, ModuleEffects
 
 V = "tensor<!tf_type.resource<tensor<f32>>>"
 HANDLE = f'%v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {V}'

@@ -11,10 +11,10 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from schema.dialects import tensor_data, tf, types
-from schema.dialects import tf_executor as executor
-from schema.dialects.context import dialect_context
 from tests.mlir import oracle
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tf_executor as executor
+from tfconvert.schema.dialects.context import dialect_context
 
 C = "!tf_executor.control"
 X = "tensor<2xf32>"

@@ -17,7 +17,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError
 
-from schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.context import dialect_context
 
 C = "!tf_executor.control"
 X = "tensor<2xf32>"

@@ -8,10 +8,10 @@ import pytest
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from schema.dialects import tf, types
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.printing import print_module
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.printing import print_module
 
 TYPES = [
     *(f"!tf_type.{name}" for name in ("string", "qint8", "quint8", "qint16", "quint16", "qint32")),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from schema.dialects import tf_verify
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.tensorflow import op_defs
+from tfconvert.schema.dialects import tf_verify
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.tensorflow import op_defs
 
 ARGUMENTS = """
     %f: tensor<2xf32>, %i: tensor<2xi32>, %s: tensor<i32>, %b: tensor<i1>, %r: tensor<!tf_type.resource<tensor<2xf32>>>,

@@ -13,10 +13,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, tfl, types
-from schema.tflite import operators
-from schema.tflite.tables import TFLITE
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.tables import TFLITE
 
 F32 = types.F32
 PAIR = types.tensor(F32, (2,))

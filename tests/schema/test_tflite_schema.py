@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow.lite.python import conversion_metadata_schema_py_generated as official_metadata
 
-from schema.diagnostics import ConversionError
-from schema.tflite.reader import View, read, read_model
-from schema.tflite.tables import CONVERSION_METADATA, SCALARS, TFLITE, Field, Schema
-from schema.tflite.writer import encode
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tflite.reader import View, read, read_model
+from tfconvert.schema.tflite.tables import CONVERSION_METADATA, SCALARS, TFLITE, Field, Schema
+from tfconvert.schema.tflite.writer import encode
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = [(TFLITE, official), (CONVERSION_METADATA, official_metadata)]
@@ -214,5 +214,7 @@ def test_an_enum_may_be_given_by_name() -> None:
 
 
 def test_generated_tables_are_current() -> None:
-    result = subprocess.run([sys.executable, "-m", "schema.tflite.generate", "--check"], cwd=ROOT, check=False)
+    result = subprocess.run(
+        [sys.executable, "-m", "tfconvert.schema.tflite.generate", "--check"], cwd=ROOT, check=False
+    )
     assert result.returncode == 0

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from schema.tflite import versions
-from schema.tflite.tables import TFLITE
-from schema.tflite.versions import ABSENT, Call, Operand, minimum_runtime, operator_version
+from tfconvert.schema.tflite import versions
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.versions import ABSENT, Call, Operand, minimum_runtime, operator_version
 
 Kind = str | tuple[Any, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schema.dialects import types
+from tfconvert.schema.dialects import types
 
 
 def test_numbers_above_the_offset_are_references() -> None:

@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, NameLoc, Str
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 
-from schema.dialects import tf
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.verification import excerpt, first_broken
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import excerpt, first_broken
 
 
 def _function(*ops: Operation) -> FuncOp:

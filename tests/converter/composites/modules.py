@@ -7,8 +7,8 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 LSTM = ("1x4x3xf32", "1x5xf32", "1x5xf32", "3x20xf32", "5x20xf32", "20xf32")
 LSTM_RESULTS = ("1x5xf32", "1x4x5xf32", "1x5xf32", "1x5xf32", "f32")

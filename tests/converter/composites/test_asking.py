@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from xdsl.ir import SSAValue
 
-from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
-from importers.mlir import import_mlir
-from schema.diagnostics import ConversionError, error
 from tests.converter.composites.modules import mark, module, text
 from tfconvert.composites import Body, Composite, Fusion, types
+from tfconvert.converter.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.importers.mlir import import_mlir
+from tfconvert.schema.diagnostics import ConversionError, error
 
 SOURCE = text(mark("acme:op"), ("7x3xf32", "4xi32"), ("4x3xf32",))
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-import converter.composites
-from converter.composites.presence import KEPT
-from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
+import tfconvert.converter.composites
 from tests.converter.composites.modules import (
     BOXES,
     CELL,
@@ -35,8 +33,10 @@ from tests.converter.composites.modules import (
     module,
     text,
 )  # fmt: skip
+from tfconvert.converter.composites.presence import KEPT
+from tfconvert.converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 
-FOLDER = Path(converter.composites.__path__[0])
+FOLDER = Path(tfconvert.converter.composites.__path__[0])
 QUESTIONS = ("composite", "custom_options")
 """Files of questions that several families ask."""
 

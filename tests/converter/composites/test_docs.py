@@ -17,11 +17,11 @@ from flatbuffers import flexbuffers
 from xdsl.ir import SSAValue
 
 import tfconvert
-from converter.composites import table
-from importers.tflite.model import import_tflite
-from schema.dialects import tfl
 from tests.conftest import RunTFLite
 from tfconvert.composites import Body, Composite, types
+from tfconvert.converter.composites import table
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.schema.dialects import tfl
 
 PAGE = (Path(__file__).parents[3] / "docs" / "composites.md").read_text(encoding="utf-8")
 
@@ -84,7 +84,7 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
 
 
 def test_the_page_lists_every_interface() -> None:
-    listed = PAGE.partition("## What is known")[2].partition("`converter/composites/table.py`")[0]
+    listed = PAGE.partition("## What is known")[2].partition("`tfconvert/converter/composites/table.py`")[0]
     for fusion in table.FUSIONS:
         name = fusion.flag or fusion.interface.partition(",")[0]
         assert f"`{name}`" in listed

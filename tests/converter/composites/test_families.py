@@ -9,10 +9,6 @@ import pytest
 from flatbuffers import flexbuffers
 from xdsl.ir import Operation
 
-from converter.composites import table
-from converter.composites.presence import KEPT
-from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
-from schema.dialects import tfl
 from tests.converter.composites.modules import (
     BOXES,
     CELL,
@@ -32,6 +28,10 @@ from tests.converter.composites.modules import (
     module,
     text,
 )  # fmt: skip
+from tfconvert.converter.composites import table
+from tfconvert.converter.composites.presence import KEPT
+from tfconvert.converter.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.schema.dialects import tfl
 
 LAYER = keras("lstm_1", time_major=False)
 

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import tfconvert
-from importers.tflite.model import import_tflite
-from schema.diagnostics import ConversionError
-from schema.dialects import tfl
 from tests.conftest import RunTFLite
 from tests.converter.composites.modules import DETECTION, UNPOOLING
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tfl
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Function = Callable[..., Any]

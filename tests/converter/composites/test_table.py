@@ -12,11 +12,11 @@ import pytest
 from xdsl.ir import SSAValue
 
 import tfconvert
-from converter.composites import table
-from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
-from schema.diagnostics import ConversionError
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
 from tfconvert.composites import Body, Composite, Fusion
+from tfconvert.converter.composites import table
+from tfconvert.converter.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.schema.diagnostics import ConversionError
 
 INPUTS = f"tensor<{LSTM[0]}>"
 LOOK_UP = mark("embedding_matmul"), ("7x3xf32", "4xi32"), ("4x3xf32",)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.passes.functionalize_conditionals import FunctionalizeConditionals
-from converter.passes.functionalize_loops import FunctionalizeLoops
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError
-from schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
+from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _TYPES = {"float": pb.DT_FLOAT, "bool": pb.DT_BOOL, "int": pb.DT_INT32, "resource": pb.DT_RESOURCE}
 _OF_DTYPE = ("Placeholder", "Const", "VarHandleOp", "AssignVariableOp", "ReadVariableOp", "RandomUniform")

@@ -6,12 +6,12 @@ import pytest
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Operation
 
-from converter.control_flow.functional import KINDS, Kind, callees, construct, rename_callees
-from converter.rewrite import symbols
-from schema.dialects import attributes as attrs
-from schema.dialects import tf
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
+from tfconvert.converter.control_flow.functional import KINDS, Kind, callees, construct, rename_callees
+from tfconvert.converter.rewrite import symbols
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 _FUNCTIONS = """
 func.func private @same(%x: tensor<f32>) -> tensor<f32> {

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import tfconvert
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.converter.control_flow.graphs import graph_def
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def _call(node: pb.NodeDef, op: str, callee: str) -> None:

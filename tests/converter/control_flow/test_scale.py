@@ -9,10 +9,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from benchmarks import control_flow
-from converter.passes.functionalize_conditionals import FunctionalizeConditionals
-from importers.graph_def import import_graph_def
 from tests.converter.control_flow.graphs import functionalize
 from tests.run_text import parse
+from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
+from tfconvert.importers.graph_def import import_graph_def
 
 
 def built(shape: str, size: int, folder: Path) -> ModuleOp:

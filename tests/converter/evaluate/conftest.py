@@ -12,9 +12,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converter.evaluate.call import Array, Call
-from converter.evaluate.kernels import evaluate
-from schema.tensorflow import op_defs
+from tfconvert.converter.evaluate.call import Array, Call
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.tensorflow import op_defs
 
 Agree = Callable[..., None]
 

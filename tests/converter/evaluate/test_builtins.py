@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.evaluate.executor import Executor
-from exporters.tflite.model import export
-from schema.diagnostics import ConversionError
-from schema.dialects import types
 from tests.conftest import RunTFLite
 from tests.converter.evaluate.conftest import compare
 from tests.converter.optimize.graph import Graph, Operand
 from tests.run_text import Array, parse, run_text
+from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
 
 BATCH, TIME, FEATURES, UNITS, OUTPUTS = 2, 4, 3, 5, 2
 NO_LIMITS: Mapping[str, Any] = {"cell_clip": 0.0, "proj_clip": 0.0}

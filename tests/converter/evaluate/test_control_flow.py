@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from converter.evaluate import executor
-from converter.evaluate.executor import Executor
-from schema.diagnostics import ConversionError
-from schema.dialects import tf, types
 from tests.run_text import parse, run_text
+from tfconvert.converter.evaluate import executor
+from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tf, types
 
 TRUTH = types.tensor(types.I1, ())
 NUMBER = types.tensor(types.F32, ())

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import evaluate
-from schema.diagnostics import ConversionError
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]
 Attributes = dict[str, Any]

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from converter.evaluate import elementwise
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import evaluate
-from schema.diagnostics import ConversionError
+from tfconvert.converter.evaluate import elementwise
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]
 
@@ -190,7 +190,7 @@ def test_shapes_that_do_not_broadcast_are_an_error() -> None:
 
 
 def test_every_kernel_is_of_an_op_that_exists() -> None:
-    from schema.tensorflow import op_defs
+    from tfconvert.schema.tensorflow import op_defs
 
     assert set(elementwise.KERNELS) <= set(op_defs.names())
 

@@ -13,12 +13,12 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from converter import evaluate
-from converter.evaluate import executor, kernels
-from schema.diagnostics import ConversionError
-from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, tf, types
-from schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.converter import evaluate
+from tfconvert.converter.evaluate import executor, kernels
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
 
 VECTOR = types.tensor(types.F32, (3,))
 NUMBER = types.tensor(types.F32, ())

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schema.diagnostics import ConversionError
 from tests.run_text import run_text
+from tfconvert.schema.diagnostics import ConversionError
 
 Values = list[Any]
 

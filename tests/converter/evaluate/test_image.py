@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from converter.resampling import KERNELS
+from tfconvert.converter.resampling import KERNELS
 
 Agree = Callable[..., None]
 

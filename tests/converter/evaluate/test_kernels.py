@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from converter.evaluate import control_flow, rare, tables, variables
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import COMMON, WITHOUT, evaluate, kernel
-from converter.legalize import table
-from schema.diagnostics import ConversionError
+from tfconvert.converter.evaluate import control_flow, rare, tables, variables
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import COMMON, WITHOUT, evaluate, kernel
+from tfconvert.converter.legalize import table
+from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:

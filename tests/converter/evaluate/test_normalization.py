@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import evaluate
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import evaluate
 
 Agree = Callable[..., None]
 

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import evaluate
-from schema.diagnostics import ConversionError
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converter.evaluate.call import Array, Call, boxed
-from converter.evaluate.kernels import evaluate
-from schema.diagnostics import ConversionError
+from tfconvert.converter.evaluate.call import Array, Call, boxed
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.diagnostics import ConversionError
 
 
 def _new() -> Array:

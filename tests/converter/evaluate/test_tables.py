@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schema.diagnostics import ConversionError
 from tests.run_text import run_text
+from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource>"
 TABLE = f"""%t = "tf.HashTableV2"() <{{

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.evaluate.call import Call
-from converter.evaluate.kernels import evaluate
-from schema.diagnostics import ConversionError
-from schema.tensorflow import op_defs
 from tests.converter.evaluate.conftest import compare
+from tfconvert.converter.evaluate.call import Call
+from tfconvert.converter.evaluate.kernels import evaluate
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow import op_defs
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

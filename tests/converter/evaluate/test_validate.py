@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import tfconvert
-from converter import litert
-from converter.evaluate.validate import check, compare
-from converter.passes.initialize_state import InitializeState
-from converter.recurrence.operators import Operators
-from schema.diagnostics import ConversionError
 from tests.run_text import parse
+from tfconvert.converter import litert
+from tfconvert.converter.evaluate.validate import check, compare
+from tfconvert.converter.passes.initialize_state import InitializeState
+from tfconvert.converter.recurrence.operators import Operators
+from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource<tensor<2xf32>>>"
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schema.diagnostics import ConversionError
 from tests.run_text import run_text
+from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource<tensor<4x2xf32>>>"
 START = np.arange(8, dtype=np.float32).reshape(4, 2)

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.dialects import types
-from schema.tensorflow import op_defs
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.conftest import RunTFLite
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

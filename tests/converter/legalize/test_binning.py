@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.diagnostics import ConversionError
 from tests.converter.legalize.conftest import Case, Check, graph, operand
+from tfconvert.schema.diagnostics import ConversionError
 
 NONE = np.zeros(0, np.float32)
 MANY = 1 << 18

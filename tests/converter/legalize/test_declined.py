@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.legalize import Legalize
-from schema.diagnostics import ConversionError
 from tests.run_text import parse
+from tfconvert.converter.passes.legalize import Legalize
+from tfconvert.schema.diagnostics import ConversionError
 
 _WINDOWS = 'strides = [1, 1, 1, 1], rates = [1, 1, 1, 1], padding = "VALID"'
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converter.legalize import activation, bitwise, composed, elementwise, widen
-from converter.legalize.row import Entry, element_name
-from schema.dialects import types
-from schema.tensorflow import op_defs
 from tests.converter.legalize.conftest import Case, Check
+from tfconvert.converter.legalize import activation, bitwise, composed, elementwise, widen
+from tfconvert.converter.legalize.row import Entry, element_name
+from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow import op_defs
 
 _NAMES = {"complex<f32>": "c64"}
 _POSITIVE = {"Log", "Sqrt", "Rsqrt", "Log1p", "Pow", "RightShift", "LeftShift", "Xlogy", "Xlog1py"}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.diagnostics import ConversionError
 from tests.conftest import RunTFLite
+from tfconvert.schema.diagnostics import ConversionError
 
 OPS = ("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong")
 """The ops on strings alone that models here have."""

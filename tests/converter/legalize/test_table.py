@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from converter.legalize import rare, table
-from converter.legalize.row import Lowering
-from schema.tensorflow import op_defs
-from schema.tflite import operators
 from tests import test_state
 from tests.converter.legalize import (
     test_binning,
@@ -19,6 +15,10 @@ from tests.converter.legalize import (
     test_shapes,
     test_strings,
 )
+from tfconvert.converter.legalize import rare, table
+from tfconvert.converter.legalize.row import Lowering
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tflite import operators
 
 
 def test_every_op_is_tested() -> None:

@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from converter.passes.cse import CommonSubexpressions
-from converter.passes.optimize import Optimize
-from converter.passes.separate_state import SeparateState
-from exporters.tflite.model import export
-from schema.dialects import attributes, tensor_data, tfl, types
 from tests.conftest import RunTFLite
+from tfconvert.converter.passes.cse import CommonSubexpressions
+from tfconvert.converter.passes.optimize import Optimize
+from tfconvert.converter.passes.separate_state import SeparateState
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 
 Operand = SSAValue | np.ndarray | float | Sequence[int] | None
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from xdsl.ir import SSAValue
 
-from schema.dialects import tfl, types
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, i32, random
+from tfconvert.schema.dialects import tfl, types
 
 SHAPE = (1, 4, 4, 2)
 POOL: dict[str, Any] = {"padding": "VALID", "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}

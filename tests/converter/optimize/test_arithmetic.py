@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schema.dialects import tfl, types
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, i32, random
+from tfconvert.schema.dialects import tfl, types
 
 SHAPE = (2, 3, 4)
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from converter.optimize import fold_input, table
-from converter.rewrite.pattern import Failure
-from schema.dialects import tensor_data, tfl
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, f32, i32, random
+from tfconvert.converter.optimize import fold_input, table
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.schema.dialects import tensor_data, tfl
 
 IMAGE = (1, 6, 6, 3)
 FILTER = random(4, 3, 3, 3)

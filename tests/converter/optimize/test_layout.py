@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schema.dialects import tfl, types
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, i32, random
+from tfconvert.schema.dialects import tfl, types
 
 
 def test_only_the_last_reshape_stays(run_tflite: RunTFLite) -> None:

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from converter.passes.optimize import Optimize
 from tests.run_text import parse
+from tfconvert.converter.passes.optimize import Optimize
 
 _CONV = '"tfl.conv_2d"({}) <{{padding = "{}", stride_h = {} : i32, stride_w = 1 : i32}}>'
 _FILTER = "dense<1.0> : tensor<4x1x1x3xf32>"

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from schema.dialects import tfl
 from tests.conftest import RunTFLite
 from tests.converter.optimize.graph import Graph, check, i32, random
+from tfconvert.schema.dialects import tfl
 
 Pads = tuple[tuple[int, int], ...]
 

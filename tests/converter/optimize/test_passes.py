@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from schema.dialects import types
 from tests.converter.optimize.graph import Graph, f32, random
+from tfconvert.schema.dialects import types
 
 
 def test_equal_ops_merge_once_their_operands_have() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from xdsl.ir import SSAValue
 
-from converter.optimize.table import patterns
-from schema.dialects import types
 from tests.converter.layers import FEATURES, UNITS, Array, Layer, run_all, zeros
 from tests.converter.optimize.graph import Graph, random
+from tfconvert.converter.optimize.table import patterns
+from tfconvert.schema.dialects import types
 
 MASKS = dict.fromkeys((f"{name}_mask" for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")), 0)
 

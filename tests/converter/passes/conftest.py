@@ -16,9 +16,9 @@ from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.evaluate import validate
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
+from tfconvert.converter.evaluate import validate
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 
 class Runnable(Protocol):

@@ -8,14 +8,14 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
-from converter.passes.break_up_islands import BreakUpIslands
-from converter.rewrite.edit import erase
-from schema.dialects import attributes as attrs
-from schema.dialects.locations import node_of
-from schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
 from tests import differential
 from tests.converter.passes.conftest import FileCheck
 from tests.random_graphs import random_graph
+from tfconvert.converter.passes.break_up_islands import BreakUpIslands
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
 
 
 def test_islands_of_one_op_stay(filecheck: FileCheck) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from converter.passes.canonicalize import NOTES, Canonicalize
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.canonicalize import NOTES, Canonicalize
 
 
 def test_identities_are_forwarded_and_what_is_unused_goes(filecheck: FileCheck) -> None:

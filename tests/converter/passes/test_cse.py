@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.cse import CommonSubexpressions
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.cse import CommonSubexpressions
 
 
 def test_equal_ops_become_one_in_a_chain(filecheck: FileCheck) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.decompose_resource_ops import DecomposeResourceOps
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.decompose_resource_ops import DecomposeResourceOps
 
 HANDLE = "tensor<!tf_type.resource<tensor<4x2xf32>>>"
 READ = f'%r = "tf.ReadVariableOp"(%v) : ({HANDLE}) -> tensor<4x2xf32>'

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter import passes
-from converter.passes import table
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests.converter.passes.conftest import check_results
+from tfconvert.converter import passes
+from tfconvert.converter.passes import table
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 NOT_A_PASS = {"table"}
 """Files that hold no pass."""
@@ -27,7 +27,7 @@ FILES = [module.name for module in pkgutil.iter_modules(passes.__path__) if modu
 
 def _pass(file: str) -> tuple[ModuleType, Any]:
     """Returns a file's module and the pass in it, with the default options."""
-    module = importlib.import_module(f"converter.passes.{file}")
+    module = importlib.import_module(f"tfconvert.converter.passes.{file}")
     found = [
         value
         for value in vars(module).values()

@@ -8,12 +8,12 @@ import pytest
 from google.protobuf import text_format
 from xdsl.dialects.func import FuncOp
 
-from converter.passes.executor_to_functional import ExecutorToFunctional
-from importers.graph_def import import_graph_def
-from schema.diagnostics import ConversionError
-from schema.dialects import tf_executor
-from schema.tensorflow.generated import tensorflow_pb2 as pb
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tf_executor
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 GRAPH = """
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }

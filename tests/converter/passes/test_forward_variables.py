@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.forward_variables import ForwardVariables
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.forward_variables import ForwardVariables
 
 HANDLE = "tensor<!tf_type.resource<tensor<2xf32>>>"
 READ = f'"tf.ReadVariableOp"(%v) : ({HANDLE}) -> tensor<2xf32>'

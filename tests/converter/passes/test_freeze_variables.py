@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.freeze_variables import FreezeVariables
-from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.freeze_variables import FreezeVariables
+from tfconvert.schema.diagnostics import ConversionError
 
 VARIABLE = """"tf_saved_model.global_tensor"() <{
       sym_name = "w", type = tensor<2xf32>, is_mutable, value = dense<1.0> : tensor<2xf32>

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.evaluate import executor
-from converter.evaluate.executor import Executor
-from converter.passes.functionalize_conditionals import FunctionalizeConditionals
-from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
 from tests.run_text import parse
+from tfconvert.converter.evaluate import executor
+from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
+from tfconvert.schema.diagnostics import ConversionError
 
 SWITCHED = """
     %sf, %st, %c0 = tf_executor.Switch %x, %p : tensor<f32>

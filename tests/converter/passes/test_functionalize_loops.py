@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.evaluate.executor import Executor
-from converter.passes.functionalize_loops import FunctionalizeLoops
 from tests.converter.control_flow.graphs import functionalize, imported, refused
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
 
 LOOP = """
     x Placeholder

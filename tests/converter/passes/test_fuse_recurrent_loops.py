@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from xdsl.ir import Operation
 
-from converter.passes.fuse_recurrent_loops import KEPT, FuseRecurrentLoops
 from tests.converter.passes.conftest import FileCheck
 from tests.converter.recurrence.loops import UNITS, Block, loop, lstm, lstm_loop, rnn, rnn_loop
 from tests.run_text import parse
 from tests.work import check_linear
+from tfconvert.converter.passes.fuse_recurrent_loops import KEPT, FuseRecurrentLoops
 
 
 def test_an_lstm(filecheck: FileCheck) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from converter.passes.graph_pruning import GraphPruning
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.graph_pruning import GraphPruning
 
 
 def test_a_source_keeps_its_sink_and_what_that_needs(filecheck: FileCheck) -> None:

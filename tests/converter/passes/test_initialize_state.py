@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.initialize_state import InitializeState
-from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.initialize_state import InitializeState
+from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource<tensor<f32>>>"
 VARIABLE = f'%v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {HANDLE}'

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.inline import Inline
-from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.inline import Inline
+from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_bodies_take_the_place_of_calls(filecheck: FileCheck) -> None:

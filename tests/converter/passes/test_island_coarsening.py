@@ -7,13 +7,13 @@ from random import Random
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.passes.break_up_islands import BreakUpIslands
-from converter.passes.island_coarsening import IslandCoarsening
-from schema.dialects import attributes as attrs
-from schema.dialects.tf_executor import IslandOp
 from tests import differential
 from tests.converter.passes.conftest import FileCheck
 from tests.random_graphs import random_graph
+from tfconvert.converter.passes.break_up_islands import BreakUpIslands
+from tfconvert.converter.passes.island_coarsening import IslandCoarsening
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects.tf_executor import IslandOp
 
 
 def test_a_graph_of_islands_becomes_one(filecheck: FileCheck) -> None:

@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 from flatbuffers import flexbuffers
 
-from converter.evaluate import executor
-from converter.passes.legalize import Legalize
-from schema.diagnostics import ConversionError
-from schema.dialects import tfl
 from tests.converter.passes.conftest import FileCheck
 from tests.run_text import parse
+from tfconvert.converter.evaluate import executor
+from tfconvert.converter.passes.legalize import Legalize
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tfl
 
 
 def test_ops_and_constants(filecheck: FileCheck) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from converter.passes.lower_tables import LowerTables
-from schema.diagnostics import ConversionError
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.lower_tables import LowerTables
+from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource>"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from converter.passes.lower_tensor_lists import LowerTensorLists
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
 
 LIST = "tensor<!tf_type.variant>"
 MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")

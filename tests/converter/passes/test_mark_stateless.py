@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from converter.passes.mark_stateless import MarkStateless
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.mark_stateless import MarkStateless
 
 
 def test_what_is_inside_decides_however_deep(filecheck: FileCheck) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.merge_functions import MergeFunctions
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.merge_functions import MergeFunctions
 
 TEXT = """
     // CHECK: func.func @a({{{{.*}}}}tf_saved_model.exported_names = [{names}]

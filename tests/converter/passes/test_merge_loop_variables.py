@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.merge_loop_variables import MergeLoopVariables
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.merge_loop_variables import MergeLoopVariables
 
 LOOP = """
 // CHECK: func.func @main

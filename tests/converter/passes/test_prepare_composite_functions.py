@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from converter.composites import table
-from converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tests.converter.composites.modules import BOXES, DETECTION, FOUND, LSTM, LSTM_RESULTS, STRING, keras, mark, text
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.composites import table
+from tfconvert.converter.passes.prepare_composite_functions import PrepareCompositeFunctions
 
 SCALARS = ("i32", "f32", "f32")
 ANY = "%{{[0-9]+}}"

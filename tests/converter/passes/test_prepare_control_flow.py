@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from converter.passes.prepare_control_flow import PrepareControlFlow
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck, check_results
+from tfconvert.converter.passes.prepare_control_flow import PrepareControlFlow
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
 
 
 def _branches(count: int) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from converter.passes.functional_to_regions import FunctionalToRegions
-from converter.passes.inline import Inline
-from converter.passes.regions_to_functional import RegionsToFunctional
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck, check_results
+from tfconvert.converter.passes.functional_to_regions import FunctionalToRegions
+from tfconvert.converter.passes.inline import Inline
+from tfconvert.converter.passes.regions_to_functional import RegionsToFunctional
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
 
 ALL_FORMS = """
     func.func @main(%p: tensor<i1>, %n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {

@@ -8,9 +8,9 @@ from types import ModuleType
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter import pipeline
-from converter.options import Options
 from tests import sample_models
+from tfconvert.converter import pipeline
+from tfconvert.converter.options import Options
 
 
 @pytest.fixture(scope="module", params=sample_models.MODELS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from converter.passes.separate_reads import SeparateReads
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.separate_reads import SeparateReads
 
 HANDLE = "tensor<!tf_type.resource<tensor<2xf32>>>"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 import tfconvert
-from converter.passes import separate_results
-from converter.passes.separate_results import SeparateResults
 from tests.conftest import RunTFLite
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes import separate_results
+from tfconvert.converter.passes.separate_results import SeparateResults
 
 LOOP = """
     func.func @main(%x: KIND, %y: KIND) -> KIND {

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from converter.passes.separate_state import SeparateState
-from schema.dialects import types
 from tests.converter.layers import FEATURES, FUNCTIONS, UNITS, Layer, run_all, zeros
 from tests.converter.optimize.graph import Graph, random
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.separate_state import SeparateState
+from tfconvert.schema.dialects import types
 
 RNN = """ {
       func.func @main(%x: tensor<BATCHx3x2xf32>, %w: tensor<4x2xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>,

@@ -11,14 +11,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.parser import Parser
 
-from converter.evaluate.executor import run
-from converter.passes import shape_inference
-from converter.passes.shape_inference import ShapeInference
-from schema.diagnostics import ConversionError
-from schema.dialects import attributes as attrs
-from schema.dialects import tensor_data, tf, types
-from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.evaluate.executor import run
+from tfconvert.converter.passes import shape_inference
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.context import dialect_context
 
 
 def _apply(text: str) -> ModuleOp:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.share_shapes import ShareShapes
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.share_shapes import ShareShapes
 
 ROWS = "tensor<?x4xf32>"
 DIMS = "tensor<2xi32>"

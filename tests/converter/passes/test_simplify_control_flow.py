@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from converter.passes.simplify_control_flow import SimplifyControlFlow
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests.converter import control_flow_programs as programs
 from tests.converter.passes.conftest import FileCheck
 from tests.work import check_linear
+from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 
 def _simplified(text: str, unroll_up_to: int = 1) -> ModuleOp:

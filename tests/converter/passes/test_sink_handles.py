@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from converter.passes.sink_handles import SinkHandles
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.sink_handles import SinkHandles
 
 HANDLE = "tensor<!tf_type.resource<tensor<f32>>>"
 

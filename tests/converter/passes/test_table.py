@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter import pipeline
-from converter.options import Options
-from converter.passes import table
-from converter.passes.cse import CommonSubexpressions
-from converter.passes.legalize import Legalize
-from schema.diagnostics import ConversionError
+from tfconvert.converter import pipeline
+from tfconvert.converter.options import Options
+from tfconvert.converter.passes import table
+from tfconvert.converter.passes.cse import CommonSubexpressions
+from tfconvert.converter.passes.legalize import Legalize
+from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_every_pass_is_there(root: Path) -> None:

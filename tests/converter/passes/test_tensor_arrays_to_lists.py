@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from converter.passes.tensor_arrays_to_lists import TensorArraysToLists
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.tensor_arrays_to_lists import TensorArraysToLists
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
 
 HANDLE = "tensor<!tf_type.resource>"
 ARRAY = (

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from xdsl.utils.exceptions import ParseError
 
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests.mlir import oracle
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
-FOLDERS = ("tests/converter/passes", "converter/passes")
+FOLDERS = ("tests/converter/passes", "tfconvert/converter/passes")
 
 # The control text must be refused, or the oracle judges nothing.
 WRONG = 'func.func @f(%x: tensor<2xf32>) { "tf.AddV2"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n func.return }'

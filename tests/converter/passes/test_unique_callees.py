@@ -6,11 +6,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from converter.passes.unique_callees import UniqueCallees
-from schema.diagnostics import ConversionError
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests.converter.passes.conftest import FileCheck
+from tfconvert.converter.passes.unique_callees import UniqueCallees
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 
 def _module(text: str) -> ModuleOp:

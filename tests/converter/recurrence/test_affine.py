@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.recurrence.affine import Sum, Sums
-from schema.dialects import tensor_data
 from tests.run_text import parse
+from tfconvert.converter.recurrence.affine import Sum, Sums
+from tfconvert.schema.dialects import tensor_data
 
 PRODUCT = """
     %z = "tf.MatMul"(%x, %w) : (tensor<1x3xf32>, tensor<3x6xf32>) -> tensor<1x6xf32>

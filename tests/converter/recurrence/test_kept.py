@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
-from converter.cli import main
-from converter.passes import fuse_unrolled_layers
-from converter.recurrence.cells import WIDE_PROJECTION
 from tests.converter.recurrence.loops import lstm_loop, rnn_loop
+from tfconvert.converter.cli import main
+from tfconvert.converter.passes import fuse_unrolled_layers
+from tfconvert.converter.recurrence.cells import WIDE_PROJECTION
 
 UNROLLED = (fuse_unrolled_layers.__doc__ or "").partition("Before:")[2].partition("After:")[0]
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from converter.passes import fuse_recurrent_loops, fuse_unrolled_layers
 from tests.converter.recurrence.compare import LSTM, RNN, compare
 from tests.converter.recurrence.loops import (
     FEATURES,
@@ -23,6 +22,7 @@ from tests.converter.recurrence.loops import (
     rnn_loop,
     separate,
 )
+from tfconvert.converter.passes import fuse_recurrent_loops, fuse_unrolled_layers
 
 
 def _check(folder: Path, source: str, states: int, *sizes: tuple[int, int], axis: int = 0, **fused: int) -> None:

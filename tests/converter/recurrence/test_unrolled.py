@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from converter.passes.fuse_unrolled_layers import FuseUnrolledLayers
 from tests.converter.recurrence.compare import LSTM, RNN, compare
 from tests.converter.recurrence.loops import FEATURES, UNITS, Block, joined, kind, lstm, rnn
 from tests.run_text import parse
 from tests.work import check_linear
+from tfconvert.converter.passes.fuse_unrolled_layers import FuseUnrolledLayers
 
 BATCH, TIME = 2, 4
 Step = Callable[[Block, str, list[str]], list[str]]

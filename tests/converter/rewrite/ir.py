@@ -10,11 +10,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, Region
 from xdsl.parser import Parser
 
-from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.pattern import Pattern
-from converter.rewrite.pattern_set import PatternSet
-from schema.dialects import attributes, tf, tfl
-from schema.dialects.context import dialect_context
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.schema.dialects import attributes, tf, tfl
+from tfconvert.schema.dialects.context import dialect_context
 
 CONSTANTS = frozenset(("tfl.pseudo_const", "tf.Const", "func.return"))
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from converter.rewrite.automaton import Automaton
-from converter.rewrite.declarative import rule
-from converter.rewrite.pattern import Failure, Pattern
-from converter.rewrite.pattern_set import PatternSet
-from converter.rewrite.terms import Capture, Op, Term, check, constant, op, tfl, value
-from schema.dialects import tensor_data
 from tests.converter.rewrite.ir import names, parse, rewrite
+from tfconvert.converter.rewrite.automaton import Automaton
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.terms import Capture, Op, Term, check, constant, op, tfl, value
+from tfconvert.schema.dialects import tensor_data
 
 UNARY, BINARY = ("tfl.relu", "tfl.exp"), ("tfl.add", "tfl.mul")
 LEAVES = ("x", "y", "k")

@@ -10,13 +10,26 @@ import pytest
 from xdsl.dialects.builtin import FusedLoc
 from xdsl.ir import Operation, OpResult
 
-from converter.rewrite.declarative import rule
-from converter.rewrite.pattern import Failure, Pattern, PatternError
-from converter.rewrite.terms import array, attr, check, computed, constant, number, one_of, op, rest, tf, tfl, value
-from schema.diagnostics import ConversionError
-from schema.dialects import tensor_data, types
-from schema.dialects import tfl as dialect
 from tests.converter.rewrite.ir import last, names, parse, rewrite
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
+from tfconvert.converter.rewrite.terms import (
+    array,
+    attr,
+    check,
+    computed,
+    constant,
+    number,
+    one_of,
+    op,
+    rest,
+    tf,
+    tfl,
+    value,
+)
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
 
 X, Y, C = value("x"), value("y"), number("c")
 

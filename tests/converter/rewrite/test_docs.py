@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from converter.rewrite.pattern import Failure
-from converter.rewrite.pattern_set import PatternSet
 from tests.converter.rewrite.ir import names, parse, rewrite
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rewriting.md").read_text(encoding="utf-8")
 

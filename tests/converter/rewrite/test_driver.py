@@ -15,16 +15,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, OpResult, Region, SSAValue
 from xdsl.parser import Parser
 
-from converter.rewrite.declarative import rule
-from converter.rewrite.driver import rewrite_greedily
-from converter.rewrite.pattern import Failure, Pattern
-from converter.rewrite.pattern_set import PatternSet
-from converter.rewrite.rewriter import Rewriter
-from converter.rewrite.terms import tfl, value
-from schema.diagnostics import ConversionError
-from schema.dialects import attributes, tf
-from schema.dialects.context import dialect_context
 from tests.converter.rewrite.ir import last, names, parse, rewrite
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.terms import tfl, value
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes, tf
+from tfconvert.schema.dialects.context import dialect_context
 
 X, Y = value("x"), value("y")
 

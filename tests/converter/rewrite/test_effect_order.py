@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.ir import Operation
 
-from converter.rewrite.effect_order import EffectOrder
-from schema.dialects import tf
-from schema.dialects.tf_effects import ANY, Effects
+from tfconvert.converter.rewrite.effect_order import EffectOrder
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.tf_effects import ANY, Effects
 
 _STATES = st.frozensets(st.sampled_from(["a", "b", "c", ANY]), max_size=2)
 _EFFECTS = st.builds(Effects, reads=_STATES, writes=_STATES)

@@ -12,11 +12,11 @@ import tensorflow as tf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from converter.passes.executor_to_functional import ExecutorToFunctional
-from converter.passes.shape_inference import ShapeInference
-from importers.graph_def import import_graph_def
-from schema.dialects import types
-from schema.dialects.types import Shape
+from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.types import Shape
 
 Builder = Callable[[], Any]
 Infer = Callable[[Builder], ModuleOp]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from converter.shapes.functions import SHAPES, shape_function
-from schema.dialects.types import Shape
 from tests.converter.shapes.conftest import Inferred, operand
+from tfconvert.converter.shapes.functions import SHAPES, shape_function
+from tfconvert.schema.dialects.types import Shape
 
 Case = tuple[str, list[Any], dict[str, Any]]
 

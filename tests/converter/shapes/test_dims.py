@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from converter.shapes.dims import MismatchError, add, broadcast, divide, merge, multiply, symbol, window
-from converter.shapes.rearrange import quotient, reshaped
+from tfconvert.converter.shapes.dims import MismatchError, add, broadcast, divide, merge, multiply, symbol, window
+from tfconvert.converter.shapes.rearrange import quotient, reshaped
 
 A, B = symbol(0), symbol(1)
 

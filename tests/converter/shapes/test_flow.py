@@ -6,11 +6,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from converter.passes.shape_inference import ShapeInference
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
 from tests.converter import control_flow_programs as programs
 from tests.work import check_linear
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 
 def _inferred(text: str) -> ModuleOp:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from converter.passes.lower_tensor_lists import LowerTensorLists
 from tests.run_text import parse
 from tests.work import check_linear
+from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 
 LIST = "tensor<!tf_type.variant>"
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from schema.diagnostics import ConversionError
 from tests.conftest import RunTFLite
+from tfconvert.schema.diagnostics import ConversionError
 
 BATCHES = (2, 3)
 

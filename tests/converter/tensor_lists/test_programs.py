@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
-from converter.evaluate import validate
-from converter.passes.lower_tensor_lists import LowerTensorLists
-from schema.dialects.context import dialect_context
+from tfconvert.converter.evaluate import validate
+from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
+from tfconvert.schema.dialects.context import dialect_context
 
 LIST, ROW, SHAPE = "tensor<!tf_type.variant>", "tensor<2xf32>", "tensor<1xi32>"
 MAX_LENGTH = 6

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tfconvert
-from converter import pipeline
-from converter.evaluate import executor
-from converter.options import Options
-from schema.diagnostics import ConversionError
 from tests.conftest import RunTFLite
+from tfconvert.converter import pipeline
+from tfconvert.converter.evaluate import executor
+from tfconvert.converter.options import Options
+from tfconvert.schema.diagnostics import ConversionError
 
 Function = Callable[[Any, Any], Any]
 

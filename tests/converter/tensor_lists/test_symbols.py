@@ -6,10 +6,10 @@ import pytest
 from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
-from converter.tensor_lists import classes
-from converter.tensor_lists.calls import Calls
-from converter.tensor_lists.symbols import Symbols
-from schema.dialects.context import dialect_context
+from tfconvert.converter.tensor_lists import classes
+from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.tensor_lists.symbols import Symbols
+from tfconvert.schema.dialects.context import dialect_context
 
 T = "tensor<?x4xf32>"
 

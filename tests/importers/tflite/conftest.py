@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from exporters.tflite.model import export
-from importers.tflite.model import import_tflite
-from schema.dialects.context import dialect_context
-from schema.dialects.parsing import IRParser
-from schema.dialects.printing import print_module
-from schema.tflite.reader import TFLITE_IDENTIFIER
-from schema.tflite.tables import TFLITE
-from schema.tflite.writer import encode
 from tests.importers.tflite.meaning import meaning
+from tfconvert.exporters.tflite.model import export
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.writer import encode
 
 Tree = dict[str, Any]
 File = Callable[..., bytes]

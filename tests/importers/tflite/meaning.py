@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from schema.tflite.reader import View, read_model
-from schema.tflite.tables import SCALARS, TFLITE
+from tfconvert.schema.tflite.reader import View, read_model
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE
 
 Tree = dict[str, Any]
 

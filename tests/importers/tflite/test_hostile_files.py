@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from exporters.tflite.model import export
-from importers.tflite.model import import_tflite
-from schema.diagnostics import ConversionError
-from schema.tflite.reader import TFLITE_IDENTIFIER
-from schema.tflite.tables import TFLITE
-from schema.tflite.writer import encode
 from tests.importers.tflite.conftest import File
 from tests.work import calls
+from tfconvert.exporters.tflite.model import export
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.writer import encode
 
 CALL = {"opcode_index": 0, "inputs": (0,), "outputs": (1,)}
 GOOD: dict[str, Any] = {"tensors": [{}, {}], "operators": [CALL], "codes": ["ABS"]}

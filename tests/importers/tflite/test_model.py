@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from xdsl.dialects.func import FuncOp
 
-from exporters.tflite.model import export
-from importers.tflite.model import import_tflite
-from schema.dialects import tensor_data, tfl
-from schema.dialects.tensor_data import FileSlice, TensorData
-from schema.tflite import operators
-from schema.tflite.tables import SCALARS, TFLITE, Field
 from tests.importers.tflite.conftest import File, RoundTrip
+from tfconvert.exporters.tflite.model import export
+from tfconvert.importers.tflite.model import import_tflite
+from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.dialects.tensor_data import FileSlice, TensorData
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
 CALL = {"opcode_index": 0, "inputs": (0,), "outputs": (1,)}
 

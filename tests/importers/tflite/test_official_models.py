@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tfconvert
-from exporters.tflite.model import export
 from tests.conftest import RunTFLite
 from tests.importers.tflite.conftest import RoundTrip
 from tests.importers.tflite.official_models import MODELS, NEEDS_OTHER_KERNELS
+from tfconvert.exporters.tflite.model import export
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -1,0 +1,124 @@
+"""`convert` and its result: what `import tfconvert` gives."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfconvert.converter.call_stack import with_room
+from tfconvert.converter.options import Options
+from tfconvert.converter.report import Report, Stage
+
+if TYPE_CHECKING:
+    from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.rewrite.pattern import Pattern
+    from tfconvert.exporters.tflite.model import TFLiteFile
+
+
+class Model:
+    """A converted model.
+
+    Weights are still where they were, in the source's files: saving copies them straight to the new file.
+
+    Attributes:
+        report: What the conversion did.
+    """
+
+    def __init__(self, file: TFLiteFile, report: Report) -> None:
+        self._file = file
+        self.report = report
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the `.tflite` file; it appears whole or not at all.
+
+        Raises:
+            ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
+                (`bad-checksum`).
+        """
+        start = time.perf_counter()
+        self._file.save(path)
+        self.report.stages.append(Stage("write", time.perf_counter() - start))
+
+    def __bytes__(self) -> bytes:
+        return self._file.to_bytes()
+
+    def __len__(self) -> int:
+        return self._file.size
+
+    def __repr__(self) -> str:
+        return f"<tfconvert.Model of {self.report.source}: {self.report.size} bytes>"
+
+
+def convert(
+    model: str | os.PathLike[str],
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    signatures: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    allow_custom_ops: bool = False,
+    patterns: Sequence[Pattern[Any]] = (),
+    composites: Sequence[Fusion] = (),
+    fuse_recurrent: bool = True,
+    verify: bool = False,
+    check_passes: bool = False,
+) -> Model:
+    """Converts a TensorFlow model to LiteRT.
+
+    Args:
+        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), or
+            MLIR text (`.mlir`).
+        inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
+            placeholders that the outputs need; one with a default is fed only if it is named.
+        outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
+        input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
+        signatures: SavedModels: the signatures to convert, every one by default.
+        tags: SavedModels: the tags of the graph to convert, `serve` by default.
+        allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
+        patterns: Rewrites of your own, made with `tfconvert.patterns`: those that start at `tf` ops run before ops are
+            chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
+        composites: Fusions of your own, made with `tfconvert.composites`, for functions that say what they implement
+            (`experimental_implements`); they go before the converter's.
+        fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
+            operators, but slower than a loop for layers of many units with large batches.
+        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
+            reference executor; the differences are in the report.
+        check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
+
+    Returns:
+        The model, not yet written to anywhere.
+
+    Raises:
+        ConversionError: The model can't be converted; the error says what, where and what to do.
+    """
+    options = Options(
+        inputs,
+        outputs,
+        input_shapes,
+        signatures,
+        tags,
+        allow_custom_ops,
+        verify,
+        check_passes=check_passes,
+        patterns=patterns,
+        composites=composites,
+        fuse_recurrent=fuse_recurrent,
+    )
+    return convert_with(model, options)
+
+
+@with_room
+def convert_with(model: str | os.PathLike[str], options: Options) -> Model:
+    """Converts a model with the settings in one object; see `convert`."""
+    from tfconvert.converter import pipeline
+
+    path = os.fspath(model)
+    result = Model(*pipeline.run(path, options))
+    if options.verify:
+        from tfconvert.converter import verify
+
+        result.report.verification = verify.verify(path, options, bytes(result))
+    return result

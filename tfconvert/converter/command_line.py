@@ -1,0 +1,99 @@
+"""What the verbs of the command have in common: options that choose what to import, and how errors are shown.
+
+Nothing here imports more than click: help and wrong calls are answered at once.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
+
+import click
+
+from tfconvert.converter.options import Options
+from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+_COLOURS = {ERROR: "red", WARNING: "magenta"}
+
+
+class ShapeOption(click.ParamType[tuple[str, list[int]]]):
+    """`NAME=1,224,224,3`: an input's shape; `NAME=` is a scalar, -1 leaves a dimension as it is."""
+
+    name = "NAME=DIMS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
+        """Parses one value."""
+        name, equals, dims = str(value).rpartition("=")
+        try:
+            shape = [int(dim) for dim in dims.split(",")] if dims.strip() else []
+        except ValueError:
+            shape, equals = [], ""
+        if not equals or not name or any(dim < -1 for dim in shape):
+            self.fail(f"{value!r} is not NAME=DIMS, as in image=1,224,224,3", param, ctx)
+        return name, shape
+
+
+_SOURCE_OPTIONS = (
+    click.option("--signature", "signatures", metavar="KEY", multiple=True,
+                 help="A signature to convert; repeatable. Default: every one."),
+    click.option("--tags", metavar="TAG", multiple=True,
+                 help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve."),
+    click.option("--input", "inputs", metavar="NAME", multiple=True,
+                 help="GraphDefs: a tensor to feed; repeatable, order kept. Default: placeholders that are needed."),
+    click.option("--output", "outputs", metavar="NAME", multiple=True,
+                 help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: what nothing uses."),
+    click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
+                 help="Pin unknown dimensions of an input; repeatable."),
+)  # fmt: skip
+
+Function = Callable[..., Any]
+
+
+def source_options(function: Function) -> Function:
+    """Adds the options that choose what is imported of a model, in the order in which help shows them."""
+    for option in reversed(_SOURCE_OPTIONS):
+        function = option(function)
+    return function
+
+
+keep_loops_option = click.option(
+    "--keep-recurrent-loops", "fuse_recurrent", is_flag=True, flag_value=False, default=True,
+    help="Leave recurrent layers the loops that they are: faster with many units and large batches.",
+)  # fmt: skip
+"""The option that keeps loops, whether marks or their structure tell what they compute."""
+
+
+def to_options(
+    signatures: Iterable[str],
+    tags: Iterable[str],
+    inputs: Iterable[str],
+    outputs: Iterable[str],
+    input_shapes: Iterable[tuple[str, list[int]]],
+    **others: Any,
+) -> Options:
+    """Returns the settings that the options of `source_options` and others say."""
+    return Options(
+        inputs=tuple(inputs) or None,
+        outputs=tuple(outputs) or None,
+        input_shapes=dict(input_shapes) or None,
+        signatures=tuple(signatures) or None,
+        tags=",".join(tags).split(",") if tags else None,
+        **others,
+    )
+
+
+def utf8(stream: TextIO) -> TextIO:
+    """Returns a standard stream, made to take any text, whatever the terminal's language; IR is UTF-8."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+    return stream
+
+
+def show(diagnostics: Iterable[Diagnostic]) -> None:
+    """Prints diagnostics on the error stream."""
+    for diagnostic in diagnostics:
+        head = click.style(f"tfconvert: {diagnostic.severity}:", fg=_COLOURS.get(diagnostic.severity), bold=True)
+        click.echo(f"{head} {diagnostic} [{diagnostic.code}]", err=True)

@@ -1,0 +1,106 @@
+"""Asking a fusion, which may be anybody's: mistakes in one are errors that tell which fusion, function and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from traceback import extract_tb
+from types import TracebackType
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.composites.body import Body
+from tfconvert.converter.composites.composite import Composite, contradict
+from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.schema.diagnostics import ConversionError, error
+
+CODE = "bad-fusion"
+"""Code of the errors that a mistaken fusion ends in."""
+
+
+def misfit(fusion: Fusion, composite: Composite) -> str | None:
+    """Returns why a fusion declines a function, `None` if it doesn't.
+
+    Raises:
+        ConversionError: The fusion's check fails, or gives something else (`bad-fusion`).
+    """
+    with Guard(partial(_mistake, fusion, composite, "check")):
+        reason: Any = fusion.check(composite)
+    if reason is not None and not isinstance(reason, str):
+        raise _mistake(fusion, composite, "check", f"gives {reason!r}, neither a reason nor None")
+    return reason
+
+
+def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[SSAValue]:
+    """Lets a fusion write a function's body; returns what the function is to return.
+
+    Raises:
+        ConversionError: The fusion's rewrite fails, or gives what the function can't return (`bad-fusion`).
+    """
+    with Guard(partial(_mistake, fusion, composite, "rewrite")):
+        results: Any = fusion.rewrite(composite, body)
+    problem = _wrong_results(composite, results)
+    if problem:
+        raise _mistake(fusion, composite, "rewrite", problem)
+    return tuple(results)
+
+
+def note(fusion: Fusion, composite: Composite) -> str:
+    """Returns what a fusion has to tell of a function that was fused, empty if there is nothing.
+
+    Raises:
+        ConversionError: The fusion's note fails (`bad-fusion`).
+    """
+    with Guard(partial(_mistake, fusion, composite, "note")):
+        return fusion.note(composite)
+
+
+def _wrong_results(composite: Composite, results: Any) -> str:
+    if not isinstance(results, Sequence) or not all(isinstance(value, SSAValue) for value in results):
+        return f"gives {type(results).__name__} {results}, which is no sequence of values"
+    if len(results) != len(composite.results):
+        return f"gives {len(results)} results, not {len(composite.results)}"
+    for index, (value, wanted) in enumerate(zip(results, composite.results, strict=True)):
+        if contradict(value.type, wanted):
+            return f"gives {value.type} as result {index}, not {wanted}"
+        block = value.owner.parent_block() if isinstance(value.owner, Operation) else value.owner
+        if block is not composite.function.body.block:
+            return f"gives a value as result {index} that is none of the new body's"
+    return ""
+
+
+class Guard:
+    """A context in which whatever others' code raises becomes an error that says whose code it is.
+
+    Args:
+        error_of: Makes the error out of what has happened.
+    """
+
+    __slots__ = ("_error_of",)
+
+    def __init__(self, error_of: Callable[[str], ConversionError]) -> None:
+        self._error_of = error_of
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raises the error, whose cause the exception is; `ConversionError`s pass."""
+        if isinstance(value, Exception) and not isinstance(value, ConversionError):
+            raise self._error_of(f"fails with {type(value).__name__}: {value}{_line(trace)}") from value
+
+
+def _line(trace: TracebackType | None) -> str:
+    """Returns the line at which others' code fails, in the file that was entered first; empty if none was."""
+    frames = extract_tb(trace)[1:]
+    inside = [frame for frame in frames if frame.filename == frames[0].filename]
+    return f" ({inside[-1].filename}:{inside[-1].lineno})" if inside else ""
+
+
+def _mistake(fusion: Fusion, composite: Composite, part: str, problem: str) -> ConversionError:
+    place = composite.place
+    message = f"the fusion {fusion.name!r} {problem}, in its {part} for the function {composite.function_name!r}"
+    return error(CODE, message, node=place.node, location=str(place), hint=f"correct its {part}")

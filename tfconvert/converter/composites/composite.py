@@ -1,0 +1,190 @@
+"""A function that says what it implements, as a fusion sees it, and questions that checks ask about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.locations import Place, place_of
+
+_FORWARDING = frozenset({"tf.Identity", "tf.Reshape", "tf.Cast", "tf.BroadcastTo", "tf.Tile", "tf.ExpandDims",
+                         "tf.Squeeze", "tf.StopGradient"})  # fmt: skip
+"""Ops whose results are zeros if their first operands are."""
+
+Handed = Callable[[SSAValue], Sequence[SSAValue]]
+"""Tells what all callers of a function hand to it as an argument; nothing if they are not all known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A marked function.
+
+    Attributes:
+        name: What it implements.
+        function: The function, with one block.
+        attributes: What the mark says beside the name.
+        calls: The ops that call it.
+        runs_in_loop: Whether a loop may run it.
+        is_run_otherwise: Whether something else refers to it: a conditional, a loop, or whoever uses the model.
+        handed: Tells what callers hand to the functions that call it.
+        arguments: The types of its arguments, as far as the calls tell them.
+        results: The types of its results, as far as the calls tell them.
+    """
+
+    name: str
+    function: FuncOp
+    attributes: Mapping[str, Attribute]
+    calls: Sequence[Operation] = ()
+    runs_in_loop: bool = False
+    is_run_otherwise: bool = False
+    handed: Handed = lambda argument: ()
+    arguments: tuple[Attribute, ...] = field(init=False)
+    results: tuple[Attribute, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        block = self.function.body.block
+        returned = block.last_op.operands if block.last_op is not None else ()
+        calls = [] if self.is_run_otherwise else self.calls
+        given = [[value.type for value in call.operands] for call in calls]
+        wanted = [[value.type for value in call.results] for call in calls]
+        object.__setattr__(self, "arguments", _types([value.type for value in block.args], given))
+        object.__setattr__(self, "results", _types([value.type for value in returned], wanted))
+
+    @property
+    def function_name(self) -> str:
+        """The function's name."""
+        return self.function.sym_name.data
+
+    @property
+    def place(self) -> Place:
+        """Where the function is called first, or else where it is defined."""
+        return place_of(self.calls[0].location if self.calls else self.function.location)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns an attribute of the mark, or else of the function, as a Python value; `default` if there is none.
+
+        One that has no counterpart in Python is returned as it is.
+        """
+        value = self.attributes.get(name, self.function.attributes.get(f"tf.{name}"))
+        if value is None:
+            return default
+        try:
+            return tf.python_value(value)
+        except TypeError:
+            return value
+
+    def shape(self, index: int) -> types.Shape | None:
+        """Returns an argument's shape, `None` if not even the rank is known."""
+        return types.shape_of(self.arguments[index])
+
+    def element(self, index: int) -> Attribute:
+        """Returns an argument's element type."""
+        return types.element_of(self.arguments[index])
+
+    def is_used(self, result: int) -> bool:
+        """Tells whether anybody uses a result."""
+        return self.is_run_otherwise or any(call.results[result].first_use is not None for call in self.calls)
+
+    def counts(self, arguments: int, results: int) -> str | None:
+        """Returns why the numbers of arguments and results are wrong, `None` if they are right."""
+        for what, expected, found in (
+            ("arguments", arguments, len(self.arguments)),
+            ("results", results, len(self.results)),
+        ):
+            if found != expected:
+                return f"it has {found} {what}, not {expected}"
+        return None
+
+    def ranks(self, expected: Mapping[int, int]) -> str | None:
+        """Returns why arguments don't have the ranks that they should, `None` if they do."""
+        for index, rank in expected.items():
+            shape = self.shape(index)
+            if shape is None:
+                return f"the rank of argument {index} is not known"
+            if len(shape) != rank:
+                return f"argument {index} has rank {len(shape)}, not {rank}"
+        return None
+
+    def elements(self, expected: Mapping[int, str]) -> str | None:
+        """Returns why arguments don't have the element types that they should, `None` if they do.
+
+        Args:
+            expected: Argument -> names of element types as MLIR prints them, separated by spaces.
+        """
+        for index, names in expected.items():
+            found = str(self.element(index))
+            if found not in names.split():
+                return f"argument {index} holds {found}, not {' or '.join(names.split())}"
+        return None
+
+    def gives(self, result: int, element: Attribute, shape: types.Shape | None) -> str | None:
+        """Returns why a result can't be of an element type and a shape, `None` if it can.
+
+        What a fusion puts in has to give what the function has given.
+        """
+        wanted, made = self.results[result], types.tensor(element, shape)
+        return f"result {result} is {wanted}, not {made}" if contradict(wanted, made) else None
+
+    def has(self, kinds: Mapping[str, type]) -> str | None:
+        """Returns which attribute is missing or of another type, `None` if all are as they should be."""
+        for name, kind in kinds.items():
+            value = self.get(name)
+            if value is None:
+                return f"the attribute {name!r} is missing"
+            if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                return f"the attribute {name!r} is no {kind.__name__}"
+        return None
+
+    def is_always_zero(self, index: int) -> bool:
+        """Tells whether every call can be seen to give zeros as an argument."""
+        return not self.is_run_otherwise and all(is_zero(call.operands[index], self.handed) for call in self.calls)
+
+
+def contradict(one: Attribute, other: Attribute) -> bool:
+    """Tells whether no value can have both of two tensor types."""
+    if types.element_of(one) != types.element_of(other):
+        return True
+    a, b = types.shape_of(one), types.shape_of(other)
+    if a is None or b is None:
+        return False
+    return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
+
+
+def is_zero(value: SSAValue, handed: Handed) -> bool:
+    """Tells whether a value can be seen to hold nothing but zeros, whoever calls the function that it is in."""
+    todo, seen = [value], {value}
+    while todo:
+        value = todo.pop()
+        op = value.owner
+        if not isinstance(op, Operation):
+            sources = handed(value)
+            if not sources:
+                return False
+            todo += [source for source in sources if source not in seen]
+            seen.update(sources)
+        elif (constant := tensor_data.constant_of(value)) is not None:
+            if np.any(tensor_data.to_array(constant)):
+                return False
+        elif op.name == "tf.Fill":
+            todo.append(op.operands[1])
+        elif op.name in _FORWARDING:
+            todo.append(op.operands[0])
+        elif op.name != "tf.ZerosLike":
+            return False
+    return True
+
+
+def _types(own: Sequence[Attribute], others: Sequence[Sequence[Attribute]]) -> tuple[Attribute, ...]:
+    """Returns types, each made more specific where all others agree on one and there is nothing against it."""
+    columns = zip(*others, strict=True) if others else ([] for _ in own)
+    merged = []
+    for mine, seen in zip(own, columns, strict=True):
+        agreed = set(seen)
+        merged.append(types.most_specific(mine, agreed.pop()) if len(agreed) == 1 else mine)
+    return tuple(merged)

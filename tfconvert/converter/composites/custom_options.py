@@ -1,0 +1,68 @@
+"""Options of custom operators as flexbuffers: a map from name to value, which kernels read by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from flatbuffers import flexbuffers
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute
+
+from tfconvert.converter.composites.composite import Composite
+from tfconvert.schema.dialects import tf
+
+_SCALARS = (bool, int, float, str)
+_OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
+"""Attributes that would pass for strings and lists of numbers."""
+
+
+def plain(attribute: Attribute) -> Any:
+    """Returns an attribute as what a flexbuffer can hold: a number, a string, or a list of one kind of these.
+
+    Raises:
+        TypeError: A flexbuffer can't hold it.
+    """
+    if isinstance(attribute, _OTHERS):
+        raise TypeError(str(attribute))
+    value = tf.python_value(attribute)
+    if isinstance(value, _SCALARS):
+        return value
+    if isinstance(value, tuple) and len(kinds := {type(item) for item in value}) <= 1 and kinds <= set(_SCALARS):
+        return list(value)
+    raise TypeError(str(attribute))
+
+
+def why_not(attributes: Mapping[str, Attribute]) -> str | None:
+    """Returns which attribute can't be an option, `None` if all can."""
+    for name, attribute in attributes.items():
+        if not name.isascii() or "\0" in name:
+            return f"the attribute {name!r} has a name that no option can have"
+        try:
+            plain(attribute)
+        except TypeError:
+            return f"the attribute {name!r} is no number, string, boolean or list of one kind of them"
+    return None
+
+
+def encode(options: Mapping[str, Any]) -> bytes:
+    """Returns a map as a flexbuffer, which a kernel reads by name; names are stored in the order given.
+
+    Lists of numbers and of booleans are typed vectors, as kernels that were made for the official converter's files
+    read them.
+    """
+    builder = flexbuffers.Builder()
+    with builder.Map():
+        for name, value in options.items():
+            builder.Key(name)
+            if isinstance(value, list) and value and not isinstance(value[0], str):
+                builder.TypedVectorFromElements(value)
+            else:
+                builder.Add(value)
+    return bytes(builder.Finish())
+
+
+def chosen(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
+    """Returns some of a function's attributes, which a check has seen to, as options; those not there are left out."""
+    found = ((name, composite.get(name)) for name in names)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

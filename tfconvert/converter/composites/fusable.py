@@ -1,0 +1,42 @@
+"""Any function that says `tfl_fusable_op`: a custom operator of the interface's name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Attribute, SSAValue
+
+from tfconvert.converter.composites import custom_options
+from tfconvert.converter.composites.body import Body
+from tfconvert.converter.composites.composite import Composite
+from tfconvert.converter.composites.fusion import Fusion
+
+FLAG = "tfl_fusable_op"
+
+
+def _options(composite: Composite) -> Mapping[str, Attribute]:
+    return {name: value for name, value in sorted(composite.attributes.items()) if name != FLAG}
+
+
+def _check(composite: Composite) -> str | None:
+    if not composite.name:
+        return "an operator's name can't be empty"
+    return custom_options.why_not(_options(composite))
+
+
+def _rewrite(composite: Composite, body: Body) -> Sequence[SSAValue]:
+    options = {name: custom_options.plain(value) for name, value in _options(composite).items()}
+    return body.custom(composite.name, custom_options.encode(options), body.arguments, composite.results)
+
+
+FUSIONS = (
+    Fusion(
+        "fusable-op",
+        "*",
+        "any arguments and results; the other attributes are the options: a custom operator of the interface's name",
+        _check,
+        _rewrite,
+        flag=FLAG,
+        is_custom=True,
+    ),
+)

@@ -1,0 +1,97 @@
+"""What constants and arguments that are merely handed on tell about branches and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+
+from tfconvert.converter.control_flow.functional import IFS, Construct, Kind, returned
+from tfconvert.schema.dialects import tensor_data, tf
+
+_FORWARDING = frozenset({"tf.Identity", "tf.IdentityN", "tf.StopGradient", "tf.PreventGradient"})
+
+
+def decided_branch(found: Construct) -> int | None:
+    """Returns which of an `If`'s or `Case`'s branches is taken, `None` if that isn't known."""
+    if len(set(found.functions)) == 1:
+        return 0
+    constant = tensor_data.constant_of(found.op.operands[0])
+    return None if constant is None else branch_of(found, tensor_data.to_array(constant))
+
+
+def branch_of(found: Construct, value: tensor_data.Array) -> int | None:
+    """Returns which branch the value of a condition or an index chooses.
+
+    Returns:
+        `None` if it is neither a number nor a truth value: what it means depends on whether it has elements.
+    """
+    if value.shape != () or value.dtype.kind not in "biuf":
+        return None
+    if found.op.name in IFS:
+        return 0 if value else 1
+    index, count = int(value), len(found.functions)
+    return index if 0 <= index < count else count - 1
+
+
+def origin(value: SSAValue) -> SSAValue:
+    """Returns what a value is through nothing but identities."""
+    while isinstance(value, OpResult) and value.op.name in _FORWARDING:
+        value = value.op.operands[value.index]
+    return value
+
+
+def invariants(block: Block) -> frozenset[int]:
+    """Returns the arguments of a loop's body that it returns at their own places."""
+    found = set()
+    for index, value in enumerate(map(origin, returned(block))):
+        if isinstance(value, BlockArgument) and value.block is block and value.index == index:
+            found.add(index)
+    return frozenset(found)
+
+
+def handed_through(found: Construct) -> dict[int, SSAValue]:
+    """Returns the results that are operands, whichever branch is taken and however often a loop runs."""
+    if found.kind is Kind.LOOP:
+        return {index: found.given[index] for index in invariants(found.functions[1].body.block)}
+    ways = [[_argument(value, body) for value in returned(body)] for body in found.bodies]
+    return {
+        index: found.given[place]
+        for index, place in enumerate(ways[0])
+        if place is not None and all(way[index] == place for way in ways)
+    }
+
+
+def _argument(value: SSAValue, block: Block) -> int | None:
+    value = origin(value)
+    return value.index if isinstance(value, BlockArgument) and value.block is block else None
+
+
+def sink_constants(found: Construct) -> int:
+    """Lets the functions of a construct make the constants themselves that it hands to them; returns how many.
+
+    A loop hands a variable on all the same, as long as the variable is there.
+    """
+    places: Iterable[int] = range(len(found.given))
+    kept: frozenset[Operation | None] = frozenset()
+    if found.kind is Kind.LOOP:
+        body = found.functions[1].body.block
+        places, kept = sorted(invariants(body)), frozenset({body.last_op})
+    count = 0
+    for index in places:
+        constant = tensor_data.constant_of(found.given[index])
+        if constant is not None:
+            count += sum(_sink(block, index, constant, kept) for block in found.bodies)
+    return count
+
+
+def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozenset[Operation | None]) -> bool:
+    uses = [use for use in block.args[index].uses if use.operation not in kept]
+    first = block.first_op
+    if not uses or first is None:
+        return False
+    made = tf.constant(constant, first.location)
+    block.insert_op_before(made, first)
+    for use in uses:
+        use.operation.operands[use.index] = made.results[0]
+    return True

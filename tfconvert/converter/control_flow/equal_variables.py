@@ -1,0 +1,81 @@
+"""Variables of a loop that always have the same value: they begin alike, and what the body makes of them is alike.
+
+Variables that begin alike are taken to be equal. Then the body is looked at under that assumption: those of which it
+makes different things are told apart, until what is assumed holds after an iteration, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.control_flow.functional import Construct, returned
+from tfconvert.schema.dialects import tf_effects
+
+_MAX_ROUNDS = 8
+"""How often a body is looked at, at most; variables that aren't told apart by then stay separate."""
+
+
+def merge_equal(found: Construct) -> int:
+    """Lets a loop's functions, and what uses its results, use one of several variables that are always equal.
+
+    Args:
+        found: A loop whose functions nothing else runs.
+
+    Returns:
+        How many variables nothing needs any more, but what computes them in the next iteration.
+    """
+    condition, body = (function.body.block for function in found.functions)
+    classes = _classes(found, body)
+    merged = 0
+    for index, first in enumerate(classes):
+        if first != index:
+            merged += 1
+            for values in (condition.args, body.args, found.op.results):
+                values[index].replace_all_uses_with(values[first])
+    return merged
+
+
+def _classes(found: Construct, body: Block) -> list[int]:
+    """Returns, for each variable, the first one that is always equal to it."""
+    classes = _partition(
+        (_start(value), value.type, argument.type, result.type)
+        for value, argument, result in zip(found.given, body.args, found.op.results, strict=True)
+    )
+    for _ in range(_MAX_ROUNDS):
+        if len(set(classes)) == len(classes):
+            break
+        numbers = _numbers(body, classes)
+        told = _partition((old, numbers[value]) for old, value in zip(classes, returned(body), strict=True))
+        if told == classes:
+            return classes
+        classes = told
+    return list(range(len(classes)))
+
+
+def _partition(keys: Iterable[Hashable]) -> list[int]:
+    """Returns, for each key, the place of the first that equals it."""
+    places: dict[Hashable, int] = {}
+    return [places.setdefault(key, index) for index, key in enumerate(keys)]
+
+
+def _start(value: SSAValue) -> Hashable:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "tf.Const":
+        return frozenset(owner.properties.items())
+    return id(value)
+
+
+def _numbers(body: Block, classes: Sequence[int]) -> dict[SSAValue, int]:
+    """Returns a number for each value of a body: values that are equal if variables of a class are have one number."""
+    numbers: dict[SSAValue, int] = {argument: -1 - classes[argument.index] for argument in body.args}
+    known: dict[Hashable, int] = {}
+    for op in body.ops:
+        operands = tuple(numbers[value] for value in op.operands)
+        is_pure = not op.regions and op.name.startswith("tf.") and tf_effects.is_pure(op)
+        key: Hashable = (op.name, operands, frozenset(op.properties.items())) if is_pure else id(op)
+        first = known.setdefault(key, len(numbers))
+        # Results of one op have numbers in a row, and those of different ops never meet.
+        numbers.update((result, first + place) for place, result in enumerate(op.results))
+    return numbers

@@ -1,0 +1,107 @@
+"""Work that every iteration of a loop would do again, with the same result, is done before the loop.
+
+A loop can't see values around it, so that what is computed before comes in as one more variable, which costs a copy an
+iteration. That is worth it for products and convolutions, and for what these are made of; anything smaller stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.control_flow.functional import Construct, Kind, rebuild, restate
+from tfconvert.converter.rewrite.edit import erase
+
+_HEAVY = frozenset({
+    "tf.BatchMatMul", "tf.BatchMatMulV2", "tf.BatchMatMulV3", "tf.Conv2D", "tf.Conv3D", "tf.DepthwiseConv2dNative",
+    "tf.Einsum", "tf.MatMul",
+})  # fmt: skip
+"""Ops that are worth a variable."""
+
+_LIGHT = frozenset({
+    "tf.Abs", "tf.AddV2", "tf.BiasAdd", "tf.Cast", "tf.Const", "tf.Exp", "tf.Identity", "tf.Maximum", "tf.Minimum",
+    "tf.Mul", "tf.Neg", "tf.Relu", "tf.Sigmoid", "tf.Sqrt", "tf.Square", "tf.Sub", "tf.Tanh", "tf.Transpose",
+})  # fmt: skip
+"""Ops that may move along: none of them can fail, so that they may run although the loop never does."""
+
+
+def hoist(found: Construct) -> Construct:
+    """Moves work out of a loop.
+
+    Args:
+        found: A loop whose functions nothing else runs.
+
+    Returns:
+        The loop that stands in its place, or itself.
+    """
+    body = found.functions[1].body.block
+    if found.kind is not Kind.LOOP or not any(op.name in _HEAVY for op in body.ops):
+        return found
+    fixed = _fixed_ops(body)
+    kept = [op for op in fixed if op.name in _HEAVY and _is_needed_inside(op, fixed)]
+    if not kept:
+        return found
+    outside: dict[SSAValue, SSAValue] = {body.args[index]: found.given[index] for index in invariants(body)}
+    for op in _needed_by(kept, fixed):
+        copy = op.clone(outside)
+        assert found.op.parent is not None
+        found.op.parent.insert_op_before(copy, found.op)
+        outside.update(zip(op.results, copy.results, strict=True))
+    return _with_variables(found, [op.results[0] for op in kept], [outside[op.results[0]] for op in kept])
+
+
+def _fixed_ops(body: Block) -> dict[Operation, None]:
+    """Returns the ops whose results are the same in every iteration and that may move, in order."""
+    constant = invariants(body)
+    fixed: dict[Operation, None] = {}
+    for op in body.ops:
+        if (op.name in _HEAVY or op.name in _LIGHT) and all(
+            value.owner in fixed or (isinstance(value, BlockArgument) and value.index in constant)
+            for value in op.operands
+        ):
+            fixed[op] = None
+    return fixed
+
+
+def _is_needed_inside(op: Operation, fixed: dict[Operation, None]) -> bool:
+    return any(use.operation not in fixed for use in op.results[0].uses)
+
+
+def _needed_by(roots: Sequence[Operation], fixed: dict[Operation, None]) -> list[Operation]:
+    """Returns ops with all that they are computed from, in order."""
+    needed: set[Operation] = set()
+    todo = list(roots)
+    while todo:
+        op = todo.pop()
+        if op not in needed:
+            needed.add(op)
+            todo += [value.owner for value in op.operands if isinstance(value.owner, Operation)]
+    return [op for op in fixed if op in needed]
+
+
+def _with_variables(found: Construct, inside: Sequence[SSAValue], outside: Sequence[SSAValue]) -> Construct:
+    """Hands values to a loop, which use them in the place of what it computes."""
+    condition, body = found.functions
+    for value, given in zip(inside, outside, strict=True):
+        _add_argument(condition, given)
+        argument = _add_argument(body, given)
+        last, owner = body.body.block.last_op, value.owner
+        assert last is not None
+        assert isinstance(owner, Operation)
+        value.replace_all_uses_with(argument)
+        erase(owner)
+        last.operands = [*last.operands, argument]
+    restate(condition)
+    restate(body)
+    made = rebuild(found.op, [*found.op.operands, *outside], (), [value.type for value in outside])
+    return Construct(made, found.kind, found.functions)
+
+
+def _add_argument(function: FuncOp, given: SSAValue) -> SSAValue:
+    for key in ("arg_attrs", "res_attrs"):
+        function.properties.pop(key, None)  # nobody reads what a private function's values are called
+    block = function.body.block
+    return block.insert_arg(given.type, len(block.args))

@@ -1,0 +1,127 @@
+"""What a kernel gets: an op's name, the values of its operands and its attributes, without any IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.schema.diagnostics import ConversionError, error
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Dtype = np.dtype[Any]
+Results = tuple[Array, ...]
+
+
+class Call(NamedTuple):
+    """One op, ready to be computed.
+
+    Attributes:
+        op: The name in TensorFlow's registry, `Conv2D`.
+        inputs: The operands' values; strings are object arrays of bytes. Never written to.
+        attributes: OpDef attributes as Python values: `int`, `float`, `bool`, `str`, `bytes`, tuples, numpy dtypes for
+            types, tuples of dimensions for shapes (-1 where unknown, `None` for an unknown rank). One that is absent
+            has TensorFlow's default.
+    """
+
+    op: str
+    inputs: tuple[Array, ...]
+    attributes: Mapping[str, object]
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Returns a boolean attribute."""
+        return bool(self.attributes.get(name, default))
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Returns an integer attribute."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int):
+            raise self.bad(f"attribute {name!r} is no integer")
+        return value
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Returns a float attribute, which TensorFlow keeps in 32 bits."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int | float):
+            raise self.bad(f"attribute {name!r} is no number")
+        return float(np.float32(value))
+
+    def text(self, name: str, default: str = "") -> str:
+        """Returns a string attribute."""
+        value = self.attributes.get(name, default)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """Returns an attribute that is a list of integers, or a shape of known rank."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, tuple | list):
+            raise self.bad(f"attribute {name!r} is no list of integers")
+        return tuple(value)
+
+    def dtype(self, name: str, default: Any = np.float32) -> Dtype:
+        """Returns a type attribute."""
+        value: Any = self.attributes.get(name, default)
+        dtype: Dtype = np.dtype(value)
+        return dtype
+
+    def bad(self, message: str) -> ConversionError:
+        """Returns the error of operands or attributes that the op can't work with."""
+        return error("bad-operand", message, op=f"tf.{self.op}")
+
+
+Kernel = Callable[[Call], Results]
+Function = Callable[..., Any]
+
+_NARROW = frozenset({"float16", "bfloat16", "float8_e5m2", "float8_e4m3fn"})
+
+
+def wide(array: Array) -> Array:
+    """Returns floats of less than 32 bits as float32, in which TensorFlow accumulates them; all else as it is."""
+    return array.astype(np.float32) if array.dtype.name in _NARROW else array
+
+
+def typed(value: Any, dtype: Dtype) -> Array:
+    """Returns a value as an array of the given dtype, a copy only where needed."""
+    return np.asarray(value).astype(dtype, copy=False)
+
+
+def boxed(value: object) -> Array:
+    """Returns a scalar that holds an object: a list, or what a handle stands for."""
+    result = np.empty((), object)
+    result[()] = value
+    return result
+
+
+def is_float(dtype: Dtype) -> bool:
+    """Tells real floating-point dtypes, ml_dtypes' included."""
+    return dtype.kind == "f" or dtype.name in _NARROW
+
+
+def is_integer(dtype: Dtype) -> bool:
+    """Tells integer dtypes, signed or not."""
+    return dtype.kind in "iu"
+
+
+def lowest(dtype: Dtype) -> Any:
+    """Returns the value that no other is less than."""
+    if is_float(dtype):
+        return np.array(-np.inf).astype(dtype)[()]
+    return np.False_ if dtype.kind == "b" else np.iinfo(dtype).min
+
+
+def highest(dtype: Dtype) -> Any:
+    """Returns the value that no other is greater than."""
+    if is_float(dtype):
+        return np.array(np.inf).astype(dtype)[()]
+    return np.True_ if dtype.kind == "b" else np.iinfo(dtype).max
+
+
+def scalar(array: Array) -> int:
+    """Returns an operand of one element, an axis for example, as an `int`."""
+    return int(array.reshape(-1)[0])
+
+
+def ints(array: Array) -> tuple[int, ...]:
+    """Returns an integer operand, a shape or a list of axes for example, as a tuple."""
+    return tuple(int(value) for value in array.reshape(-1))

@@ -1,0 +1,84 @@
+"""What callers of an exported function see: its signature keys, and its inputs and outputs with names and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+
+
+class Tensor(NamedTuple):
+    """A named input or output; the type reads `f32[?,224,224,3]`, `?` for what is not known before the run."""
+
+    name: str
+    type: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}"
+
+
+class Interface(NamedTuple):
+    """An exported function from the outside.
+
+    Attributes:
+        function: Its symbol.
+        keys: The signatures that are this function; empty for a plain graph.
+        inputs: What it takes.
+        outputs: What it returns.
+    """
+
+    function: str
+    keys: tuple[str, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        return {
+            "signatures": list(self.keys),
+            "inputs": {tensor.name: tensor.type for tensor in self.inputs},
+            "outputs": {tensor.name: tensor.type for tensor in self.outputs},
+        }
+
+    def __str__(self) -> str:
+        inputs, outputs = (", ".join(map(str, tensors)) for tensors in (self.inputs, self.outputs))
+        return f"{', '.join(self.keys) or self.function}: {inputs or '()'} -> {outputs}"
+
+
+def interfaces(module: ModuleOp) -> Iterator[Interface]:
+    """Yields the interface of each exported function, in the module's order."""
+    for function in module.ops:
+        if isinstance(function, FuncOp) and ENTRY_FUNCTION in function.attributes:
+            yield interface_of(function)
+
+
+def interface_of(function: FuncOp) -> Interface:
+    """Returns the interface of an exported function."""
+    exported = function.attributes.get(EXPORTED_NAMES)
+    keys = [key.data for key in exported.data if isinstance(key, StringAttr)] if isinstance(exported, ArrayAttr) else []
+    entry = function.attributes[ENTRY_FUNCTION]
+    assert isinstance(entry, DictionaryAttr)
+    return Interface(
+        function.sym_name.data,
+        tuple(keys),
+        _tensors(entry.data["inputs"], function.function_type.inputs.data),
+        _tensors(entry.data["outputs"], function.function_type.outputs.data),
+    )
+
+
+def _tensors(names: Attribute, tensor_types: Sequence[Attribute]) -> tuple[Tensor, ...]:
+    assert isinstance(names, StringAttr)
+    listed = names.data.split(",") if names.data else []
+    return tuple(Tensor(name, _text(each)) for name, each in zip(listed, tensor_types, strict=True))
+
+
+def _text(tensor_type: Attribute) -> str:
+    element = str(types.element_of(tensor_type)).removeprefix("!tf_type.")
+    shape = types.shape_of(tensor_type)
+    return f"{element}[{','.join('?' if dim < 0 else str(dim) for dim in shape) if shape is not None else '...'}]"

@@ -1,0 +1,74 @@
+"""Runs .tflite files in LiteRT, which is there if the extra `verify` is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfconvert.schema.diagnostics import error
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+try:
+    from ai_edge_litert.interpreter import Interpreter
+except ImportError:
+    Interpreter = None
+
+
+_EMPTY = "Invalid tensor size"
+"""What LiteRT's Python binding says of a tensor without elements."""
+
+
+def require() -> None:
+    """Raises: LiteRT is not installed (`litert-missing`)."""
+    if Interpreter is None:
+        raise error("litert-missing", "what has been converted is run in LiteRT, which is not installed",
+                    hint="pip install 'tfconvert[verify]'")  # fmt: skip
+
+
+def run_file(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+    """Runs one of a file's signatures, or the file's first subgraph.
+
+    Args:
+        content: The file's bytes.
+        key: The signature; empty for the first subgraph, whose inputs and outputs are taken in order.
+        inputs: The values, by input name.
+        outputs: The names of the outputs.
+
+    Raises:
+        ConversionError: LiteRT is not installed (`litert-missing`), refuses the file (`runtime-error`), or a signature
+            has an empty result, which its Python binding can't read (`empty-tensor`).
+    """
+    require()
+    try:
+        return _run(content, key, inputs, outputs)
+    except (RuntimeError, ValueError) as problem:
+        if str(problem).startswith(_EMPTY):
+            raise error("empty-tensor", "LiteRT's Python binding can't read a signature's empty results") from problem
+        raise error("runtime-error", f"LiteRT refuses the converted model: {problem}",
+                    hint="this is a defect of the converter; please report it") from problem  # fmt: skip
+
+
+def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+    interpreter: Any = Interpreter(model_content=content)
+    if key:
+        results = interpreter.get_signature_runner(key)(**inputs)
+        return [results[name] for name in outputs]
+    details = interpreter.get_input_details()
+    for detail, value in zip(details, inputs.values(), strict=True):
+        interpreter.resize_tensor_input(detail["index"], value.shape)
+    interpreter.allocate_tensors()
+    for detail, value in zip(details, inputs.values(), strict=True):
+        if value.size:  # LiteRT's Python binding takes no empty tensors, and gives none.
+            interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [_result(interpreter, detail) for detail in interpreter.get_output_details()]
+
+
+def _result(interpreter: Any, detail: Mapping[str, Any]) -> Array:
+    if 0 in detail["shape"]:
+        return np.empty(detail["shape"], detail["dtype"])
+    value: Array = interpreter.get_tensor(detail["index"])
+    return value

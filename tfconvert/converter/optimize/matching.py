@@ -1,0 +1,199 @@
+"""What the patterns of this folder look at: who made a value, who else uses it, and which constants are involved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_locations
+from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+
+T = TypeVar("T", bound=Operation)
+
+ACTIVATION = "fused_activation_function"
+NONE = attributes.string("NONE")
+VALID = attributes.string("VALID")
+SAME = attributes.string("SAME")
+
+PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
+"""What a pattern asks of an op that applies no activation to its result."""
+
+_MAX_READ = 1 << 16
+"""Constants up to this many bytes may be read to see what they hold."""
+
+
+def producer(value: SSAValue, names: frozenset[str] | str) -> Operation | None:
+    """Returns the op that makes a value, if it has the name (or one of the names) asked for."""
+    # An exact class is a cheap question, while asking whether an owner is any operation is not.
+    if isinstance(value, OpResult):
+        op = value.op
+        if op.name == names if type(names) is str else op.name in names:
+            return op
+    return None
+
+
+def sole_producer(value: SSAValue, names: frozenset[str] | str) -> Operation | None:
+    """Returns what `producer` does, if this is also the value's only use."""
+    return producer(value, names) if value.has_one_use() else None
+
+
+def is_plain(op: Operation) -> bool:
+    """Tells whether an op applies no activation to its result."""
+    activation = op.properties.get(ACTIVATION)
+    return activation is None or (isinstance(activation, StringAttr) and activation.data == "NONE")
+
+
+def activation(op: Operation) -> str:
+    """Returns the activation that an op applies to its result."""
+    attribute = op.properties.get(ACTIVATION)
+    return attribute.data if isinstance(attribute, StringAttr) else "NONE"
+
+
+def is_float(value: SSAValue) -> bool:
+    """Tells whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
+    return types.element_of(value.type) == types.F32
+
+
+def shape(value: SSAValue) -> types.Shape | None:
+    """Returns a value's shape, -1 where unknown."""
+    return types.shape_of(value.type)
+
+
+def static_shape(value: SSAValue) -> types.Shape | None:
+    """Returns a value's shape if every dimension is known."""
+    dims = types.shape_of(value.type)
+    return dims if types.is_static(dims) else None
+
+
+def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
+    """Tells whether two shapes are certainly equal if their element counts are: at most one dimension is unknown."""
+    return one is not None and one == other and one.count(-1) <= 1
+
+
+def dims_of(constant: Constant) -> types.Shape:
+    """Returns a constant's shape."""
+    return types.shape_of(constant.type) or ()
+
+
+def size_of(constant: Constant) -> int:
+    """Returns how many elements a constant has."""
+    return math.prod(dims_of(constant))
+
+
+def readable(value: SSAValue) -> Array | None:
+    """Returns a small constant's elements, `None` if the value is no constant or too large to look into."""
+    constant = tensor_data.constant_of(value)
+    if constant is None or (isinstance(constant, tensor_data.TensorData) and not 0 < constant.nbytes <= _MAX_READ):
+        return None
+    return tensor_data.to_array(constant)
+
+
+def integers(value: SSAValue) -> tuple[int, ...] | None:
+    """Returns a small integer constant's elements, row by row."""
+    array = readable(value)
+    return None if array is None or array.dtype.kind not in "iu" else tuple(map(int, array.ravel()))
+
+
+def axes(value: SSAValue, dims: types.Shape | None) -> frozenset[int] | None:
+    """Returns the dimensions of a shape that a constant names, `None` if it is none or names others."""
+    found = integers(value)
+    if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
+        return None
+    return frozenset(axis % len(dims) for axis in found)
+
+
+def broadcast(*shapes: types.Shape) -> types.Shape | None:
+    """Returns what known shapes broadcast to, `None` if they don't fit together."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
+
+
+def number(value: SSAValue) -> float | None:
+    """Returns what a constant of one element holds."""
+    constant = tensor_data.constant_of(value)
+    if constant is None or size_of(constant) != 1:
+        return None
+    array = tensor_data.to_array(constant)
+    return float(array.item()) if array.dtype.kind in "fiu" else None
+
+
+def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:
+    """Tells whether a number is another one, up to a relative difference that 32-bit floats may have."""
+    return value is not None and math.isclose(value, expected, rel_tol=relative)
+
+
+def same_shape_as_result(x: SSAValue, root: Operation) -> bool:
+    """Tells whether a capture `x` has the shape of what a pattern replaces."""
+    return shape(x) == shape(root.results[0])
+
+
+def with_constant(op: Operation) -> tuple[SSAValue, Constant] | None:
+    """Returns the operand and the constant of a commutative op that has one of each."""
+    left, right = op.operands
+    constant = tensor_data.constant_of(right)
+    if constant is not None:
+        return None if tensor_data.constant_of(left) is not None else (left, constant)
+    constant = tensor_data.constant_of(left)
+    return None if constant is None else (right, constant)
+
+
+def constants_of(op: Operation) -> list[SSAValue]:
+    """Returns the operands of an op that are constants."""
+    return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
+
+
+def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
+    """Returns a constant that varies along the last dimension only as a vector, of `length` elements or of one.
+
+    Args:
+        constant: The constant, to be broadcast against a tensor of `rank` dimensions, the last one of `length`.
+        length: The number of channels.
+        rank: The tensor's rank; a constant of higher rank would change the result's.
+    """
+    dims = dims_of(constant)
+    size = math.prod(dims)
+    if len(dims) > rank:
+        return Failure("the constant has more dimensions than the tensor")
+    if size != 1 and (size != length or dims[-1] != length):
+        return Failure("the constant isn't one value a channel")
+    return constant if dims == (size,) else tensor_data.defer("reshape", (constant,), (size,), (size,))
+
+
+def insert_constant(
+    rewriter: Rewriter, value: Constant | Array, *origins: SSAValue, before: Operation | None = None
+) -> SSAValue:
+    """Inserts a constant that comes from others and returns its value.
+
+    Args:
+        rewriter: Where to insert, before its root.
+        value: What the constant holds.
+        origins: The constants it was computed from: they give it its location.
+        before: Where to insert if not before the root.
+    """
+    attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
+    location = fuse_locations([origin.op.location for origin in origins if isinstance(origin, OpResult)])
+    return rewriter.insert(tfl.constant(attribute, location), before=before).results[0]
+
+
+def rebuild(
+    op: T,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute] | None = None,
+    options: Mapping[str, Attribute] | None = None,
+) -> T:
+    """Returns a detached copy of an op with other operands, result types or options, without a location."""
+    return type(op).create(
+        operands=operands,
+        result_types=[result.type for result in op.results] if result_types is None else result_types,
+        properties={**op.properties, **options} if options else op.properties,
+        attributes=op.attributes,
+    )

@@ -1,0 +1,122 @@
+"""Pass `canonicalize`: `tf` ops that do nothing at run time go away, and so does what nothing uses.
+
+Before:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Identity"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.StopGradient"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+      "tf.NoOp"() : () -> ()
+      func.return %1 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.rewrite import user_patterns
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.edit import restate_functions
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.terms import op, rest
+from tfconvert.schema.dialects import tf, types
+
+_FORWARDING = (
+    "Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "CheckNumerics",
+    "CheckNumericsV2", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier",
+    "Print", "XlaSharding",
+)  # fmt: skip
+"""Ops whose first results are their first operands, one by one; on a device nothing is checked, and nothing printed."""
+
+_EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
+"""Ops whose operands' types are written down elsewhere too."""
+
+_SUMMARIES = (
+    "WriteAudioSummary", "WriteGraphSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary",
+    "WriteScalarSummary", "WriteSummary",
+)  # fmt: skip
+
+_ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
+"""Effects that a device has no use for; the official converter erases asserts, and refuses what prints."""
+
+_UNCHECKED = "infinities and NaN pass unseen"
+_UNPRINTED = "nothing is printed when the model runs"
+
+NOTES: Mapping[str, str] = {
+    "erase-Assert": "Assert: the model stops at nothing, whatever its input",
+    "forward-CheckNumerics": f"CheckNumerics: {_UNCHECKED}",
+    "forward-CheckNumericsV2": f"CheckNumericsV2: {_UNCHECKED}",
+    "forward-Print": f"Print: {_UNPRINTED}",
+    "erase-PrintV2": f"PrintV2: {_UNPRINTED}",
+    **{f"erase-{name}": f"{name}: no summary is written" for name in _SUMMARIES},
+}
+"""What the user has to know where certain patterns were applied, by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canonicalize:
+    """Forwards identities and erases what is dead.
+
+    Attributes:
+        patterns: More patterns, the user's.
+    """
+
+    patterns: tuple[Pattern[Any], ...] = ()
+    name: ClassVar[str] = "canonicalize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied.
+
+        Raises:
+            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
+                (`rewrite-cycle`).
+        """
+        applied: Counter[str] = Counter()
+        patterns = user_patterns.joined(PATTERNS, self.patterns)
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        for function in functions:
+            applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
+        restate_functions(functions)
+        return applied
+
+
+def _match_forwarding(op: Operation) -> Failure | None:
+    for result, operand in zip(op.results, op.operands, strict=False):
+        if result.type != operand.type and types.element_of(result.type) != types.element_of(operand.type):
+            return Failure("it changes the element type")
+        if result.type != operand.type and any(use.operation.name in _EXACT for use in (*result.uses, *operand.uses)):
+            return Failure("a user asks for a value of just this type")
+    return None
+
+
+def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
+    """Lets users use the operands; what the op knew of a value's shape stays with the value."""
+    for result, operand in zip(op.results, op.operands, strict=False):
+        merged = types.most_specific(operand.type, result.type)
+        if merged is not operand.type and isinstance(operand.owner, Operation):
+            types.retype(operand, merged)
+        rewriter.replace_value(result, operand)
+    rewriter.erase(op)
+
+
+PATTERNS = PatternSet([
+    *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward) for name in _FORWARDING),
+    Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
+    *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), ()) for name in _ERASED),
+])  # fmt: skip

@@ -1,0 +1,115 @@
+"""Pass `cse`: of ops that compute the same from the same, the first one stays.
+
+Before:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %1 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %2 = "tfl.add"(%x, %0) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      %3 = "tfl.add"(%x, %1) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      %4 = "tfl.mul"(%2, %3) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %4 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %1 = "tfl.add"(%x, %0) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      %2 = "tfl.mul"(%1, %1) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %2 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, Use
+
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects import tf_effects, tfl
+
+_APPLIED = "cse"
+
+_READS_STATE = frozenset({"tfl.read_variable"})
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSubexpressions:
+    """Merges equal `tf` and `tfl` ops without side effects where one of them is known wherever the other is.
+
+    Constants are equal if their attributes are: small ones by value, large ones by where their bytes come from.
+    """
+
+    name: ClassVar[str] = "cse"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function, the regions of its ops too; returns how many ops went away."""
+        merged = sum(_merge(block) for op in module.ops if isinstance(op, FuncOp) for block in op.body.blocks)
+        return Counter({_APPLIED: merged}) if merged else Counter()
+
+
+def _merge(outermost: Block) -> int:
+    """Merges equal ops of a block and of those inside it, in one sweep.
+
+    Program order makes operands meet before their users do. What a region computes is known until its end, what stands
+    before it in the blocks around it is known inside.
+    """
+    known: dict[Hashable, list[Operation]] = {}
+    stack: list[tuple[Iterator[Operation], list[Hashable]]] = [(iter(tuple(outermost.ops)), [])]
+    merged = 0
+    while stack:
+        ops, added = stack[-1]
+        op = next(ops, None)
+        if op is None:
+            stack.pop()
+            for key in added:
+                known[key].pop()
+        elif op.regions:
+            stack += [(iter(tuple(block.ops)), []) for region in op.regions for block in region.blocks]
+        elif op.results and not _is_unique(op):
+            key = (op.name, tuple(map(id, op.operands)), frozenset(op.properties.items()))
+            equal = known.setdefault(key, [])
+            first = next((one for one in equal if _have_one_type(one, op)), None)
+            if first is None:
+                equal.append(op)
+                added.append(key)
+            else:
+                merged += 1
+                _replace(op, first)
+    return merged
+
+
+def _have_one_type(one: Operation, other: Operation) -> bool:
+    return all(a.type == b.type for a, b in zip(one.results, other.results, strict=True))
+
+
+def _replace(op: Operation, first: Operation) -> None:
+    for old, new in zip(op.results, first.results, strict=True):
+        old.replace_all_uses_with(new)
+    erase(op)
+
+
+def _is_unique(op: Operation) -> bool:
+    """Tells whether an op is more than a function of its operands: it has effects, reads or holds a state."""
+    if op.name in _READS_STATE:
+        return True
+    if not isinstance(op, tfl.TFLOp):
+        return not tf_effects.is_pure(op)
+    operator = op.operator
+    if operator is None:
+        return not op.operands and any(_holds_state(use) for use in op.results[0].uses)
+    return operator.has_effect or bool(operator.variables)
+
+
+def _holds_state(use: Use) -> bool:
+    """Tells whether an operator changes an operand in place: two states that begin equal don't stay so."""
+    user = use.operation
+    operator = user.operator if isinstance(user, tfl.TFLOp) else None
+    return operator is not None and use.index in operator.variables

@@ -1,0 +1,58 @@
+"""Pass `decompose-resource-ops`: variables are only read and assigned; what does more reads, computes, assigns (§8).
+
+Before:
+
+    func.func @main(%x: tensor<2xf32>) {
+      %0 = "tf.VarHandleOp"() <{container = "", dtype = f32, shape = #tf_type.shape<2>, shared_name = "v"}>
+          : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      "tf.AssignAddVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()
+      func.return
+    }
+
+After:
+
+    func.func @main(%x: tensor<2xf32>) {
+      %0 = "tf.VarHandleOp"() <{container = "", dtype = f32, shape = #tf_type.shape<2>, shared_name = "v"}>
+          : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      %2 = "tf.AddV2"(%1, %x) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      "tf.AssignVariableOp"(%0, %2) <{validate_shape = false}>
+          : (tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> ()
+      func.return
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.resource_ops.access import Access
+from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
+from tfconvert.converter.resource_ops.parts import PARTS, can_be_written
+from tfconvert.converter.rewrite.edit import erase
+
+_DECOMPOSED: Mapping[str, Callable[[Access], None]] = {**PARTS, **OPTIMIZERS}
+
+
+@dataclass(frozen=True, slots=True)
+class DecomposeResourceOps:
+    """Writes what changes or looks up a part of a variable, or trains it, as reads, plain ops and assignments."""
+
+    name: ClassVar[str] = "decompose-resource-ops"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many ops of each name are gone."""
+        applied: Counter[str] = Counter()
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for op in [op for op in function.body.walk() if op.name in _DECOMPOSED and can_be_written(op)]:
+                    applied[op.name.removeprefix("tf.")] += 1
+                    _DECOMPOSED[op.name](Access(op))
+                    erase(op)
+        return applied

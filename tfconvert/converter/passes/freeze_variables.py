@@ -1,0 +1,150 @@
+"""Pass `freeze-variables`: reads of variables that nothing writes become constants (design §8).
+
+Before:
+
+    "tf_saved_model.global_tensor"() <{
+      sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
+    }> : () -> ()
+    func.func @main() -> tensor<2xf32> {
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main() -> tensor<2xf32> {
+      %0 = "tf.Const"() <{value = dense<1.0> : tensor<2xf32>}> : () -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.rewrite.edit import erase, restate_results, walk
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+
+_BOUND_INPUT = "tf_saved_model.bound_input"
+_READ = "tf.ReadVariableOp"
+_ASKED = frozenset({"tf.VarIsInitializedOp", "tf.VariableShape"})
+_WITHOUT_RESULT = frozenset({"tf.DisableCopyOnRead"})
+_HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeVariables:
+    """Freezes variables whose every handle is only read, and that nothing but handles refers to.
+
+    Handles of others that are declared without a fixed shape say their first value's from here on.
+    """
+
+    name: ClassVar[str] = "freeze-variables"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Replaces reads by constants, erases handles and frozen global tensors; returns how many.
+
+        Raises:
+            ConversionError: A variable is read as another type than it has (`variable-type`).
+        """
+        tensors = {
+            op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp) and "sym_name" in op.properties
+        }
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        handles = _handles(functions) if tensors else {}
+        bound = _bound(functions)
+        frozen = 0
+        for symbol, tensor in tensors.items():
+            mine = handles.get(symbol, [])
+            value = tensor.properties.get("value")
+            if value is None or not tensor_data.is_constant(value) or symbol in bound:
+                continue
+            if all(_is_only_read(handle) for handle in mine):
+                for handle in mine:
+                    _freeze(handle, value)
+                erase(tensor)
+                frozen += 1
+            else:
+                _assume_shape(mine, tensor, value)
+        if frozen:
+            for function in functions:
+                restate_results(function)
+        return Counter({"frozen": frozen})
+
+
+def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
+    """Returns the ops that make handles of variables, by the variable's name."""
+    handles: dict[str, list[Operation]] = {}
+    for function in functions:
+        for op in walk(function):
+            if op.name == "tf.VarHandleOp" and isinstance(name := op.properties.get("shared_name"), StringAttr):
+                handles.setdefault(name.data, []).append(op)
+    return handles
+
+
+def _bound(functions: Iterable[FuncOp]) -> set[str]:
+    """Returns the variables that are functions' arguments; how those use them is not looked at."""
+    return {
+        symbol.root_reference.data
+        for function in functions
+        for argument in function.arg_attrs or ()
+        if isinstance(symbol := argument.data.get(_BOUND_INPUT), SymbolRefAttr)
+    }
+
+
+def _is_only_read(handle: Operation) -> bool:
+    return all(use.operation.name in _HARMLESS for use in handle.results[0].uses)
+
+
+def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
+    """Lets handles of a variable that may take any shape say its first one; `initialize-state` proves that it stays."""
+    if not types.is_static(types.shape_of(tensor.properties["type"])):
+        shape = tf.shape_attr(types.shape_of(value.type))
+        for handle in handles:
+            handle.properties["shape"] = shape
+
+
+def _freeze(handle: Operation, value: Constant) -> None:
+    """Puts constants in the place of all that is asked of a handle, one for equal questions, and erases it."""
+    block = handle.parent
+    assert block is not None
+    made: dict[tuple[str, Attribute], SSAValue] = {}
+    for use in tuple(handle.results[0].uses):
+        user = use.operation
+        for result in user.results:
+            answer = _answer(user, result.type, value)
+            # Reads may know less of the shape than the variable does; they are one constant.
+            key = (user.name, value.type if user.name == _READ else result.type)
+            constant = made.get(key)
+            if constant is None:
+                op = tf.constant(answer, handle.location)
+                block.insert_op_before(op, handle)
+                constant = made[key] = op.results[0]
+            result.replace_all_uses_with(constant)
+        erase(user)
+    erase(handle)
+
+
+def _answer(user: Operation, result_type: Attribute, value: Constant) -> Constant:
+    """Returns what an op that doesn't change a variable says of it."""
+    element = types.element_of(result_type)
+    if user.name == "tf.VarIsInitializedOp":
+        return tensor_data.of_array(np.array(True), element)
+    if user.name == "tf.VariableShape":
+        shape = types.shape_of(value.type)
+        return tensor_data.of_array(np.array(shape, types.numpy_dtype(element)), element)
+    if types.element_of(value.type) != element:
+        raise error_at(user, "variable-type", f"it reads {value.type} as {result_type}")
+    return value

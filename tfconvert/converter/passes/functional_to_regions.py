@@ -1,0 +1,172 @@
+"""Pass `functional-to-regions`: `tf.If`, `tf.Case` and `tf.While` become ops with regions that call their functions.
+
+After `inline`, the functions' bodies stand where they run, so that patterns see what is around a loop and what is in
+it at once. Conditions become booleans on the way, as the region forms ask.
+
+Before:
+
+    func.func @main(%n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.If"(%n, %x) <{then_branch = @exp, else_branch = @same, is_stateless = true}>
+          : (tensor<i32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+    func.func private @same(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.ToBool"(%n) : (tensor<i32>) -> tensor<i1>
+      %1 = "tf.IfRegion"(%0) <{is_stateless = true, _then_func_name = "exp", _else_func_name = "same"}> ({
+        %2 = "tf.Cast"(%x) <{Truncate = false}> : (tensor<2xf32>) -> tensor<?xf32>
+        %3 = func.call @exp(%2) : (tensor<?xf32>) -> tensor<?xf32>
+        "tf.Yield"(%3) : (tensor<?xf32>) -> ()
+      }, {
+        %4 = func.call @same(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        "tf.Yield"(%4) : (tensor<2xf32>) -> ()
+      }) : (tensor<i1>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+    func.func private @same(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tfconvert.converter.legalize.control_flow import is_boolean
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.locations import error_at
+
+_IF, _CASE, _WHILE = range(3)
+
+_KINDS = {
+    "tf.If": _IF, "tf.StatelessIf": _IF, "tf.Case": _CASE, "tf.StatelessCase": _CASE,
+    "tf.While": _WHILE, "tf.StatelessWhile": _WHILE,
+}  # fmt: skip
+_FORMS = {_IF: "IfRegion", _CASE: "CaseRegion", _WHILE: "WhileRegion"}
+_FUNCTIONS = {_IF: ("then_branch", "else_branch"), _CASE: ("branches",), _WHILE: ("cond", "body")}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalToRegions:
+    """Turns control flow over functions into control flow over regions."""
+
+    name: ClassVar[str] = "functional-to-regions"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many of each kind.
+
+        Raises:
+            ConversionError: A function that is named is not in the module (`missing-function`), or takes another
+                number of values than it is given, or of other element types (`bad-call`).
+        """
+        functions = symbols.functions_of(module)
+        ops = [op for op in module.walk() if op.name in _KINDS]
+        for op in ops:
+            _replace(op, functions)
+        return Counter(op.name.removeprefix("tf.") for op in ops)
+
+
+def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
+    kind, block = _KINDS[op.name], op.parent
+    assert block is not None
+    keys = _FUNCTIONS[kind]
+    if kind == _CASE:
+        names = symbols.symbols(op.properties[keys[0]]) if keys[0] in op.properties else []
+    else:
+        names = [symbols.named(op, key) for key in keys]
+    callees = [symbols.function_named(functions, name, op) for name in names]
+    properties = {name: value for name, value in op.properties.items() if name not in keys}
+    if op.name.startswith("tf.Stateless"):
+        properties["is_stateless"] = attrs.boolean(True)
+    if kind == _WHILE:
+        operands = list(op.operands)
+        regions = [_loop_region(op, callee, decides=callee is callees[0]) for callee in callees]
+    else:
+        operands = [op.operands[0]]
+        if kind == _IF:
+            properties["_then_func_name"], properties["_else_func_name"] = map(attrs.string, names)
+            if not is_boolean(operands[0]):
+                block.insert_op_before(boolean := _to_bool(operands[0]), op)
+                operands = [boolean.results[0]]
+        regions = [Region(_call(op, callee, op.operands[1:])) for callee in callees]
+    new = tf.op_class(_FORMS[kind]).create(
+        operands=operands,
+        result_types=op.result_types,
+        properties=properties,
+        attributes=op.attributes,
+        location=op.location,
+        regions=regions,
+    )
+    block.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=True):
+        old.replace_all_uses_with(result)
+    erase(op)
+
+
+def _to_bool(value: SSAValue) -> Operation:
+    return tf.build("ToBool", (value,), (types.tensor(types.I1, ()),))
+
+
+def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
+    block = Block(arg_types=[operand.type for operand in op.operands])
+    _call(op, callee, block.args, block)
+    last = block.last_op
+    if decides and last is not None and last.operands and not is_boolean(last.operands[0]):
+        block.insert_op_before(boolean := _to_bool(last.operands[0]), last)
+        last.operands = [boolean.results[0]]
+    return Region(block)
+
+
+def _call(op: Operation, callee: FuncOp, given: Sequence[SSAValue], block: Block | None = None) -> Block:
+    """Adds the call of a function and the yield of its results to a block, a new one by default.
+
+    What is given becomes the type that the function takes, where that knows more or less of a shape.
+    """
+    block = block or Block()
+    wanted = callee.function_type.inputs.data
+    if len(wanted) != len(given):
+        raise _bad_call(op, callee, f"takes {len(wanted)} values, not {len(given)}")
+    arguments = [_as(op, callee, value, kind, block) for value, kind in zip(given, wanted, strict=True)]
+    call = CallOp(callee.sym_name.data, arguments, callee.function_type.outputs.data)
+    call.location = op.location
+    block.add_ops([call, tf.build("Yield", call.results, (), location=op.location)])
+    return block
+
+
+def _as(op: Operation, callee: FuncOp, value: SSAValue, kind: Attribute, block: Block) -> SSAValue:
+    if value.type == kind:
+        return value
+    given, wanted = types.element_of(value.type), types.element_of(kind)
+    if given != wanted and not isinstance(wanted, types.ResourceType | types.VariantType):
+        raise _bad_call(op, callee, f"takes {kind}, not {value.type}")
+    cast = tf.build("Cast", (value,), (kind,), {"Truncate": False}, op.location)
+    block.add_op(cast)
+    return cast.results[0]
+
+
+def _bad_call(op: Operation, callee: FuncOp, message: str) -> ConversionError:
+    return error_at(op, "bad-call", f"the function {callee.sym_name.data!r} {message}", "the model file is damaged")

@@ -1,0 +1,88 @@
+"""Pass `functionalize-conditionals`: Switches and Merges become `tf.If`, inner ones first.
+
+Those of `_SwitchN` become `tf.Case`. What a Merge's inputs need of what runs only on their side becomes the branches'
+functions, with copies of the constants; effects there that no Merge needs go with it. Where the predicate is known, one
+side is all there is. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the
+branch is dead, is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized
+before.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %false, %true, %1 = tf_executor.Switch %x, %p : tensor<f32>
+        %neg, %2 = tf_executor.island wraps "tf.Neg"(%false) : (tensor<f32>) -> tensor<f32>
+        %exp, %3 = tf_executor.island wraps "tf.Exp"(%true) : (tensor<f32>) -> tensor<f32>
+        %value, %index, %4 = tf_executor.Merge %neg, %exp : tensor<f32>
+        tf_executor.fetch %value : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<f32>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %value, %1 = tf_executor.island wraps "tf.If"(%p, %x)
+            <{else_branch = @cond_else, then_branch = @cond_then, is_stateless = true}>
+            : (tensor<i1>, tensor<f32>) -> tensor<f32>
+        tf_executor.fetch %value : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+    func.func private @cond_else(%x: tensor<f32>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %neg, %1 = tf_executor.island wraps "tf.Neg"(%x) : (tensor<f32>) -> tensor<f32>
+        tf_executor.fetch %neg : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+    func.func private @cond_then(%x: tensor<f32>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %exp, %1 = tf_executor.island wraps "tf.Exp"(%x) : (tensor<f32>) -> tensor<f32>
+        tf_executor.fetch %exp : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.control_flow.conditionals import Graph
+from tfconvert.converter.control_flow.graphs import graphs_with, restore
+from tfconvert.converter.control_flow.outline import Outliner
+from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
+
+_CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionalizeConditionals:
+    """Makes a `tf.If` or `tf.Case` of the Merges of each predicate."""
+
+    name: ClassVar[str] = "functionalize-conditionals"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every graph of every function; returns how often a value was computed although it may be dead.
+
+        Raises:
+            ConversionError: A conditional has no functional form (`unstructured-merge`, `effect-in-branch`,
+                `dead-fetch`, `cyclic-graph`).
+        """
+        outliner = Outliner(module)
+        speculated: Counter[str] = Counter()
+        for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+            for graph in graphs_with(function, _CONDITIONAL):
+                work = Graph(graph.body, outliner)
+                work.functionalize()
+                restore(function, graph, work.position)
+                if work.speculated:
+                    speculated["speculate"] += work.speculated
+        return speculated

@@ -1,0 +1,196 @@
+"""Pass `inline`: replaces calls by the bodies of the functions they call, and drops functions that nothing calls.
+
+Calls are inlined bottom-up, so each body is moved (or copied, where there are more callers) once. A function that calls
+itself, directly or through others, can't be inlined and is an error.
+
+Before:
+
+    func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%arg0) <{f = @relu}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @relu(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from tfconvert.converter.composites.presence import is_marked
+from tfconvert.converter.rewrite.edit import erase, restate_results, walk
+from tfconvert.converter.rewrite.symbols import (
+    erase_unreferenced,
+    functions_of,
+    is_private,
+    names,
+    names_outside,
+    symbols,
+)
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.locations import error_at
+
+_CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
+
+
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """Inlines every call of a function of the module."""
+
+    name: ClassVar[str] = "inline"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Inlines calls, then erases private functions that nothing refers to.
+
+        Raises:
+            ConversionError: Functions call each other in a circle (`recursive-function`), a callee is missing
+                (`missing-function`) or is called with other operands than it takes (`bad-call`).
+        """
+        functions = functions_of(module)
+        inside = {name: walk(function)[1:] for name, function in functions.items()}
+        calls = {name: [op for op in ops if op.name in _CALLS] for name, ops in inside.items()}
+        outside = names_outside(module)
+        references = _count_references(functions, inside.values()) + Counter(outside)
+        shared = {name for name, count in references.items() if count > 1}
+        for name in _callees_first(functions, calls):
+            for call in calls[name]:
+                callee_name = _callee(call)
+                callee, is_last = functions[callee_name], references[callee_name] == 1
+                _inline(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
+                references[callee_name] -= 1
+            if calls[name]:
+                restate_results(functions[name])
+        erase_unreferenced(functions, outside)
+
+
+def _callee(call: Operation) -> str:
+    key = "callee" if call.name == "func.call" else "f"
+    attribute = call.properties.get(key, call.attributes.get(key))
+    return next(iter(symbols(attribute)), "") if attribute is not None else ""
+
+
+def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
+    """Returns how often ops refer to each function; one that is exported counts as referred to once more."""
+    count = Counter(name for ops in inside for op in ops for name in names(op))
+    for name, function in functions.items():
+        if not is_private(function):
+            count[name] += 1
+    return count
+
+
+def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation]]) -> list[str]:
+    order: list[str] = []
+    state: dict[str, str] = {}
+    stack = [(name, False) for name in reversed(functions)]
+    while stack:
+        name, is_ready = stack.pop()
+        if is_ready:
+            state[name] = "done"
+            order.append(name)
+            continue
+        if state.get(name) == "done":
+            continue
+        state[name] = "open"
+        stack.append((name, True))
+        for call in calls[name]:
+            callee = _callee(call)
+            if callee not in functions:
+                raise error("missing-function", f"there is no function {callee!r}", op=call.name,
+                            hint="the model file is damaged")  # fmt: skip
+            if state.get(callee) == "open":
+                raise error("recursive-function", f"the function {callee!r} calls itself", op=call.name,
+                            hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+            if callee not in state:
+                stack.append((callee, False))
+    return order
+
+
+def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) -> None:
+    """Puts the callee's body in the place of a call.
+
+    Args:
+        call: The call.
+        callee: What it calls.
+        is_last: Whether nothing else needs the body: it is moved instead of copied.
+        note_call: Whether locations tell the call; of a function with one caller they needn't, unless it says what
+            it implements: the nodes in all these have the same names.
+    """
+    block = call.parent
+    assert block is not None
+    body = _body(call, callee)
+    values, ops = (_move if is_last else _copy)(body, call.operands[:])
+    for op in ops:
+        if note_call:
+            op.location = CallSiteLoc(op.location, call.location)
+        block.insert_op_before(op, call)
+    for result, value in zip(call.results, values, strict=True):
+        if value.type != result.type and isinstance(value, OpResult):
+            # What the call knows of a shape stays known.
+            types.retype(value, types.most_specific(value.type, result.type))
+        result.replace_all_uses_with(value)
+    erase(call)
+
+
+def _body(call: Operation, callee: FuncOp) -> Block:
+    """Returns the only block of a function that takes what a call gives and returns what the call wants."""
+    name = callee.sym_name.data
+    blocks = list(callee.body.blocks)
+    if len(blocks) != 1:
+        what = "has no body" if not blocks else "has branches"
+        raise _bad_call(call, f"the function {name!r} {what}, so that it can't be inlined")
+    terminator = blocks[0].last_op
+    returned = () if terminator is None else terminator.operands
+    for verb, own, given in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
+        if len(own) != len(given):
+            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(given)}")
+        for number, (one, other) in enumerate(zip(own, given, strict=True)):
+            if one.type != other.type and _element(one) != _element(other):
+                raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
+    return blocks[0]
+
+
+def _element(value: SSAValue) -> Attribute | None:
+    """Returns a value's element type, as far as caller and callee must agree on it."""
+    return types.dereferenced(types.element_of(value.type))
+
+
+def _bad_call(call: Operation, message: str) -> ConversionError:
+    return error_at(call, "bad-call", message, "the model file is damaged")
+
+
+def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+    """Takes the ops out of a body, whose arguments become operands; returns what it returns, and the ops."""
+    for argument, operand in zip(body.args, operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    ops = list(body.ops)
+    for op in ops:
+        body.detach_op(op)
+    terminator = ops.pop()
+    values = list(terminator.operands)
+    terminator.erase()
+    return values, ops
+
+
+def _copy(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+    """Copies the ops of a body, as `_move` moves them."""
+    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, operands, strict=True))
+    *originals, terminator = body.ops
+    ops = [op.clone(mapping) for op in originals]
+    return [mapping.get(value, value) for value in terminator.operands], ops

@@ -1,0 +1,142 @@
+"""Pass `island-coarsening`: islands that run, or are dead, together become one.
+
+An island that takes values and controls from one other island alone runs exactly when that one does, and right behind
+it nothing else is in the way: it joins it. Islands that take nothing of the graph always run and join each other. So a
+graph without V1 control flow becomes one island, and in others no dead value spreads further than it did.
+
+Before:
+
+    func.func @main(%x: tensor<f32>, %text: tensor<!tf_type.string>, %p: tensor<i1>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %neg, %1 = tf_executor.island wraps "tf.Neg"(%x) : (tensor<f32>) -> tensor<f32>
+        %print = tf_executor.island(%1) wraps "tf.PrintV2"(%text) : (tensor<!tf_type.string>) -> ()
+        %off, %on, %2 = tf_executor.Switch %neg, %p : tensor<f32>
+        %abs, %3 = tf_executor.island wraps "tf.Abs"(%on) : (tensor<f32>) -> tensor<f32>
+        %exp, %4 = tf_executor.island wraps "tf.Exp"(%abs) : (tensor<f32>) -> tensor<f32>
+        %merge, %index, %5 = tf_executor.Merge %off, %exp, %print
+          : (tensor<f32>, tensor<f32>, !tf_executor.control) -> (tensor<f32>, tensor<i32>, !tf_executor.control)
+        tf_executor.fetch %merge : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<f32>, %text: tensor<!tf_type.string>, %p: tensor<i1>) -> tensor<f32> {
+      %0 = tf_executor.graph {
+        %neg, %1 = tf_executor.island {
+          %2 = "tf.Neg"(%x) : (tensor<f32>) -> tensor<f32>
+          "tf.PrintV2"(%text) : (tensor<!tf_type.string>) -> ()
+          tf_executor.yield %2 : tensor<f32>
+        }
+        %off, %on, %3 = tf_executor.Switch %neg, %p : tensor<f32>
+        %exp, %4 = tf_executor.island {
+          %5 = "tf.Abs"(%on) : (tensor<f32>) -> tensor<f32>
+          %6 = "tf.Exp"(%5) : (tensor<f32>) -> tensor<f32>
+          tf_executor.yield %6 : tensor<f32>
+        }
+        %merge, %index, %7 = tf_executor.Merge %off, %exp, %1
+          : (tensor<f32>, tensor<f32>, !tf_executor.control) -> (tensor<f32>, tensor<i32>, !tf_executor.control)
+        tf_executor.fetch %merge : tensor<f32>
+      }
+      func.return %0 : tensor<f32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
+
+_APPLIED = "joined"
+
+
+@dataclass(frozen=True, slots=True)
+class IslandCoarsening:
+    """Joins islands as far as nothing that was alive dies of it, and nothing dead lives."""
+
+    name: ClassVar[str] = "island-coarsening"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every graph, inner ones first; returns how many islands went."""
+        joined = 0
+        for graph in reversed([op for op in module.walk() if isinstance(op, GraphOp)]):
+            leaders = _leaders(graph.body)
+            groups: dict[IslandOp, list[IslandOp]] = {}
+            for island, leader in leaders.items():
+                groups.setdefault(leader, []).append(island)
+            for leader, islands in groups.items():
+                if len(islands) > 1:
+                    _join(islands, leader, leaders)
+                    joined += len(islands) - 1
+        return Counter({_APPLIED: joined}) if joined else Counter()
+
+
+def _leaders(body: Block) -> dict[IslandOp, IslandOp]:
+    """Returns for each island of a graph the first of those that run when it does, in the graph's order."""
+    leaders: dict[IslandOp, IslandOp] = {}
+    always: IslandOp | None = None
+    for island in body.ops:
+        if not isinstance(island, IslandOp):
+            continue
+        sources: set[Operation] = set()
+        for op in island.walk():
+            for operand in op.operands:
+                owner = operand.owner
+                if isinstance(owner, Operation) and owner.parent is body:
+                    sources.add(leaders[owner] if isinstance(owner, IslandOp) else owner)
+        only = next(iter(sources)) if len(sources) == 1 else None
+        if not sources:
+            always = always or island
+            leaders[island] = always
+        else:
+            leaders[island] = only if isinstance(only, IslandOp) else island
+    return leaders
+
+
+def _join(islands: Sequence[IslandOp], leader: IslandOp, leaders: Mapping[IslandOp, IslandOp]) -> None:
+    """Puts one island into the place of the first of several, which the others follow."""
+    body = leader.parent
+    assert body is not None
+
+    def is_inside(use: Use) -> bool:
+        op = use.operation
+        while op.parent is not body:
+            parent = op.parent_op()
+            assert parent is not None
+            op = parent
+        return isinstance(op, IslandOp) and leaders.get(op) is leader
+
+    inside = Block()
+    yielded: list[tuple[SSAValue, SSAValue]] = []
+    for island in islands:
+        terminator = island.terminator
+        for op in list(island.body.ops):
+            if op is not terminator:
+                island.body.detach_op(op)
+                inside.add_op(op)
+        results: Sequence[SSAValue] = island.results
+        for result, value in zip(results, terminator.operands, strict=False):
+            # What has moved already stands in no island; it can't use what comes behind it.
+            result.replace_uses_with_if(value, is_inside)
+            if result.first_use is not None:
+                yielded.append((result, value))
+    inside.add_op(YieldOp.create(operands=[value for _, value in yielded]))
+    types = [*(value.type for _, value in yielded), CONTROL]
+    joined = IslandOp.create(
+        operands=leader.operands, result_types=types, regions=(Region(inside),), location=leader.location
+    )
+    body.insert_op_before(joined, leader)
+    for (old, _), new in zip(yielded, joined.results, strict=False):
+        old.replace_all_uses_with(new)
+    for island in reversed(islands):
+        island.control.replace_all_uses_with(joined.control)
+        erase(island)

@@ -1,0 +1,146 @@
+"""Pass `mark-stateless`: control flow whose functions have no effects says so, and goes away where nothing uses it.
+
+TensorFlow calls a conditional stateful if its branches hold as much as an assert. Once those are gone, what is left is
+a function of its operands: passes that come later may merge it, move it, or do without it.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      "tf.If"(%p, %x) <{then_branch = @nothing, else_branch = @nothing, is_stateless = false}>
+          : (tensor<i1>, tensor<2xf32>) -> ()
+      %0 = "tf.If"(%p, %x) <{then_branch = @exp, else_branch = @same, is_stateless = false}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @nothing(%x: tensor<2xf32>) {
+      func.return
+    }
+    func.func private @exp(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @same(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.If"(%p, %x) <{then_branch = @exp, else_branch = @same, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @same(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf_effects
+
+_CONTROL_FLOW = frozenset({"tf.If", "tf.While", "tf.Case"})
+
+_TRUE = attrs.boolean(True)
+
+_EFFECTFUL, _UNUSED, _PURE = range(3)
+"""What is known of a function: it must run; it needn't where its results are not used; it is a function of its
+arguments alone besides."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkStateless:
+    """Marks `If`, `While` and `Case` without effects as stateless, and erases unused ones."""
+
+    name: ClassVar[str] = "mark-stateless"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many are marked and erased.
+
+        Functions that nothing but an erased op has named go with it.
+        """
+        functions = symbols.functions_of(module)
+        applied: Counter[str] = Counter()
+        if len(functions) < 2:
+            return applied  # nothing calls anything
+        purity = _Purity(functions)
+        for function in functions.values():
+            # Backwards, so that what only an unused op uses is met when it is unused itself.
+            for op in reversed([op for op in function.body.walk() if op.name in _CONTROL_FLOW]):
+                applied[_improve(op, purity)] += 1
+        applied.pop("", None)
+        if applied["erased"]:
+            outside = symbols.names_outside(module)
+            symbols.erase_unreferenced(functions, outside)
+        return +applied
+
+
+def _improve(op: Operation, purity: _Purity) -> str:
+    """Marks or erases an op; returns what it did, if anything."""
+    known = purity.of_op(op)
+    if known > _EFFECTFUL and all(result.first_use is None for result in op.results):
+        erase(op)
+        return "erased"
+    if known < _PURE or op.properties.get("is_stateless") == _TRUE:
+        return ""
+    op.properties["is_stateless"] = _TRUE
+    return "marked"
+
+
+class _Purity:
+    """What is known of the functions of a module; each is looked through once.
+
+    Args:
+        functions: The functions by name.
+    """
+
+    def __init__(self, functions: Mapping[str, FuncOp]) -> None:
+        self._functions = functions
+        self._known: dict[str, int] = {}
+
+    def of_op(self, op: Operation) -> int:
+        """Returns what is known of an op, itself and through what it calls."""
+        callees = symbols.names(op)
+        if callees:
+            return min(map(self._of_function, callees))
+        if op.regions or not op.name.startswith("tf."):
+            return _PURE if op.name == "func.return" else _EFFECTFUL
+        if tf_effects.is_pure(op):
+            return _PURE
+        return _EFFECTFUL if tf_effects.has_side_effects(op) else _UNUSED
+
+    def _of_function(self, name: str) -> int:
+        stack, entered = [name], set[str]()
+        while stack:
+            current = stack[-1]
+            function = self._functions.get(current)
+            if function is None or current in self._known:
+                self._known.setdefault(current, _EFFECTFUL)
+                stack.pop()
+                continue
+            ops = list(function.body.walk())
+            if current not in entered:
+                entered.add(current)
+                needed = {callee for op in ops for callee in symbols.names(op)} - self._known.keys()
+                # A function that calls itself may never end.
+                self._known.update(dict.fromkeys(needed & entered, _EFFECTFUL))
+                stack += sorted(needed - entered)
+                continue
+            self._known.setdefault(current, min(map(self.of_op, ops), default=_PURE))
+        return self._known[name]

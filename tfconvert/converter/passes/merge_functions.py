@@ -1,0 +1,185 @@
+"""Pass `merge-functions`: lets equal functions be one.
+
+A SavedModel's `serve` and `serving_default` usually call the same function through wrappers of their own. Equal
+private functions are replaced by the first of them; equal exported functions become one with several exported names,
+so that the result holds each computation once (design §1).
+
+Before:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%x) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.PartitionedCall"(%0) <{f = @second}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @first(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @second(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.PartitionedCall"(%x) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.PartitionedCall"(%0) <{f = @first}> : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @first(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.rewrite.symbols import callees_first, functions_of, is_private, referring_ops
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
+
+_COMPARED_FIRST = 64
+"""Functions that differ within so many ops are never compared one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFunctions:
+    """Merges functions whose bodies, types and attributes are equal."""
+
+    name: ClassVar[str] = "merge-functions"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Merges functions, callees first, since callers become equal once their callees are one."""
+        functions = functions_of(module)
+        keys = {name: _key(function) for name, function in functions.items() if len(function.body.blocks) == 1}
+        if len(set(keys.values())) == len(keys):
+            return
+        groups: dict[Hashable, list[FuncOp]] = {}
+        renamed: dict[str, str] = {}
+        referring = {name: referring_ops(function) for name, function in functions.items()}
+        for function in callees_first(functions, referring):
+            if renamed:
+                _rename(referring[function.sym_name.data], renamed)
+            if function.sym_name.data not in keys:
+                continue
+            group = groups.setdefault(keys[function.sym_name.data], [])
+            first = next((other for other in group if _are_equal(other, function)), None)
+            if first is None or not _may_go(function):
+                group.append(function)
+            else:
+                renamed[function.sym_name.data] = first.sym_name.data
+                _absorb(first, function)
+        if renamed:
+            # Once more: functions that refer to each other have been looked at before some of their callees.
+            _rename((op for name, ops in referring.items() if name not in renamed for op in ops), renamed)
+            _rename((op for op in module.ops if not isinstance(op, FuncOp)), renamed)
+
+
+def _key(function: FuncOp) -> Hashable:
+    """Returns what equal functions have in common and most others have not; nothing of it changes by merging."""
+    beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
+    return function.function_type, EXPORTED_NAMES in function.attributes, beginning
+
+
+def _may_go(function: FuncOp) -> bool:
+    """Tells whether nobody outside of the module knows a function by its symbol."""
+    return EXPORTED_NAMES in function.attributes or is_private(function)
+
+
+def _are_equal(one: FuncOp, other: FuncOp) -> bool:
+    """Tells whether two functions differ in nothing but locations, names and, if private, what arguments are called."""
+    ignored = {"sym_name"} if EXPORTED_NAMES in one.attributes else {"sym_name", "arg_attrs"}
+    if _without(one.properties, ignored) != _without(other.properties, ignored):
+        return False
+    ignored = {EXPORTED_NAMES}
+    if _without(one.attributes, ignored) != _without(other.attributes, ignored):
+        return False
+    same: dict[SSAValue, SSAValue] = dict(zip(one.body.block.args, other.body.block.args, strict=True))
+    pairs = zip_longest(one.body.walk(), other.body.walk())
+    return all(a is not None and b is not None and _ops_are_equal(a, b, same) for a, b in pairs)
+
+
+def _without(attributes: dict[str, Attribute], ignored: set[str]) -> dict[str, Attribute]:
+    return {name: value for name, value in attributes.items() if name not in ignored}
+
+
+def _ops_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+    """Compares two ops; their results count as the same from then on."""
+    if one.name != other.name or len(one.operands) != len(other.operands) or len(one.results) != len(other.results):
+        return False
+    if one.properties != other.properties or one.attributes != other.attributes:
+        return False
+    if any(same.get(a) is not b for a, b in zip(one.operands, other.operands, strict=True)):
+        return False
+    if one.regions and not _regions_are_equal(one, other, same):
+        return False
+    for a, b in zip(one.results, other.results, strict=True):
+        if a.type != b.type:
+            return False
+        same[a] = b
+    return True
+
+
+def _regions_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+    """Compares how many blocks, arguments and ops two ops' regions hold; their arguments count as the same."""
+    mine = [block for region in one.regions for block in region.blocks]
+    others = [block for region in other.regions for block in region.blocks]
+    if [len(region.blocks) for region in one.regions] != [len(region.blocks) for region in other.regions]:
+        return False
+    for a, b in zip(mine, others, strict=True):
+        if len(a.ops) != len(b.ops) or a.arg_types != b.arg_types:
+            return False
+        same.update(zip(a.args, b.args, strict=True))
+    return True
+
+
+def _absorb(first: FuncOp, second: FuncOp) -> None:
+    """Erases the second function; the first is exported under its names too."""
+    names = second.attributes.get(EXPORTED_NAMES)
+    if isinstance(names, ArrayAttr):
+        own = first.attributes[EXPORTED_NAMES]
+        assert isinstance(own, ArrayAttr)
+        first.attributes[EXPORTED_NAMES] = ArrayAttr([*own.data, *names.data])
+    erase(second)
+
+
+def _rename(ops: Iterable[Operation], renamed: dict[str, str]) -> None:
+    for op in ops:
+        for attributes in (op.properties, op.attributes):
+            for key, value in attributes.items():
+                new = _renamed(value, renamed)
+                if new is not value:
+                    attributes[key] = new
+
+
+def _renamed_symbol(symbol: SymbolRefAttr, renamed: dict[str, str]) -> SymbolRefAttr:
+    new = renamed.get(symbol.root_reference.data)
+    return symbol if new is None else attrs.symbol(new)
+
+
+def _renamed(attribute: Attribute, renamed: dict[str, str]) -> Attribute:
+    if isinstance(attribute, SymbolRefAttr):
+        return _renamed_symbol(attribute, renamed)
+    if isinstance(attribute, tf.FunctionAttr):
+        function = _renamed_symbol(attribute.function, renamed)
+        return attribute if function is attribute.function else tf.FunctionAttr(function, attribute.arguments)
+    if isinstance(attribute, ArrayAttr):
+        items = [_renamed(item, renamed) for item in attribute.data]
+        return (
+            ArrayAttr(items)
+            if any(new is not old for new, old in zip(items, attribute.data, strict=True))
+            else attribute
+        )
+    return attribute

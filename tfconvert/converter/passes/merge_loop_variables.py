@@ -1,0 +1,90 @@
+"""Pass `merge-loop-variables`: of a loop's variables that are always equal, one is left.
+
+Loops of Keras and of TensorFlow count twice, once for the loop and once for the time; a masked layer's output and state
+are the same, too. Variables that begin alike, and of which the body makes the same, are one.
+
+Before:
+
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>) {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %2:3 = "tf.While"(%0, %1, %x) <{cond = @cond, body = @body, is_stateless = true, parallel_iterations = 10 : i64}>
+        : (tensor<i32>, tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<i32>, tensor<2xf32>)
+      func.return %2#2, %2#1 : tensor<2xf32>, tensor<i32>
+    }
+    func.func private @cond(%i: tensor<i32>, %j: tensor<i32>, %x: tensor<2xf32>) -> tensor<i1> {
+      %0 = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Less"(%j, %0) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @body(%i: tensor<i32>, %j: tensor<i32>, %x: tensor<2xf32>)
+        -> (tensor<i32>, tensor<i32>, tensor<2xf32>) {
+      %0 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %2 = "tf.AddV2"(%i, %0) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %3 = "tf.AddV2"(%j, %1) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %4 = "tf.Cast"(%j) <{Truncate = false}> : (tensor<i32>) -> tensor<f32>
+      %5 = "tf.Mul"(%x, %4) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      func.return %2, %3, %5 : tensor<i32>, tensor<i32>, tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>) {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %2:2 = "tf.While"(%0, %x) <{cond = @cond, body = @body, is_stateless = true, parallel_iterations = 10 : i64}>
+        : (tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>)
+      func.return %2#1, %2#0 : tensor<2xf32>, tensor<i32>
+    }
+    func.func private @cond(%i: tensor<i32>, %x: tensor<2xf32>) -> tensor<i1> {
+      %0 = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Less"(%i, %0) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @body(%i: tensor<i32>, %x: tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>) {
+      %0 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.AddV2"(%i, %0) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %2 = "tf.Cast"(%i) <{Truncate = false}> : (tensor<i32>) -> tensor<f32>
+      %3 = "tf.Mul"(%x, %2) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+      func.return %1, %3 : tensor<i32>, tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tfconvert.converter.control_flow.equal_variables import merge_equal
+from tfconvert.converter.control_flow.functional import KINDS, Kind, callees, construct
+from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.rewrite import symbols
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLoopVariables:
+    """Merges equal variables of loops."""
+
+    name: ClassVar[str] = "merge-loop-variables"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every loop whose functions nothing else runs; returns how many variables went."""
+        functions = symbols.functions_of(module)
+        ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
+        references = Counter(symbols.names_outside(module))
+        references.update(name for name, function in functions.items() if not symbols.is_private(function))
+        references.update(name for op in ops for name in callees(op))
+        merged = 0
+        for op in ops:
+            found = construct(op, functions) if KINDS[op.name] is Kind.LOOP else None
+            if found is None or any(references[name] > 1 for name in callees(op)):
+                continue
+            equal = merge_equal(found)
+            if equal:
+                drop_unused(found)
+            merged += equal
+        return Counter({self.name: merged}) if merged else Counter()

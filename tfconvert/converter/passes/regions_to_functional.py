@@ -1,0 +1,240 @@
+"""Pass `regions-to-functional`: the regions of `tf.IfRegion`, `tf.CaseRegion` and `tf.WhileRegion` become functions.
+
+What a region takes from around it, its function is given: a branch as arguments, a loop as further loop variables that
+stay what they are. Constants go into the function instead. A region that only calls a function becomes that function.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.IfRegion"(%p) <{_then_func_name = "grow", is_stateless = true}> ({
+        %1 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        "tf.Yield"(%1) : (tensor<2xf32>) -> ()
+      }, {
+        "tf.Yield"(%x) : (tensor<2xf32>) -> ()
+      }) : (tensor<i1>) -> tensor<2xf32>
+      %2 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %3 = "tf.WhileRegion"(%2) <{is_stateless = true, parallel_iterations = 10 : i64}> ({
+      ^bb0(%i: tensor<i32>):
+        %4 = "tf.Less"(%i, %n) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        "tf.Yield"(%4) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%i: tensor<i32>):
+        %5 = "tf.AddV2"(%i, %2) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+        "tf.Yield"(%5) : (tensor<i32>) -> ()
+      }) : (tensor<i32>) -> tensor<i32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.If"(%p, %x) <{is_stateless = true, then_branch = @grow, else_branch = @if_else}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %2:2 = "tf.While"(%1, %n) <{cond = @while_cond, body = @while_body, is_stateless = true,
+          parallel_iterations = 10 : i64}> : (tensor<i32>, tensor<i32>) -> (tensor<i32>, tensor<i32>)
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @while_cond(%i: tensor<i32>, %n: tensor<i32>) -> tensor<i1> {
+      %0 = "tf.Less"(%i, %n) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %0 : tensor<i1>
+    }
+    func.func private @while_body(%i: tensor<i32>, %n: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+      %0 = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.AddV2"(%i, %0) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      func.return %1, %n : tensor<i32>, tensor<i32>
+    }
+    func.func private @grow(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @if_else(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.locations import node_of
+
+_FORMS = {"tf.IfRegion": "If", "tf.CaseRegion": "Case", "tf.WhileRegion": "While"}
+_CALLS = frozenset({"func.call", "tf.PartitionedCall", "tf.StatefulPartitionedCall"})
+_NAMES = ("_then_func_name", "_else_func_name", "_cond_func_name", "_body_func_name")
+
+
+@dataclass(frozen=True, slots=True)
+class RegionsToFunctional:
+    """Turns control flow over regions into control flow over functions."""
+
+    name: ClassVar[str] = "regions-to-functional"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every op with regions of control flow, inner ones first; returns how many of each kind."""
+        ops = _with_regions(module)
+        if not ops:
+            return Counter()
+        maker = symbols.FunctionMaker(module)
+        applied = Counter(op.name.removeprefix("tf.") for op in ops)
+        for op in reversed(ops):
+            _outline(op, maker)
+        return applied
+
+
+def _with_regions(module: ModuleOp) -> list[Operation]:
+    """Returns the ops to rewrite, outer ones before those inside."""
+    found: list[Operation] = []
+    todo: list[Operation] = [module]
+    while todo:
+        for region in todo.pop().regions:
+            for block in region.blocks:
+                inner = [op for op in block.ops if op.regions]
+                found += [op for op in inner if op.name in _FORMS]
+                todo += inner
+    return found
+
+
+def _outline(op: Operation, maker: symbols.FunctionMaker) -> None:
+    """Replaces an op whose regions hold no other region of control flow."""
+    is_loop = op.name == "tf.WhileRegion"
+    called = _called(op)
+    if called is not None:
+        names, captured = called
+    else:
+        captured = _capture(op)
+        names = [
+            _function(op, region, role, captured if is_loop else (), maker)
+            for region, role in zip(op.regions, _roles(op), strict=True)
+        ]
+    operands = [*op.operands, *captured] if not (is_loop and called) else op.operands[:]
+    results = [*op.result_types, *(value.type for value in captured)] if is_loop and not called else op.result_types
+    new = tf.op_class(_FORMS[op.name]).create(
+        operands=operands,
+        result_types=results,
+        properties=_properties(op, names),
+        attributes={name: value for name, value in op.attributes.items() if name not in _NAMES},
+        location=op.location,
+    )
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=False):
+        old.replace_all_uses_with(result)
+    erase(op)
+
+
+def _roles(op: Operation) -> list[str]:
+    if op.name == "tf.CaseRegion":
+        return [f"branch{number}" for number in range(len(op.regions))]
+    return ["cond", "body"] if op.name == "tf.WhileRegion" else ["then", "else"]
+
+
+def _properties(op: Operation, names: Sequence[str]) -> dict[str, Attribute]:
+    properties = {name: value for name, value in op.properties.items() if name not in _NAMES}
+    functions = [attrs.symbol(name) for name in names]
+    if op.name == "tf.CaseRegion":
+        return {**properties, "branches": attrs.of(functions)}
+    keys = ("cond", "body") if op.name == "tf.WhileRegion" else ("then_branch", "else_branch")
+    return {**properties, **dict(zip(keys, functions, strict=True))}
+
+
+def _called(op: Operation) -> tuple[list[str], Sequence[SSAValue]] | None:
+    """Returns the functions that an op's regions call, if they do nothing else, and what all of them are given."""
+    names: list[str] = []
+    given: list[Sequence[SSAValue]] = []
+    for region in op.regions:
+        first, last = region.block.first_op, region.block.last_op
+        if first is None or last is None or first.next_op is not last or first.name not in _CALLS:
+            return None
+        name = symbols.named(first, "callee" if first.name == "func.call" else "f")
+        if not name or list(last.operands) != list(first.results):
+            return None
+        names.append(name)
+        given.append(region.block.args if op.name == "tf.WhileRegion" else first.operands)
+        if list(first.operands) != list(given[-1]):
+            return None
+    same = op.name == "tf.WhileRegion" or all(list(each) == list(given[0]) for each in given)
+    return (names, [] if op.name == "tf.WhileRegion" else given[0]) if same else None
+
+
+def _capture(op: Operation) -> list[SSAValue]:
+    """Lets each region have what it takes from around it as arguments, all the same; returns what that is.
+
+    Constants are copied into the regions.
+    """
+    taken = [_taken(region) for region in op.regions]
+    captured: dict[SSAValue, None] = {}
+    for values in taken:
+        captured.update(dict.fromkeys(value for value in values if not _is_constant(value)))
+    for region, values in zip(op.regions, taken, strict=True):
+        block = region.block
+        inside = {value: block.insert_arg(value.type, len(block.args)) for value in captured}
+        for value, uses in values.items():
+            own: SSAValue | None = inside.get(value)
+            if own is None:
+                assert isinstance(value.owner, Operation)
+                copy = value.owner.clone()
+                assert block.first_op is not None
+                block.insert_op_before(copy, block.first_op)
+                own = copy.results[0]
+            for user, index in uses:
+                user.operands[index] = own
+    return list(captured)
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "tf.Const"
+
+
+def _taken(region: Region) -> dict[SSAValue, list[tuple[Operation, int]]]:
+    """Returns the values from outside of a region, with the operands that they are inside."""
+    inside: set[Block] = set(region.blocks)
+    found: dict[SSAValue, list[tuple[Operation, int]]] = {}
+    for op in region.walk():
+        inside.update(block for inner in op.regions for block in inner.blocks)
+        for index, value in enumerate(op.operands):
+            block = value.owner.parent if isinstance(value.owner, Operation) else value.owner
+            if block not in inside:
+                found.setdefault(value, []).append((op, index))
+    return found
+
+
+def _function(
+    op: Operation, region: Region, role: str, carried: Sequence[SSAValue], maker: symbols.FunctionMaker
+) -> str:
+    """Makes a function of a region, whose arguments `_capture` has added; returns its name.
+
+    Args:
+        op: The op.
+        region: One of its regions.
+        role: What the region is to the op.
+        carried: What a loop carries along for its functions.
+        maker: Adds functions.
+    """
+    block = region.block
+    last = block.last_op
+    assert last is not None
+    returned = list(last.operands)
+    if role == "cond":
+        returned = returned[:1]
+    elif carried:
+        returned += block.args[len(block.args) - len(carried) :]
+    erase(last)
+    block.add_op(ReturnOp(*returned))
+    region.detach_block(block)
+    key = f"_{role}_func_name"
+    given = op.properties.get(key, op.attributes.get(key))
+    kind = _FORMS[op.name].lower()
+    name = given.data if isinstance(given, StringAttr) and given.data else f"{node_of(op.location) or kind}_{role}"
+    return maker.add(name, block, op.location)

@@ -1,0 +1,212 @@
+"""Pass `share-shapes`: what is known to be the same shape, or dimension, is computed once, from what has it first.
+
+Shapes that stay unknown until the model runs are often asked of values that were computed for nothing else: a masked
+layer of Keras runs its first step once more, for the shape of zeros. Unknown dimensions are symbols that go through
+loops and branches (`tfconvert/converter/tensor_lists/symbols.py`); where two shape tensors have the same elements, the
+first one stands for both. A loop gets what is known before it as a variable.
+
+Before:
+
+    func.func @main(%x: tensor<?x3xf32>, %w: tensor<3x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tf.Const"() <{value = dense<1> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %2 = "tf.Const"() <{value = dense<4> : tensor<i32>}> : () -> tensor<i32>
+      %3 = "tf.Const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %4 = "tf.Shape"(%x) : (tensor<?x3xf32>) -> tensor<2xi32>
+      %5 = "tf.StridedSlice"(%4, %0, %1, %1) <{begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64,
+        new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}>
+        : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>
+      %6 = "tf.Pack"(%5, %2) <{axis = 0 : i64}> : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+      %7 = "tf.Fill"(%6, %3) : (tensor<2xi32>, tensor<f32>) -> tensor<?x4xf32>
+      %8 = "tf.MatMul"(%x, %w) <{transpose_a = false, transpose_b = false}>
+        : (tensor<?x3xf32>, tensor<3x4xf32>) -> tensor<?x4xf32>
+      %9 = "tf.ZerosLike"(%8) : (tensor<?x4xf32>) -> tensor<?x4xf32>
+      func.return %7, %9 : tensor<?x4xf32>, tensor<?x4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<?x3xf32>, %w: tensor<3x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tf.Const"() <{value = dense<1> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %2 = "tf.Const"() <{value = dense<4> : tensor<i32>}> : () -> tensor<i32>
+      %3 = "tf.Const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %4 = "tf.Shape"(%x) : (tensor<?x3xf32>) -> tensor<2xi32>
+      %5 = "tf.StridedSlice"(%4, %0, %1, %1) <{begin_mask = 0 : i64, ellipsis_mask = 0 : i64, end_mask = 0 : i64,
+        new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}>
+        : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>
+      %6 = "tf.Pack"(%5, %2) <{axis = 0 : i64}> : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+      %7 = "tf.Fill"(%6, %3) : (tensor<2xi32>, tensor<f32>) -> tensor<?x4xf32>
+      %8 = "tf.Const"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+      %9 = "tf.Fill"(%6, %8) : (tensor<2xi32>, tensor<f32>) -> tensor<?x4xf32>
+      func.return %7, %9 : tensor<?x4xf32>, tensor<?x4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.converter.rewrite import symbols as names
+from tfconvert.converter.shapes.dims import UNKNOWN, Partial
+from tfconvert.converter.shapes.sweep import erase_dead
+from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.tensor_lists.insertion import Inserter
+from tfconvert.converter.tensor_lists.loop_sizes import hand_in
+from tfconvert.converter.tensor_lists.symbols import Symbols
+from tfconvert.schema.dialects import types
+
+_LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
+"""Op -> what it fills the shape of its operand with."""
+
+_ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
+"""Ops that ask for shapes, or compute with them; where there are none, there is nothing to share."""
+
+_SCALAR = types.tensor(types.I32, ())
+
+
+@dataclass(frozen=True, slots=True)
+class ShareShapes:
+    """Computes equal shapes once."""
+
+    name: ClassVar[str] = "share-shapes"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function that has one caller at most; returns how many shapes were had elsewhere."""
+        calls = Calls(module)
+        if not any(op.name in _ASKING for function in calls.functions.values() for op in function.body.block.ops):
+            return Counter()
+        symbols = Symbols(calls, {}, supposes=False)
+        shared = 0
+        for function in calls.functions.values():
+            callers = calls.to.get(function.body.block, ())
+            # With several callers, dimensions are equal for one of them only.
+            if not callers or (len(callers) == 1 and names.is_private(function)):
+                shared += _Block(function.body.block, calls, symbols).share()
+        return Counter({self.name: shared}) if shared else Counter()
+
+
+class _Block:
+    """The shape tensors of a block, each after those before it.
+
+    Attributes:
+        shared: How many were had elsewhere.
+    """
+
+    def __init__(self, block: Block, calls: Calls, symbols: Symbols) -> None:
+        self.shared = 0
+        self._block = block
+        self._calls = calls
+        self._symbols = symbols
+        self._seen: dict[tuple[Attribute, Partial], SSAValue] = {}
+        self._origin: dict[int, tuple[SSAValue, int]] = {}
+        self._shape_of: dict[SSAValue, SSAValue] = {}
+        for argument in block.args:
+            self._originate(argument)
+            elements = self._elements(argument)
+            if elements is not None:
+                self._seen.setdefault((argument.type, elements), argument)
+
+    def share(self) -> int:
+        """Goes through the block; returns how many shape tensors were had elsewhere."""
+        for op in tuple(self._block.ops):
+            called = self._calls.of.get(op)
+            if called and called[0].is_loop:
+                op = self._handed(op)
+            value = self._filled(op) if op.name in _LIKE else _absorbed(op) or self._packed(op) or self._picked(op)
+            if value is not None:
+                self.shared += 1
+                op.results[0].replace_all_uses_with(value)
+            else:
+                for result in op.results:
+                    self._note(result)
+        if self.shared:
+            erase_dead(self._block)
+        return self.shared
+
+    def _handed(self, op: Operation) -> Operation:
+        """Hands dimensions to a loop that asks for them; returns the loop."""
+        made = hand_in(op, self._calls, self._symbols, lambda dim: self._seen.get((_SCALAR, (dim,))))
+        self.shared += made is not op
+        return made
+
+    def _elements(self, value: SSAValue) -> Partial | None:
+        """Returns what a shape tensor holds if all of that is known, and unknown dimensions are among it."""
+        elements = self._symbols.known.partials.get(value)
+        return elements if elements and UNKNOWN not in elements and min(elements) < UNKNOWN else None
+
+    def _originate(self, value: SSAValue) -> None:
+        """Notes which unknown dimensions no value before this one has."""
+        for axis, dim in enumerate(self._symbols.known.shapes.get(value) or ()):
+            if dim < UNKNOWN:
+                self._origin.setdefault(dim, (value, axis))
+
+    def _note(self, result: SSAValue) -> None:
+        self._originate(result)
+        elements = self._elements(result)
+        if elements is None:
+            return
+        first = self._seen.setdefault((result.type, elements), result)
+        if first is not result:
+            result.replace_all_uses_with(first)
+            self.shared += 1
+
+    def _filled(self, op: Operation) -> SSAValue | None:
+        """Returns what fills a shape that is there already, in the place of a value's."""
+        shape = self._symbols.known.shapes.get(op.operands[0])
+        if not shape or -1 in shape or min(shape) >= UNKNOWN:
+            return None
+        insert = Inserter(op)
+        vector = self._seen.get((types.tensor(types.I32, (len(shape),)), shape)) or self._pack(insert, shape)
+        if vector is None:
+            return None
+        kind = op.results[0].type
+        element = types.element_of(kind)
+        number = insert.constant(np.array(_LIKE[op.name], types.numpy_dtype(element)), element)
+        return insert.tf("Fill", (vector, number), kind)
+
+    def _packed(self, op: Operation) -> SSAValue | None:
+        """Returns a vector of scalars that are there, in the place of one that is joined of vectors."""
+        elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
+        if elements is None or types.element_of(op.results[0].type) != types.I32:
+            return None
+        return self._seen.get((op.results[0].type, elements)) or self._pack(Inserter(op), elements)
+
+    def _pack(self, insert: Inserter, elements: Partial) -> SSAValue | None:
+        found = [insert.number(one) if one > UNKNOWN else self._seen.get((_SCALAR, (one,))) for one in elements]
+        scalars = [scalar for scalar in found if scalar is not None]
+        return insert.pack(scalars) if len(scalars) == len(elements) else None
+
+    def _picked(self, op: Operation) -> SSAValue | None:
+        """Returns a dimension of the first value that has it, in the place of a later one's."""
+        elements = self._elements(op.results[0]) if op.name == "tf.StridedSlice" else None
+        if elements is None or op.results[0].type != _SCALAR or (_SCALAR, elements) in self._seen:
+            return None
+        maker, origin = op.operands[0].owner, self._origin.get(elements[0])
+        if origin is None or not isinstance(maker, Operation) or maker.name != "tf.Shape":
+            return None
+        value, axis = origin
+        if maker.operands[0] is value:
+            return None
+        insert = Inserter(op)
+        if value not in self._shape_of:
+            self._shape_of[value] = insert.shape(value)
+        picked = self._seen[_SCALAR, elements] = insert.pick(self._shape_of[value], axis)
+        return picked
+
+
+def _absorbed(op: Operation) -> SSAValue | None:
+    """Returns `n` for `min(n, max(n, m))`, with which TensorFlow 1 bounds its loops."""
+    if op.name != "tf.Minimum" or op.results[0].type != _SCALAR:
+        return None
+    for value, other in (op.operands, reversed(op.operands)):
+        maker = other.owner
+        if isinstance(maker, Operation) and maker.name == "tf.Maximum" and value in maker.operands:
+            return value
+    return None

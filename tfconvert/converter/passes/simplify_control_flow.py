@@ -1,0 +1,257 @@
+"""Pass `simplify-control-flow`: branches and loops that constants decide, and what is handed on to no purpose.
+
+A branch that is always taken stands in the place of its `If` or `Case`; so does the body of a loop, as often as it runs
+(up to `unroll_up_to` iterations), and a loop that never runs is what was handed to it. Shapes and constants are worked
+out anew where that happened. A result that is always what was handed in is that, constants move into the functions that
+get them, products of what no iteration changes are computed before the loop, and arguments, results and loop variables
+that nothing depends on go.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0:2 = "tf.If"(%p, %x, %y) <{then_branch = @exp, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %true = "tf.Const"() <{value = dense<true> : tensor<i1>}> : () -> tensor<i1>
+      %1 = "tf.If"(%true, %x) <{then_branch = @abs, else_branch = @sign, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0#0, %1 : tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %y : tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @neg(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %x : tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @abs(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Abs"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @sign(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Sign"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tf.If"(%p, %x) <{then_branch = @exp, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.Abs"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %1 : tensor<2xf32>, tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @neg(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.control_flow.decisions import decided_branch, handed_through, sink_constants
+from tfconvert.converter.control_flow.functional import KINDS, Construct, Kind, construct, inline_body
+from tfconvert.converter.control_flow.hoist import hoist
+from tfconvert.converter.control_flow.trip_count import trip_count
+from tfconvert.converter.control_flow.unused import drop_unused
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.shapes import flow
+from tfconvert.schema.dialects import tf
+
+_MAX_UNROLLED = 1000
+"""A loop that would become more ops than this stays a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimplifyControlFlow:
+    """Decides what constants decide, and drops what nobody needs.
+
+    Attributes:
+        unroll_up_to: Loops with at most this many iterations become what they compute one by one. In LiteRT a loop
+            costs about 1.5 us, and 0.2 us an iteration: too little to let models grow for it without being asked.
+    """
+
+    unroll_up_to: int = 1
+    name: ClassVar[str] = "simplify-control-flow"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each simplification was applied."""
+        outside = symbols.names_outside(module)
+        applied: Counter[str] = Counter()
+        while True:
+            functions = symbols.functions_of(module)
+            if len(functions) < 2:
+                return applied  # nothing runs anything
+            work = _Work(functions, outside, self.unroll_up_to)
+            work.decide()
+            while work.prune():
+                pass
+            applied += work.applied
+            if work.applied:
+                symbols.erase_unreferenced(functions, outside)
+            if not work.applied["decide"] + work.applied["unroll"]:
+                return applied
+            # What has been decided may decide more.
+            flow.infer(symbols.functions_of(module), outside)
+
+
+class _Work:
+    """The constructs of a module, those in callers before those in what they run.
+
+    Attributes:
+        applied: How often each simplification was applied.
+    """
+
+    def __init__(self, functions: dict[str, FuncOp], outside: Sequence[str], unroll_up_to: int) -> None:
+        self.applied: Counter[str] = Counter()
+        self._functions = functions
+        self._unroll_up_to = unroll_up_to
+        self._references = Counter(outside)
+        self._references.update(name for name, function in functions.items() if not symbols.is_private(function))
+        self._inside: dict[str, list[Operation]] = {}
+        for name, function in functions.items():
+            self._inside[name] = [op for op in function.body.walk() if op.name in KINDS]
+            for op in self._inside[name]:
+                self._references.update(set(symbols.names(op)))
+        self._ops: list[Operation] = []
+
+    def _is_own(self, found: Construct) -> bool:
+        """Tells whether nothing else runs a construct's functions."""
+        return all(self._references[function.sym_name.data] == 1 for function in found.functions)
+
+    def decide(self) -> None:
+        """Decides and forwards from the callers on; what stands in a construct's place is looked at in turn."""
+        seen: set[str] = set()
+        todo = [op for name in reversed(self._inside) if self._is_root(name) for op in reversed(self._inside[name])]
+        while todo:
+            op = todo.pop()
+            found = construct(op, self._functions)
+            if found is None:
+                continue
+            placed = self._place(found)
+            if placed is not None:
+                todo += reversed(placed)
+                continue
+            self._ops.append(self._hoisted(found).op)
+            for function in found.functions:
+                name = function.sym_name.data
+                if name not in seen:
+                    seen.add(name)
+                    todo += reversed(self._inside[name])
+
+    def _is_root(self, name: str) -> bool:
+        return not symbols.is_private(self._functions[name]) or not self._references[name]
+
+    def _place(self, found: Construct) -> list[Operation] | None:
+        """Puts what constants choose in a construct's place; returns the constructs in it, `None` if all stays."""
+        if found.kind is Kind.LOOP:
+            return self._unroll(found)
+        choice = decided_branch(found) if found.kind is Kind.BRANCHES else None
+        if choice is None:
+            self._forward(found)
+            return None
+        self.applied["decide"] += 1
+        placed, values = self._inlined(found.functions[choice], found.given, found.op, is_last=self._is_own(found))
+        _replace(found.op, values)
+        return placed
+
+    def _unroll(self, found: Construct) -> list[Operation] | None:
+        body = found.functions[1]
+        count = trip_count(found, self._unroll_up_to)
+        if count is None or (count > 1 and count * sum(1 for _ in body.body.walk()) > _MAX_UNROLLED):
+            self._forward(found)
+            return None
+        self.applied["unroll"] += 1
+        values: list[SSAValue] = list(found.given)
+        placed: list[Operation] = []
+        for left in reversed(range(count)):
+            inside, values = self._inlined(body, values, found.op, is_last=not left and self._is_own(found))
+            placed += inside
+        _replace(found.op, values)
+        return placed
+
+    def _inlined(
+        self, function: FuncOp, given: Sequence[SSAValue], before: Operation, *, is_last: bool
+    ) -> tuple[list[Operation], list[SSAValue]]:
+        """Inlines a function; returns the constructs among its ops, and what it returns."""
+        previous = before.prev_op
+        values = inline_body(function.body.block, given, before, moves=is_last)
+        if is_last:
+            return self._inside[function.sym_name.data], values
+        placed: list[Operation] = []
+        block = before.parent
+        assert block is not None
+        op = block.first_op if previous is None else previous.next_op
+        while op is not None and op is not before:
+            placed += [inner for inner in op.walk() if inner.name in KINDS]
+            op = op.next_op
+        for inner in placed:
+            self._references.update(set(symbols.names(inner)))
+        return placed, values
+
+    def _forward(self, found: Construct) -> None:
+        for index, value in handed_through(found).items():
+            result = found.op.results[index]
+            if result.first_use is not None:
+                self.applied["forward"] += 1
+                result.replace_all_uses_with(value)
+        if self._is_own(found):
+            self.applied["sink"] += sink_constants(found)
+            self.applied = +self.applied
+
+    def _hoisted(self, found: Construct) -> Construct:
+        """Returns a construct, or the loop in its place which some work has left."""
+        if found.kind is not Kind.LOOP or not self._is_own(found):
+            return found
+        made = hoist(found)
+        self.applied["hoist"] += made is not found
+        self.applied = +self.applied
+        return made
+
+    def prune(self) -> bool:
+        """Drops what nobody needs, once from the callers on and once towards them; tells whether there was any."""
+        before = self.applied["drop"]
+        self._ops = [op for op in map(self._pruned, self._ops) if op is not None]
+        if self.applied["drop"] != before:
+            self._ops = [op for op in map(self._pruned, reversed(self._ops)) if op is not None]
+            self._ops.reverse()
+        changed = self.applied["drop"] != before
+        self.applied = +self.applied
+        return changed
+
+    def _pruned(self, op: Operation) -> Operation | None:
+        """Returns what is left of a construct, `None` if nothing is."""
+        if op.parent is None:
+            return None
+        if all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):
+            self.applied["drop"] += 1
+            erase(op)
+            return None
+        found = construct(op, self._functions)
+        if found is None or not self._is_own(found):
+            return op
+        made = drop_unused(found)
+        if made is None:
+            return op
+        self.applied["drop"] += 1
+        return made
+
+
+def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    erase(op)

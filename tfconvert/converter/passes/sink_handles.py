@@ -1,0 +1,205 @@
+"""Pass `sink-handles`: branches and loop bodies name the variables and tables that they use themselves.
+
+A handle is given to a function as an argument; which variable it stands for nobody sees there. Where it is always the
+same one with a name, the function makes the handle, and the argument goes.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.If"(%p, %0, %x) <{then_branch = @read, else_branch = @leave, is_stateless = false}>
+          : (tensor<i1>, tensor<!tf_type.resource<tensor<2xf32>>>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @read(%w: tensor<!tf_type.resource>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.ReadVariableOp"(%w) : (tensor<!tf_type.resource>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @leave(%w: tensor<!tf_type.resource>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.If"(%p, %x) <{then_branch = @read, else_branch = @leave, is_stateless = false}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @read(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @leave(%x: tensor<2xf32>) -> tensor<2xf32> {
+      func.return %x : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.rewrite.edit import erase
+from tfconvert.schema.dialects import tf_effects, types
+
+_BRANCHES = frozenset({"tf.If", "tf.Case"})
+_LOOP = "tf.While"
+_IDENTITIES = frozenset({"tf.Identity"})
+
+
+@dataclass(frozen=True, slots=True)
+class SinkHandles:
+    """Makes the handles of named variables and tables in the functions of control flow that use them."""
+
+    name: ClassVar[str] = "sink-handles"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many operands of control flow went.
+
+        Only private functions that one op names are changed: others are as their other users want them.
+        """
+        functions = symbols.functions_of(module)
+        if len(functions) < 2:
+            return Counter()  # nothing calls anything
+        users: Counter[str] = Counter()
+        inner: dict[str, list[Operation]] = {}
+        for name, function in functions.items():
+            inner[name] = []
+            for op in function.body.walk():
+                users.update(set(symbols.names(op)))
+                if op.name in _BRANCHES or op.name == _LOOP:
+                    inner[name].append(op)
+        own = {name for name, function in functions.items() if users[name] == 1 and symbols.is_private(function)}
+        sunk = sum(_sink_from(name, functions, inner, own) for name in functions if name not in own)
+        return Counter({"handles": sunk}) if sunk else Counter()
+
+
+def _sink_from(
+    root: str, functions: Mapping[str, FuncOp], inner: Mapping[str, Sequence[Operation]], own: set[str]
+) -> int:
+    """Sinks handles from a function into those that it names, and on into those that these name."""
+    sunk = 0
+    todo = [root]
+    while todo:
+        for op in inner[todo.pop()]:
+            names = [name for name in dict.fromkeys(symbols.names(op)) if name in functions]
+            if own.issuperset(names):
+                sunk += _sink(op, [functions[name] for name in names])
+                todo += names
+    return sunk
+
+
+def _sink(op: Operation, callees: Sequence[FuncOp]) -> int:
+    """Takes the handles out of an op's operands and lets its functions make them; returns how many."""
+    given = op.operands[1:] if op.name in _BRANCHES else op.operands[:]
+    handles = {index: handle for index, value in enumerate(given) if (handle := _handle(value)) is not None}
+    blocks = [callee.body.block for callee in callees if len(callee.body.blocks) == 1]
+    if len(blocks) != len(callees) or any(len(block.args) != len(given) for block in blocks):
+        return 0
+    if op.name == _LOOP:
+        handles = _kept_by(callees, symbols.named(op, "body"), handles)
+    if not handles:
+        return 0
+    for callee in callees:
+        _make(callee, handles)
+    _without(op, given, handles)
+    return len(handles)
+
+
+def _handle(value: SSAValue) -> Operation | None:
+    """Returns the op that names what a value is a handle of."""
+    if not isinstance(types.element_of(value.type), types.ResourceType):
+        return None
+    op = _origin(value).owner
+    return op if isinstance(op, Operation) and not op.operands and tf_effects.is_pure(op) else None
+
+
+def _kept_by(callees: Sequence[FuncOp], body: str, handles: Mapping[int, Operation]) -> dict[int, Operation]:
+    """Returns the handles that a loop's body returns as they are; they are taken out of what it returns."""
+    block = next((callee.body.block for callee in callees if callee.sym_name.data == body), None)
+    last = block.last_op if block is not None else None
+    if block is None or last is None or len(last.operands) != len(block.args):
+        return {}
+    kept = {index: handle for index, handle in handles.items() if _origin(last.operands[index]) is block.args[index]}
+    if kept:
+        last.operands = [value for index, value in enumerate(last.operands) if index not in kept]
+    return kept
+
+
+def _origin(value: SSAValue) -> SSAValue:
+    """Looks through identities."""
+    while isinstance(value.owner, Operation) and value.owner.name in _IDENTITIES:
+        value = value.owner.operands[0]
+    return value
+
+
+def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
+    """Lets a function make handles that it has been given."""
+    block = function.body.block
+    arguments = list(block.args)
+    for index, handle in handles.items():
+        if arguments[index].first_use is not None:
+            own = handle.clone()
+            if block.first_op is None:
+                block.add_op(own)
+            else:
+                block.insert_op_before(own, block.first_op)
+            arguments[index].replace_all_uses_with(own.results[0])
+    for index in handles:
+        block.erase_arg(arguments[index])
+    if function.arg_attrs is not None:
+        kept = [item for index, item in enumerate(function.arg_attrs.data) if index not in handles]
+        function.properties["arg_attrs"] = ArrayAttr(kept)
+    last = block.last_op
+    returned = [] if last is None else [value.type for value in last.operands]
+    function.function_type = FunctionType.from_lists([argument.type for argument in block.args], returned)
+
+
+def _without(op: Operation, given: Sequence[SSAValue], handles: Mapping[int, Operation]) -> None:
+    """Replaces an op by one that is not given handles; a loop then doesn't return them either."""
+    kept = [value for index, value in enumerate(given) if index not in handles]
+    block = op.parent
+    assert block is not None
+    if op.name != _LOOP:
+        op.operands = [op.operands[0], *kept]
+    else:
+        results = [result for index, result in enumerate(op.results) if index not in handles]
+        properties = dict(op.properties)
+        shapes = properties.get("output_shapes")
+        if isinstance(shapes, ArrayAttr):
+            left = [shape for index, shape in enumerate(shapes.data) if index not in handles]
+            properties["output_shapes"] = ArrayAttr(left)
+        loop = type(op).create(
+            operands=kept,
+            result_types=[result.type for result in results],
+            properties=properties,
+            attributes=op.attributes,
+            location=op.location,
+        )
+        block.insert_op_before(loop, op)
+        for old, new in zip(results, loop.results, strict=True):
+            old.replace_all_uses_with(new)
+        for index in handles:
+            op.results[index].replace_all_uses_with(given[index])
+        erase(op)
+    for index in handles:
+        _erase_unused(given[index])
+
+
+def _erase_unused(value: SSAValue) -> None:
+    """Erases what made a handle, as far as nothing uses it any more."""
+    while isinstance(op := value.owner, Operation) and value.first_use is None:
+        operands = op.operands[:]
+        erase(op)
+        if not operands:
+            break
+        value = operands[0]

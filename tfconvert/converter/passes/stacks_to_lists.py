@@ -1,0 +1,95 @@
+"""Pass `stacks-to-lists`: stacks of TensorFlow 1, in which gradients of loops keep what they need, become lists.
+
+A stack is state behind a handle; a list is a value. So every push and every pop makes a new list of the one before it,
+and loops, branches and calls hand it on. What is left of a handle is a number that nothing reads, which goes with the
+variables that a loop doesn't need.
+
+Before:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %size = "tf.Const"() <{value = dense<-1> : tensor<i32>}> : () -> tensor<i32>
+      %handle = "tf.StackV2"(%size) <{stack_name = "", elem_type = f32}> : (tensor<i32>) -> tensor<!tf_type.resource>
+      %0:2 = "tf.While"(%x, %handle)
+        <{cond = @cond, body = @body, is_stateless = false, parallel_iterations = 10 : i64}>
+        : (tensor<4xf32>, tensor<!tf_type.resource>) -> (tensor<4xf32>, tensor<!tf_type.resource>)
+      %1 = "tf.StackPopV2"(%handle) : (tensor<!tf_type.resource>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>
+    }
+    func.func private @cond(%x: tensor<4xf32>, %handle: tensor<!tf_type.resource>) -> tensor<i1> {
+      %axes = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %limit = "tf.Const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %0 = "tf.Min"(%x, %axes) <{keep_dims = false}> : (tensor<4xf32>, tensor<1xi32>) -> tensor<f32>
+      %1 = "tf.Less"(%0, %limit) : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @body(%x: tensor<4xf32>, %handle: tensor<!tf_type.resource>)
+        -> (tensor<4xf32>, tensor<!tf_type.resource>) {
+      %0 = "tf.StackPushV2"(%handle, %x) <{swap_memory = false}>
+        : (tensor<!tf_type.resource>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = "tf.Exp"(%0) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %1, %handle : tensor<4xf32>, tensor<!tf_type.resource>
+    }
+
+After:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %size = "tf.Const"() <{value = dense<-1> : tensor<i32>}> : () -> tensor<i32>
+      %handle = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %shape = "tf.Const"() <{value = dense<4> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %most = "tf.Const"() <{value = dense<-1> : tensor<i32>}> : () -> tensor<i32>
+      %list = "tf.EmptyTensorList"(%shape, %most)
+        : (tensor<1xi32>, tensor<i32>) -> tensor<!tf_type.variant<tensor<4xf32>>>
+      %0:3 = "tf.While"(%x, %handle, %list)
+        <{cond = @cond, body = @body, is_stateless = false, parallel_iterations = 10 : i64}>
+        : (tensor<4xf32>, tensor<i32>, tensor<!tf_type.variant<tensor<4xf32>>>)
+        -> (tensor<4xf32>, tensor<i32>, tensor<!tf_type.variant>)
+      %1 = "tf.Const"() <{value = dense<4> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %rest, %2 = "tf.TensorListPopBack"(%0#2, %1)
+        : (tensor<!tf_type.variant>, tensor<1xi32>) -> (tensor<!tf_type.variant>, tensor<4xf32>)
+      func.return %2 : tensor<4xf32>
+    }
+    func.func private @cond(%x: tensor<4xf32>, %handle: tensor<i32>, %list: tensor<!tf_type.variant>) -> tensor<i1> {
+      %axes = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %limit = "tf.Const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      %0 = "tf.Min"(%x, %axes) <{keep_dims = false}> : (tensor<4xf32>, tensor<1xi32>) -> tensor<f32>
+      %1 = "tf.Less"(%0, %limit) : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      func.return %1 : tensor<i1>
+    }
+    func.func private @body(%x: tensor<4xf32>, %handle: tensor<i32>, %list: tensor<!tf_type.variant>)
+        -> (tensor<4xf32>, tensor<i32>, tensor<!tf_type.variant>) {
+      %0 = "tf.TensorListPushBack"(%list, %x) : (tensor<!tf_type.variant>, tensor<4xf32>) -> tensor<!tf_type.variant>
+      %1 = "tf.Exp"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %1, %handle, %0 : tensor<4xf32>, tensor<i32>, tensor<!tf_type.variant>
+    }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
+from tfconvert.converter.tensor_lists.calls import Calls
+
+
+@dataclass(frozen=True, slots=True)
+class StacksToLists:
+    """Makes lists of stacks."""
+
+    name: ClassVar[str] = "stacks-to-lists"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrites every function.
+
+        Raises:
+            ConversionError: A stack can't become a list; all reasons in one (`stack-escapes`, `stack-in-condition`,
+                `list-elements-differ`, `nested-list`, `stack-version`).
+        """
+        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+        if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
+            calls = Calls(module)
+            stacks_as_lists.to_lists(calls, stacks.find(calls))
+            calls.restate()

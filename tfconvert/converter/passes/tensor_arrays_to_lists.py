@@ -1,0 +1,68 @@
+"""Pass `tensor-arrays-to-lists`: tensor arrays of TensorFlow 1 become lists of tensors, as TensorFlow 2 has them.
+
+An array's ops take its handle and a flow, which tells their order. The flow becomes the list. The handle becomes a
+number that nothing reads, which goes with the variables that a loop doesn't need.
+
+Before:
+
+    func.func @main(%x: tensor<3x4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+      %order = "tf.Const"() <{value = dense<[0, 1, 2]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %handle, %flow = "tf.TensorArrayV3"(%n) <{element_shape = #tf_type.shape<4>, dynamic_size = false,
+        clear_after_read = true, identical_element_shapes = true, tensor_array_name = "", dtype = f32}>
+        : (tensor<i32>) -> (tensor<!tf_type.resource>, tensor<f32>)
+      %0 = "tf.TensorArrayScatterV3"(%handle, %order, %x, %flow)
+        : (tensor<!tf_type.resource>, tensor<3xi32>, tensor<3x4xf32>, tensor<f32>) -> tensor<f32>
+      %index = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.TensorArrayReadV3"(%handle, %index, %0)
+        : (tensor<!tf_type.resource>, tensor<i32>, tensor<f32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<3x4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+      %order = "tf.Const"() <{value = dense<[0, 1, 2]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %handle = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %0 = "tf.Const"() <{value = dense<4> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %flow = "tf.TensorListReserve"(%0, %n)
+        : (tensor<1xi32>, tensor<i32>) -> tensor<!tf_type.variant<tensor<4xf32>>>
+      %1 = "tf.TensorListScatterIntoExistingList"(%flow, %x, %order)
+        : (tensor<!tf_type.variant<tensor<4xf32>>>, tensor<3x4xf32>, tensor<3xi32>) -> tensor<!tf_type.variant>
+      %index = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %2 = "tf.Const"() <{value = dense<4> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %3 = "tf.TensorListGetItem"(%1, %index, %2)
+        : (tensor<!tf_type.variant>, tensor<i32>, tensor<1xi32>) -> tensor<4xf32>
+      func.return %3 : tensor<4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.tensor_lists import arrays
+from tfconvert.converter.tensor_lists.calls import Calls
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArraysToLists:
+    """Makes lists of tensor arrays."""
+
+    name: ClassVar[str] = "tensor-arrays-to-lists"
+
+    def apply(self, module: ModuleOp) -> None:
+        """Rewrites every function.
+
+        Raises:
+            ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or
+                elements contradict each other (`list-elements-differ`).
+        """
+        functions = [op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks]
+        if any(op.name.startswith(arrays.PREFIX) for function in functions for op in function.body.block.ops):
+            calls = Calls(module)
+            arrays.to_lists(calls)
+            calls.restate()

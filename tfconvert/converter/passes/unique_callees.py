@@ -1,0 +1,214 @@
+"""Pass `unique-callees`: gives every loop, condition and call functions of its own, copies where they are shared.
+
+What a function takes is then what one op hands to it: types become as specific as there, constants that are handed on
+are constants inside, and what one caller doesn't need can go. Functions that nobody shares are not touched.
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+      %0 = "tf.If"(%p, %x) <{then_branch = @exp, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.If"(%p, %y) <{then_branch = @neg, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<3xf32>) -> tensor<3xf32>
+      func.return %0, %1 : tensor<2xf32>, tensor<3xf32>
+    }
+    func.func private @exp(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+    func.func private @neg(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<2xf32>, %y: tensor<3xf32>) -> (tensor<2xf32>, tensor<3xf32>) {
+      %0 = "tf.If"(%p, %x) <{then_branch = @exp, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.If"(%p, %y) <{then_branch = @neg_1, else_branch = @neg_1, is_stateless = true}>
+          : (tensor<i1>, tensor<3xf32>) -> tensor<3xf32>
+      func.return %0, %1 : tensor<2xf32>, tensor<3xf32>
+    }
+    func.func private @exp(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+    func.func private @neg(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+    func.func private @neg_1(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.control_flow.functional import KINDS, callees, rename_callees
+from tfconvert.converter.rewrite import symbols
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+
+_COPIED = "copied"
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueCallees:
+    """Copies functions that several ops run.
+
+    Attributes:
+        max_operations: How many ops all copies may have together.
+    """
+
+    max_operations: int = 100_000
+    name: ClassVar[str] = "unique-callees"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Copies where needed; returns how many functions were.
+
+        Raises:
+            ConversionError: Functions run each other in a circle (`recursive-function`), one is missing
+                (`missing-function`), or the copies grow without measure (`too-many-copies`).
+        """
+        functions = symbols.functions_of(module)
+        users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
+        if not any(users.values()):
+            return Counter()
+        outside = set(symbols.names_outside(module))
+        roots = outside | {name for name, function in functions.items() if not symbols.is_private(function)}
+        _check_size(functions, users, roots, self.max_operations)
+        copier = _Copier(functions)
+        copier.separate(roots)
+        return Counter({_COPIED: copier.count}) if copier.count else Counter()
+
+
+class _Copier:
+    """Makes copies of functions.
+
+    Args:
+        functions: The module's functions; copies are added.
+
+    Attributes:
+        count: How many copies there are.
+    """
+
+    def __init__(self, functions: dict[str, FuncOp]) -> None:
+        self._functions = functions
+        self._origins: dict[str, str] = {}
+        self._numbers: Counter[str] = Counter()
+        self.count = 0
+
+    def separate(self, roots: set[str]) -> None:
+        """Follows who runs what from some functions on; who comes first keeps the original."""
+        taken = set(roots)
+        todo = [name for name in reversed(self._functions) if name in roots]
+        while todo:
+            found: list[str] = []
+            for op in [op for op in self._functions[todo.pop()].body.walk() if op.name in KINDS]:
+                own: dict[str, str] = {}
+                for name in dict.fromkeys(callees(op)):
+                    own[name] = self._copy(name) if name in taken else name
+                taken.update(own.values())
+                found += own.values()
+                if any(name != new for name, new in own.items()):
+                    rename_callees(op, own)
+            todo += reversed(found)
+
+    def _copy(self, name: str) -> str:
+        """Adds a private copy of a function behind it and returns the copy's name."""
+        function = self._functions[name]
+        copy = function.clone()
+        unique = self._unique(self._origins.get(name, name))
+        self._origins[unique] = self._origins.get(name, name)
+        copy.properties["sym_name"] = StringAttr(unique)
+        copy.location = function.location
+        if not symbols.is_private(function):
+            _make_private(copy)
+        assert function.parent is not None
+        function.parent.insert_op_after(copy, function)
+        self._functions[unique] = copy
+        self.count += 1
+        return unique
+
+    def _unique(self, name: str) -> str:
+        while True:
+            self._numbers[name] += 1
+            unique = f"{name}_{self._numbers[name]}"
+            if unique not in self._functions:
+                return unique
+
+
+def _make_private(function: FuncOp) -> None:
+    """Takes from a function all by which others than the module's ops know it."""
+    function.properties["sym_visibility"] = StringAttr("private")
+    for name in ("arg_attrs", "res_attrs"):
+        function.properties.pop(name, None)
+    function.attributes.pop(EXPORTED_NAMES, None)
+    function.attributes.pop(ENTRY_FUNCTION, None)
+
+
+def _expanded(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]]) -> dict[str, int]:
+    """Returns how many ops each function has with all that it runs, as if nothing were shared; without recursion.
+
+    Raises:
+        ConversionError: A function that is named is not there, or one runs itself.
+    """
+    sizes: dict[str, int] = {}
+    path: set[str] = set()
+    stack = [(name, False) for name in reversed(list(functions))]
+    while stack:
+        name, is_done = stack.pop()
+        if is_done:
+            path.discard(name)
+            inner = (sizes[callee] for op in users[name] for callee in dict.fromkeys(callees(op)))
+            sizes[name] = _size(functions[name]) + sum(inner)
+        elif name not in sizes and name not in path:
+            path.add(name)
+            stack.append((name, True))
+            for op in users[name]:
+                stack += [(callee, False) for callee in _checked(op, functions, path) if callee not in sizes]
+    return sizes
+
+
+def _size(function: FuncOp) -> int:
+    return sum(1 for _ in function.body.walk())
+
+
+def _check_size(
+    functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], roots: Iterable[str], limit: int
+) -> None:
+    """Checks how many ops would be copied.
+
+    Raises:
+        ConversionError: More than the limit.
+    """
+    sizes = _expanded(functions, users)
+    copied = sum(sizes[name] for name in roots if name in sizes) - sum(map(_size, functions.values()))
+    if copied > limit:
+        shared = Counter(name for ops in users.values() for op in ops for name in set(callees(op)))
+        ((name, _),) = shared.most_common(1)
+        user = next(op for ops in users.values() for op in ops if name in callees(op))
+        message = f"functions like {name!r} are shared so much that copies for each use have more than {limit} ops"
+        raise error_at(user, "too-many-copies", message, "write what is used so often as a loop")
+
+
+def _checked(op: Operation, functions: Mapping[str, FuncOp], path: set[str]) -> list[str]:
+    names = callees(op)
+    for name in names:
+        if name not in functions:
+            raise error_at(op, "missing-function", f"there is no function {name!r}", "the model file is damaged")
+        if name in path:
+            raise error_at(op, "recursive-function", f"the function {name!r} runs itself",
+                           "LiteRT has no recursion; write it as a loop")  # fmt: skip
+    return names

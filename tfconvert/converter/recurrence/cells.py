@@ -1,0 +1,296 @@
+"""One step of a recurrent layer, recognised by what it computes.
+
+An LSTM, with `s` the sigmoid, `a` an activation, and sums (`affine`) of the input `x` and the last output `h`:
+
+    c' = s(forget) * c + s(input) * a(cell)         s(input) may be 1 - s(forget)
+    h' = s(output) * a(c')                          may be multiplied by a matrix: a projection
+
+The sums of the gates may have `c` (that of the output gate `c'`) multiplied by a vector in them: peepholes. What is
+stored, `c'` and a projected `h'`, may be clipped. A simple RNN: `h' = a(sum)`.
+
+Which of the values in the sums is the input and which is the last output is for others to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.ir import OpResult, SSAValue
+
+from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights, width
+from tfconvert.converter.recurrence.declined import Declined, need
+from tfconvert.schema.dialects import tensor_data, types
+
+INPUT, FORGET, CELL, OUTPUT = "input", "forget", "cell", "output"
+
+GATES = (INPUT, FORGET, CELL, OUTPUT)
+"""An LSTM's gates in the order in which the operator has them."""
+
+ACTIVATIONS: Mapping[str, str] = {"tf.Relu": "RELU", "tf.Relu6": "RELU6", "tf.Tanh": "TANH"}
+"""What the operators compute just as the op does."""
+
+WIDE_PROJECTION = "its projection has more elements than its state, for which the operator has no room"
+"""The kernels write behind their scratch memory then, the bidirectional one from the first such element on."""
+
+_ADDITIONS = frozenset({"tf.Add", "tf.AddV2"})
+_CHOICES = frozenset({"tf.Select", "tf.SelectV2"})
+_NEW_STATE = "its new state is no LSTM's: sigmoid(forget) * state + sigmoid(input) * activation(cell)"
+_NEW_OUTPUT = "its output is no LSTM's: the sigmoid of products with weights, times activation(state)"
+
+
+@dataclass(frozen=True, slots=True)
+class LstmFormula:
+    """What an LSTM computes each step.
+
+    Attributes:
+        gates: The sums of the gates; none for the input where that is one less the forget gate.
+        activation: What the operator calls the activation.
+        state_clip: Between the negative of which and which the cell state is kept; 0 for no limit.
+        projection: By which the output is multiplied.
+        output_clip: Between the negative of which and which a projected output is kept; 0 for no limit.
+        scales: By which the gates' sums are multiplied once they are normalized; none where they are not.
+    """
+
+    gates: Mapping[str, Sum]
+    activation: str = "TANH"
+    state_clip: float = 0.0
+    projection: Weights | None = None
+    output_clip: float = 0.0
+    scales: Mapping[str, Vector] = field(default_factory=dict)
+
+    @property
+    def units(self) -> int:
+        """The number of elements of its state."""
+        return self.gates[CELL].width
+
+    @property
+    def outputs(self) -> int:
+        """The number of elements of its output."""
+        return self.units if self.projection is None else self.projection.outputs[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lstm(LstmFormula):
+    """A step of an LSTM.
+
+    Attributes:
+        output: What it puts out.
+        state: Its new cell state.
+        before: Its last cell state.
+    """
+
+    output: SSAValue
+    state: SSAValue
+    before: SSAValue
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleRnn:
+    """A step of a simple RNN.
+
+    Attributes:
+        output: What it puts out.
+        total: What it is the activation of.
+        activation: What the operator calls the activation.
+    """
+
+    output: SSAValue
+    total: Sum
+    activation: str
+
+    @property
+    def units(self) -> int:
+        """The number of elements of its state."""
+        return self.total.width
+
+    @property
+    def outputs(self) -> int:
+        """The number of elements of its output."""
+        return self.total.width
+
+
+Cell = Lstm | SimpleRnn
+
+
+def is_gated(value: SSAValue) -> bool:
+    """Tells whether a value is at least a product of two, both of which change, as all outputs of LSTMs are."""
+    _, value = _clipped(value)
+    return _made_by(value, "tf.Mul") is not None or _made_by(value, "tf.MatMul") is not None
+
+
+def simple_rnn(value: SSAValue, sums: Sums) -> SimpleRnn:
+    """Returns the step of a simple RNN that puts out a value.
+
+    Raises:
+        Declined: There is none.
+    """
+    activation, inner = _activated(value)
+    total = sums.of(inner)
+    if total is None:
+        raise Declined(_why_not_simple(value))
+    return SimpleRnn(value, total, activation)
+
+
+def _why_not_simple(value: SSAValue) -> str:
+    if _made_by(value, *_CHOICES) is not None:
+        return "its state stays what it was where a mask says so, which no operator does"
+    addition = _made_by(value, *_ADDITIONS)
+    if addition is not None and any(map(_factors, addition.op.operands)):
+        return "its state is mixed of old and new, as a GRU's is, for which there is no operator"
+    return "its new state is no activation (Tanh, Relu, Relu6 or none) of products with weights"
+
+
+def lstm(value: SSAValue, sums: Sums) -> Lstm:
+    """Returns the step of an LSTM that puts out a value.
+
+    Raises:
+        Declined: There is none.
+    """
+    output_clip, inner = _clipped(value)
+    projection = None
+    product = _made_by(inner, "tf.MatMul")
+    if product is not None:
+        total = sums.of(inner)
+        need(total is not None and len(total.products) == 1, _NEW_OUTPUT)
+        assert total is not None
+        inner, projection = total.products[0]
+    else:
+        need(not output_clip, "its output is clipped, but not projected")
+    gated = _gated(inner, sums)
+    if gated is None:
+        raise Declined(_NEW_OUTPUT)
+    gate, activated = gated
+    activation, state = _activated(activated)
+    need(activation != "NONE", "the activation of its state is none of Tanh, Relu and Relu6")
+    state_clip, bare = _clipped(state)
+    before, gates = _state_of(bare, sums, activation)
+    gates[OUTPUT] = gate
+    formula = gates, activation, state_clip, projection, output_clip
+    return Lstm(*formula, output=value, state=state, before=before)
+
+
+def _state_of(state: SSAValue, sums: Sums, activation: str) -> tuple[SSAValue, dict[str, Sum]]:
+    """Returns the last state and the gates that make a new one."""
+    addition = _made_by(state, *_ADDITIONS)
+    if addition is None:
+        raise Declined(_NEW_STATE)
+    for kept, entered in (addition.op.operands, addition.op.operands[::-1]):
+        found = _entered(entered, kept, sums)
+        own, total = _activated(found[1]) if found is not None else ("NONE", entered)
+        cell = sums.of(total)
+        forget = _gated(kept, sums)
+        if found is None or cell is None or forget is None or own == "NONE":
+            continue
+        need(own == activation, f"it has two activations, {own.capitalize()} and {activation.capitalize()}")
+        gates = {FORGET: forget[0], CELL: cell}
+        return forget[1], gates if found[0] is None else {INPUT: found[0], **gates}
+    raise Declined(_NEW_STATE)
+
+
+def _entered(value: SSAValue, kept: SSAValue, sums: Sums) -> tuple[Sum | None, SSAValue] | None:
+    """Returns what a candidate for the state is multiplied by, and the candidate; no sum for one less the forget gate.
+
+    Args:
+        value: The product.
+        kept: The product that is added to it, of the last state and the forget gate.
+        sums: The sums of the function.
+    """
+    factors = _factors(value)
+    sigmoids = [factor for factor in _factors(kept) if _made_by(factor, "tf.Sigmoid") is not None]
+    for gate, other in (factors, factors[::-1]) if factors else ():
+        if [_one_less(gate)] == sigmoids:
+            return None, other
+    return _gated(value, sums)
+
+
+def _factors(value: SSAValue) -> tuple[SSAValue, ...]:
+    product = _made_by(value, "tf.Mul")
+    return () if product is None else tuple(product.op.operands)
+
+
+def _gated(value: SSAValue, sums: Sums) -> tuple[Sum, SSAValue] | None:
+    """Returns the sum whose sigmoid a value is multiplied by, and that value."""
+    factors = _factors(value)
+    for gate, other in (factors, factors[::-1]) if factors else ():
+        sigmoid = _made_by(gate, "tf.Sigmoid")
+        total = None if sigmoid is None else sums.of(sigmoid.op.operands[0])
+        if total is not None:
+            return total, other
+    return None
+
+
+def _one_less(value: SSAValue) -> SSAValue | None:
+    """Returns what is taken from one."""
+    difference = _made_by(value, "tf.Sub")
+    if difference is None or _number(difference.op.operands[0]) != 1:
+        return None
+    return difference.op.operands[1]
+
+
+def _activated(value: SSAValue) -> tuple[str, SSAValue]:
+    """Returns the activation that makes a value, and of what; the value itself if none does."""
+    found = _made_by(value, *ACTIVATIONS)
+    return ("NONE", value) if found is None else (ACTIVATIONS[found.op.name], found.op.operands[0])
+
+
+def _clipped(value: SSAValue) -> tuple[float, SSAValue]:
+    """Returns within which limit a value is kept on either side of zero, 0 for none, and the value before that."""
+    found = _made_by(value, "tf.ClipByValue")
+    if found is not None:
+        inner, least, most = found.op.operands
+        return _limit(least, most, inner, value)
+    found = _made_by(value, "tf.Maximum", "tf.Minimum")
+    inside = found and _made_by(found.op.operands[0], "tf.Maximum", "tf.Minimum")
+    if found is None or inside is None or inside.op.name == found.op.name:
+        return 0.0, value
+    bounds = {one.op.name: one.op.operands[1] for one in (found, inside)}
+    return _limit(bounds["tf.Maximum"], bounds["tf.Minimum"], inside.op.operands[0], value)
+
+
+def _limit(least: SSAValue, most: SSAValue, inner: SSAValue, value: SSAValue) -> tuple[float, SSAValue]:
+    low, high = _number(least), _number(most)
+    return (high, inner) if low is not None and high is not None and low == -high < 0 else (0.0, value)
+
+
+def _number(value: SSAValue) -> float | None:
+    """Returns a scalar constant."""
+    constant = tensor_data.constant_of(value)
+    if constant is None or types.shape_of(value.type) != () or types.element_of(value.type) != types.F32:
+        return None
+    return float(tensor_data.to_array(constant))
+
+
+def _made_by(value: SSAValue, *names: str) -> OpResult | None:
+    return value if isinstance(value, OpResult) and value.op.name in names else None
+
+
+def check(cell: Cell) -> None:
+    """Checks that the sums of a cell are what an operator computes, of one input and the last output.
+
+    Raises:
+        Declined: They are something else.
+    """
+    if isinstance(cell, SimpleRnn):
+        need(not cell.total.scaled, "elements of its state are multiplied by numbers of their own")
+        _check_products(cell.total)
+        return
+    need(cell.outputs <= cell.units, WIDE_PROJECTION)
+    leaves = {frozenset(total.leaves) for total in cell.gates.values()}
+    need(len(leaves) == 1, "its gates are not all products of the same input and output")
+    for name, total in cell.gates.items():
+        _check_products(total)
+        need(total.width == cell.units == width(cell.before), "its gates have not as many columns as its state")
+        seen = cell.state if name == OUTPUT else cell.before
+        need(
+            len(total.scaled) <= (name != CELL) and all(leaf is seen for leaf, _ in total.scaled),
+            "a gate looks at elements of something else than the state",
+        )
+    peepholes = {bool(total.scaled) for name, total in cell.gates.items() if name != CELL}
+    need(len(peepholes) == 1, "some of its gates look at the state, some don't")
+
+
+def _check_products(total: Sum) -> None:
+    leaves = [leaf for leaf, _ in total.products]
+    need(len(set(leaves)) == len(leaves), "one value is multiplied by two matrices in a gate")
+    need(len(leaves) == 2, "its gates are not products of just an input and its last output")

@@ -1,0 +1,191 @@
+"""The recurrent layers that a loop computes: cells, where their inputs come from, and what is asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.recurrence import cells
+from tfconvert.converter.recurrence.affine import Sums
+from tfconvert.converter.recurrence.cells import Cell, Lstm
+from tfconvert.converter.recurrence.declined import Declined, need
+from tfconvert.converter.recurrence.extents import Extents
+from tfconvert.converter.recurrence.scan import Scan, convolves, fixed_values
+from tfconvert.converter.recurrence.steps import Steps, steps_of
+from tfconvert.converter.tensor_lists.insertion import constant_scalar
+from tfconvert.converter.tensor_lists.lowering import is_enumeration
+from tfconvert.schema.dialects import types
+
+_STATE_USED = "its last cell state is used, which the operator doesn't give"
+
+
+class Layer(NamedTuple):
+    """A recurrent layer.
+
+    Attributes:
+        cell: What it computes each step.
+        steps: Its input; `None` if that is the output of a layer before.
+        leaf: Its input, as it stands in the cell's sums.
+        past: Its last output, as it stands there.
+        initial: What its output, and its cell state if it has one, are before the first step.
+    """
+
+    cell: Cell
+    steps: Steps | None
+    leaf: SSAValue
+    past: SSAValue
+    initial: tuple[SSAValue, ...]
+
+
+class Plan(NamedTuple):
+    """What a loop becomes.
+
+    Attributes:
+        scan: The loop.
+        layers: The layers, each of which may take the output of one before.
+        copies: Ops that take all rows out of what is collected, in order, as TensorArrays of old do.
+        narrow: Initial states to be given the batch's number of rows, since they may have one row for all.
+    """
+
+    scan: Scan
+    layers: Sequence[Layer]
+    copies: Sequence[Operation]
+    narrow: Set[SSAValue]
+
+
+def plan_of(scan: Scan, extents: Extents) -> Plan:
+    """Returns what a loop becomes.
+
+    Raises:
+        Declined: It can't become anything.
+    """
+    found = _cells(scan, Sums(fixed_values(scan).__contains__))
+    layers = _layers(scan, found)
+    _check_results(scan, found)
+    _check_lengths(scan, layers, extents)
+    (count, *_) = map(extents.scalar, scan.bounds)
+    stacks = [scan.loop.op.results[index] for index in scan.stacks]
+    copies = [use.operation for stack in stacks for use in stack.uses if _takes_all(use.operation, count, extents)]
+    return Plan(scan, layers, copies, _narrow(layers, extents))
+
+
+def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
+    """Tells whether an op takes as many rows as there are, from the first on."""
+    if op.name != "tf.GatherV2" or not is_enumeration(op.operands[1]) or constant_scalar(op.operands[2]) != 0:
+        return False
+    return extents.dim(op.operands[1], 0) == count
+
+
+def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
+    """Returns a loop's cells, by the place of the state that is the output.
+
+    Raises:
+        Declined: A state is no cell's.
+    """
+    found: dict[int, Cell] = {}
+    problems: dict[int, Declined] = {}
+    for index, value in scan.states.items():
+        try:
+            cell = cells.lstm(value, sums) if cells.is_gated(value) else cells.simple_rnn(value, sums)
+            cells.check(cell)
+            found[index] = cell
+        except Declined as problem:
+            problems[index] = problem
+    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
+    left = [index for index in problems if index not in inner]
+    if left:
+        need(not convolves(scan), "its gates are convolutions, not products with matrices")
+        # What looks like the output of an LSTM tells more than what looks like nothing.
+        raise problems[min(left, key=lambda index: not cells.is_gated(scan.states[index]))]
+    need(bool(found), "no state goes from one step to the next")
+    return found
+
+
+def _state_of(scan: Scan, cell: Lstm) -> int:
+    """Returns the place of a cell's state.
+
+    Raises:
+        Declined: The loop hands on something else.
+    """
+    for index, value in scan.states.items():
+        if scan.state(index) is cell.before and value is cell.state:
+            return index
+    raise Declined("its cell state is not handed on to the next step as it is")
+
+
+def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
+    """Returns the layers, each after the one whose output it takes.
+
+    Raises:
+        Declined: The input of one is computed in the loop.
+    """
+    outputs = {cell.output: index for index, cell in found.items()}
+    layers = {}
+    for index, cell in found.items():
+        past = scan.state(index)
+        gates = cell.gates[cells.CELL] if isinstance(cell, Lstm) else cell.total
+        need(past in gates.leaves, "its gates don't look at its last output")
+        (leaf,) = (leaf for leaf in gates.leaves if leaf is not past)
+        read = scan.reads.get(leaf)
+        need(read is not None or leaf in outputs, "its input is computed in the loop, not read from a sequence")
+        steps = None if read is None else steps_of(read.sequence, read.axis)
+        places = [index, _state_of(scan, cell)] if isinstance(cell, Lstm) else [index]
+        layers[cell.output.owner] = Layer(cell, steps, leaf, past, tuple(scan.loop.given[place] for place in places))
+    return [layers[op] for op in scan.body.ops if op in layers]
+
+
+def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
+    """Checks that the layers give all that is used of the loop.
+
+    Raises:
+        Declined: Something is used that no layer gives.
+    """
+    inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
+    outputs = {cell.output for cell in found.values()}
+    states = {cell.state for cell in found.values() if isinstance(cell, Lstm)}
+    known = invariants(scan.body) | scan.counters | set(found)
+    for index, result in enumerate(scan.loop.op.results):
+        if result.first_use is None or index in known:
+            continue
+        row = scan.stacks.get(index, scan.lasts.get(index))
+        need(index not in inner and row not in states, _STATE_USED)
+        need(row in outputs, "something else than outputs is taken out of it")
+
+
+def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> None:
+    """Checks that all sequences are as long as the loop runs, and that batches agree.
+
+    Raises:
+        Declined: They don't, or nothing tells.
+    """
+    counts = {extents.scalar(bound) for bound in scan.bounds}
+    lengths = {extents.dim(layer.steps.value, layer.steps.axis) for layer in layers if layer.steps is not None}
+    lengths |= {extents.dim(scan.loop.given[index], 0) for index in scan.stacks}
+    need(len(counts) == 1 and counts == lengths and None not in counts,
+         "that it runs as often as its sequence is long can't be seen")  # fmt: skip
+    batches = {layer.steps.batch for layer in layers if layer.steps is not None}
+    for layer in layers:
+        for given, size in zip(layer.initial, (layer.cell.outputs, layer.cell.units), strict=False):
+            need(
+                {types.shape_of(given.type)} == {(batch, size) for batch in batches},
+                "its initial state has another shape than its states",
+            )
+
+
+def _narrow(layers: Sequence[Layer], extents: Extents) -> set[SSAValue]:
+    """Returns the initial states that may have fewer rows than the batch, and those that are best treated the same."""
+    batches: dict[SSAValue, int | None] = {}
+    found: set[SSAValue] = set()
+    for layer in layers:
+        steps = layer.steps
+        batch = batches[layer.leaf] if steps is None else extents.dim(steps.value, 1 - steps.axis)
+        batches[layer.cell.output] = batch
+        known = [batch is not None and extents.dim(given, 0) == batch for given in layer.initial]
+        if not all(known):
+            # The state of an operator is copied, if it isn't filled in for that; one shape is enough for all copies.
+            found.update(given for given, is_known in zip(layer.initial, known, strict=True)
+                         if not (is_known and isinstance(given, OpResult) and given.op.name == "tf.Fill"))  # fmt: skip
+    return found

@@ -1,0 +1,160 @@
+"""What a conversion did, for people and for machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tfconvert.schema.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from tfconvert.converter.interface import Interface
+
+_FEW = 8
+"""How many rows a section of the short text has."""
+
+
+class Stage(NamedTuple):
+    """One step of the pipeline: its name and how long it took, in seconds."""
+
+    name: str
+    seconds: float
+
+
+class OutputError(NamedTuple):
+    """How far LiteRT's result is from the reference.
+
+    Attributes:
+        signature: The signature, or `main`.
+        output: The output's name.
+        max_absolute: Largest absolute difference.
+        max_relative: The same, relative to the reference's largest magnitude.
+    """
+
+    signature: str
+    output: str
+    max_absolute: float
+    max_relative: float
+
+
+@dataclass(slots=True)
+class Report:
+    """The story of a conversion.
+
+    Attributes:
+        source: What was converted.
+        stages: The steps in order.
+        operations_before: TensorFlow ops after import, by name.
+        operators: LiteRT operators in the result, by name.
+        bytes_by_operator: Constant bytes in the result by the operator that first uses them.
+        rewrites: What each pass that reports it did how often: patterns applied, variables frozen, ops folded.
+        interfaces: The exported functions from the outside.
+        size: Bytes of the result.
+        verification: Differences an output, empty unless verified.
+        notes: Warnings and decisions.
+    """
+
+    source: str
+    stages: list[Stage] = field(default_factory=list)
+    operations_before: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    bytes_by_operator: Counter[str] = field(default_factory=Counter)
+    rewrites: dict[str, Counter[str]] = field(default_factory=dict)
+    interfaces: list[Interface] = field(default_factory=list)
+    size: int = 0
+    verification: list[OutputError] = field(default_factory=list)
+    notes: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def frozen_variables(self) -> int:
+        """Number of variables that became constants."""
+        return self.rewrites.get("freeze-variables", Counter())["frozen"]
+
+    @property
+    def seconds(self) -> float:
+        """Time of all stages."""
+        return sum(stage.seconds for stage in self.stages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the report as plain data, in a stable order."""
+        return {
+            "source": self.source,
+            "size": self.size,
+            "seconds": round(self.seconds, 6),
+            "functions": [interface.to_dict() for interface in self.interfaces],
+            "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
+            "operations_before": ranked(self.operations_before),
+            "operators": ranked(self.operators),
+            "bytes_by_operator": ranked(self.bytes_by_operator),
+            "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
+            "frozen_variables": self.frozen_variables,
+            "verification": [each._asdict() for each in self.verification],
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
+        """Returns the report as a person reads it on a terminal.
+
+        Args:
+            output_file: Where the result was written.
+            verbose: Whether to list everything instead of the largest few.
+        """
+        most = None if verbose else _FEW
+        lines = [
+            f"{self.source} -> {output_file}" if output_file else self.source,
+            f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
+            f"(from {sum(self.operations_before.values())} TensorFlow ops), "
+            f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
+            *(f"  {interface}" for interface in self.interfaces),
+        ]
+        lines += _section("operators", self._operator_rows(), most)
+        lines += _section("fused and folded", _counter_rows(self.rewrites.get("optimize", Counter())), most)
+        if verbose:
+            for name in (name for name in self.rewrites if name != "optimize"):
+                lines += _section(name, _counter_rows(self.rewrites[name]), most)
+            lines += _section("TensorFlow ops", _counter_rows(self.operations_before), most)
+            lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in self.stages], most)
+        else:
+            slowest = sorted(self.stages, key=lambda stage: -stage.seconds)[:5]
+            lines.append("  time: " + ", ".join(f"{s.name} {s.seconds * 1000:.0f} ms" for s in slowest))
+        for each in self.verification:
+            lines.append(f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
+                         f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+        lines += [f"  {note.severity}: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _operator_rows(self) -> list[tuple[str, str]]:
+        ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
+        return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
+
+
+def ranked(counter: Counter[str]) -> dict[str, int]:
+    """Returns a counter's entries, largest first, equal ones by name."""
+    return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _section(title: str, rows: Iterable[tuple[str, str]], most: int | None) -> list[str]:
+    rows = list(rows)
+    if not rows:
+        return []
+    shown = rows[:most]
+    width = max(len(name) for name, _ in shown)
+    lines = [f"  {title}:", *(f"    {name:<{width}}  {value}" for name, value in shown)]
+    if len(shown) < len(rows):
+        lines.append(f"    ... and {len(rows) - len(shown)} more (-v shows all)")
+    return lines
+
+
+def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
+    return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
+
+
+def _bytes(size: int) -> str:
+    if size < 1000:
+        return f"{size} B"
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

@@ -1,0 +1,83 @@
+"""Writing what an op on variables does as other ops before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.schema.dialects import tensor_data, tf, types
+
+_HANDLE = "tf.VarHandleOp"
+
+
+class Access:
+    """Inserts ops before an op that is about variables.
+
+    Attributes:
+        op: The op; whoever has written it as others erases it.
+    """
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+
+    def insert(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Sequence[SSAValue]:
+        """Inserts a `tf` op and returns its results."""
+        made = tf.build(name, operands, results, attributes, self.op.location)
+        block = self.op.parent
+        assert block is not None
+        block.insert_op_before(made, self.op)
+        return made.results
+
+    def tf(
+        self, name: str, operands: Sequence[SSAValue], result: Attribute, attributes: Mapping[str, Any] | None = None
+    ) -> SSAValue:
+        """Inserts a `tf` op with one result and returns that."""
+        return self.insert(name, operands, (result,), attributes)[0]
+
+    def constant(self, value: Any, element: Attribute = types.I32) -> SSAValue:
+        """Inserts a constant."""
+        attribute = tensor_data.of_array(np.array(value, types.numpy_dtype(element)), element)
+        return self.tf("Const", (), attribute.type, {"value": attribute})
+
+    def shape(self, operand: int = 0) -> types.Shape | None:
+        """Returns the shape of the variable that an operand is the handle of, as far as it is known."""
+        handle = self.op.operands[operand].owner
+        return tf.get(handle, "shape") if isinstance(handle, Operation) and handle.name == _HANDLE else None
+
+    def element(self, operand: int = 0) -> Attribute | None:
+        """Returns the element type of the variable that an operand is the handle of, as far as it is known."""
+        value = self.op.operands[operand]
+        handle, held = value.owner, types.held_by(value.type)
+        declared = handle.properties.get("dtype") if isinstance(handle, Operation) and handle.name == _HANDLE else None
+        return declared or (None if held is None else types.element_of(held))
+
+    def read(self, operand: int = 0, element: Attribute | None = None) -> SSAValue:
+        """Inserts a read of a variable.
+
+        Args:
+            operand: Which of the op's operands is the handle.
+            element: The element type, as the op tells it where the handle doesn't.
+        """
+        element = self.element(operand) or element
+        assert element is not None, "either tells it"
+        return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.shape(operand)))
+
+    def assign(self, value: SSAValue, operand: int = 0) -> None:
+        """Inserts an assignment to the variable that an operand is the handle of."""
+        self.insert("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
+
+    def hand_on(self, values: Sequence[SSAValue]) -> None:
+        """Lets values stand for the op's results."""
+        for old, new in zip(self.op.results, values, strict=True):
+            old.replace_all_uses_with(new)

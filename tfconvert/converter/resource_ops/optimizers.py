@@ -1,0 +1,262 @@
+"""The steps of optimizers: what training does to a variable and to what the optimizer remembers of it.
+
+A step is a function that names its parameters as the op names its operands, and returns the new values by the names of
+the variables that get them. All variables are read before any is assigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from tfconvert.converter.resource_ops.access import Access
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.tensorflow import op_defs
+
+
+class Term:
+    """A value of which formulas can be written; numbers become constants of its element type.
+
+    Attributes:
+        access: What inserts.
+        value: The value.
+    """
+
+    __slots__ = ("access", "value")
+
+    def __init__(self, access: Access, value: SSAValue) -> None:
+        self.access = access
+        self.value = value
+
+    def apply(self, name: str, *others: Term | float) -> Term:
+        """Returns the result of an elementwise op on this and others; any but one may be scalars."""
+        element = types.element_of(self.value.type)
+        values = (each.value if isinstance(each, Term) else self.access.constant(each, element) for each in others)
+        operands = [self.value, *values]
+        whole = next((each.type for each in operands if types.shape_of(each.type) != ()), self.value.type)
+        return Term(self.access, self.access.tf(name, operands, whole))
+
+    def __add__(self, other: Term | float) -> Term:
+        return self.apply("AddV2", other)
+
+    def __sub__(self, other: Term | float) -> Term:
+        return self.apply("Sub", other)
+
+    def __rsub__(self, other: float) -> Term:
+        element = types.element_of(self.value.type)
+        return Term(self.access, self.access.constant(other, element)).apply("Sub", self)
+
+    def __mul__(self, other: Term | float) -> Term:
+        return self.apply("Mul", other)
+
+    def __truediv__(self, other: Term | float) -> Term:
+        return self.apply("RealDiv", other)
+
+    def __abs__(self) -> Term:
+        return self.apply("Abs")
+
+    def __neg__(self) -> Term:
+        return self.apply("Neg")
+
+    def square(self) -> Term:
+        """Returns the square."""
+        return self.apply("Square")
+
+    def sqrt(self) -> Term:
+        """Returns the square root."""
+        return self.apply("Sqrt")
+
+    def rsqrt(self) -> Term:
+        """Returns one by the square root."""
+        return self.apply("Rsqrt")
+
+    def sign(self) -> Term:
+        """Returns -1, 0 or 1."""
+        return self.apply("Sign")
+
+    def exp(self) -> Term:
+        """Returns the exponential."""
+        return self.apply("Exp")
+
+    def power(self, exponent: Term) -> Term:
+        """Returns this to the power of another."""
+        return self.apply("Pow", exponent)
+
+    def maximum(self, other: Term | float) -> Term:
+        """Returns the larger of the two."""
+        return self.apply("Maximum", other)
+
+
+New = dict[str, Term]
+
+
+def _gradient_descent(var: Term, alpha: Term, delta: Term) -> New:
+    return {"var": var - delta * alpha}
+
+
+def _shrunk(proximal: Term, rate: Term, l1: Term, l2: Term) -> Term:
+    """Returns what is left of a value that a penalty draws to zero."""
+    return proximal.sign() * (abs(proximal) - rate * l1).maximum(0) / (rate * l2 + 1)
+
+
+def _proximal_gradient_descent(var: Term, alpha: Term, l1: Term, l2: Term, delta: Term) -> New:
+    return {"var": _shrunk(var - delta * alpha, alpha, l1, l2)}
+
+
+def _momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
+    accum = accum * momentum + grad
+    step = grad * lr + accum * momentum * lr if use_nesterov else accum * lr
+    return {"var": var - step, "accum": accum}
+
+
+def _keras_momentum(var: Term, accum: Term, lr: Term, grad: Term, momentum: Term, *, use_nesterov: bool) -> New:
+    accum = accum * momentum - grad * lr
+    return {"var": var + (accum * momentum - grad * lr if use_nesterov else accum), "accum": accum}
+
+
+def _adagrad(var: Term, accum: Term, lr: Term, grad: Term, *, update_slots: bool) -> New:
+    accum = accum + grad.square() if update_slots else accum
+    return {"var": var - grad * lr * accum.rsqrt(), "accum": accum}
+
+
+def _adagrad_v2(var: Term, accum: Term, lr: Term, epsilon: Term, grad: Term, *, update_slots: bool) -> New:
+    accum = accum + grad.square() if update_slots else accum
+    return {"var": var - grad * lr / (accum.sqrt() + epsilon), "accum": accum}
+
+
+def _proximal_adagrad(var: Term, accum: Term, lr: Term, l1: Term, l2: Term, grad: Term) -> New:
+    accum = accum + grad.square()
+    rate = accum.rsqrt() * lr
+    return {"var": _shrunk(var - grad * rate, rate, l1, l2), "accum": accum}
+
+
+def _adadelta(
+    var: Term, accum: Term, accum_update: Term, lr: Term, rho: Term, epsilon: Term, grad: Term
+) -> New:  # fmt: skip
+    accum = accum * rho + grad.square() * (1 - rho)
+    step = (accum_update + epsilon).sqrt() * (accum + epsilon).rsqrt() * grad
+    return {"var": var - step * lr, "accum": accum, "accum_update": accum_update * rho + step.square() * (1 - rho)}
+
+
+def _rate(lr: Term, beta1_power: Term, beta2_power: Term) -> Term:
+    return lr * (1 - beta2_power).sqrt() / (1 - beta1_power)
+
+
+def _adam(
+    var: Term, m: Term, v: Term, beta1_power: Term, beta2_power: Term, lr: Term, beta1: Term, beta2: Term,
+    epsilon: Term, grad: Term, *, use_nesterov: bool,
+) -> New:  # fmt: skip
+    m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
+    step = grad * (1 - beta1) + m * beta1 if use_nesterov else m
+    return {"var": var - step * _rate(lr, beta1_power, beta2_power) / (v.sqrt() + epsilon), "m": m, "v": v}
+
+
+def _adam_with_amsgrad(
+    var: Term, m: Term, v: Term, vhat: Term, beta1_power: Term, beta2_power: Term, lr: Term, beta1: Term, beta2: Term,
+    epsilon: Term, grad: Term,
+) -> New:  # fmt: skip
+    m, v = m + (grad - m) * (1 - beta1), v + (grad.square() - v) * (1 - beta2)
+    vhat = vhat.maximum(v)
+    step = m * _rate(lr, beta1_power, beta2_power) / (vhat.sqrt() + epsilon)
+    return {"var": var - step, "m": m, "v": v, "vhat": vhat}
+
+
+def _ada_max(
+    var: Term, m: Term, v: Term, beta1_power: Term, lr: Term, beta1: Term, beta2: Term, epsilon: Term, grad: Term
+) -> New:
+    m, v = m + (grad - m) * (1 - beta1), (v * beta2).maximum(abs(grad))
+    return {"var": var - m / (v + epsilon) * (lr / (1 - beta1_power)), "m": m, "v": v}
+
+
+def _rms_prop(
+    var: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term
+) -> New:  # fmt: skip
+    ms = ms + (grad.square() - ms) * (1 - rho)
+    mom = mom * momentum + grad * lr * (ms + epsilon).rsqrt()
+    return {"var": var - mom, "ms": ms, "mom": mom}
+
+
+def _centered_rms_prop(
+    var: Term, mg: Term, ms: Term, mom: Term, lr: Term, rho: Term, momentum: Term, epsilon: Term, grad: Term
+) -> New:
+    ms, mg = ms + (grad.square() - ms) * (1 - rho), mg + (grad - mg) * (1 - rho)
+    mom = mom * momentum + grad * lr * (ms - mg.square() + epsilon).rsqrt()
+    return {"var": var - mom, "mg": mg, "ms": ms, "mom": mom}
+
+
+def _ftrl(
+    var: Term, accum: Term, linear: Term, grad: Term, lr: Term, l1: Term, l2: Term, lr_power: Term,
+    l2_shrinkage: Term | None = None, *, multiply_linear_by_lr: bool,
+) -> New:  # fmt: skip
+    # Either all is as many times larger as the rate is small, or it is not.
+    scale, rate = (lr, None) if multiply_linear_by_lr else (None, lr)
+    drawn = grad if l2_shrinkage is None else grad + var * (l2_shrinkage * 2)
+    total = accum + grad.square()
+    powers = total.power(-lr_power), accum.power(-lr_power)
+    change = (powers[0] - powers[1]) * var
+    linear = linear + (drawn * lr if rate is None else drawn) - (change if rate is None else change / rate)
+    bound, decay = (l1, l2 * 2) if scale is None else (l1 * scale, l2 * 2 * scale)
+    below = (abs(linear) - bound).maximum(0) * -linear.sign()
+    return {"var": below / ((powers[0] if rate is None else powers[0] / rate) + decay), "accum": total,
+            "linear": linear}  # fmt: skip
+
+
+def _add_sign(var: Term, m: Term, lr: Term, alpha: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
+    m = m * beta + grad * (1 - beta)
+    return {"var": var - grad * (m.sign() * grad.sign() * sign_decay + alpha) * lr, "m": m}
+
+
+def _power_sign(var: Term, m: Term, lr: Term, logbase: Term, sign_decay: Term, beta: Term, grad: Term) -> New:
+    m = m * beta + grad * (1 - beta)
+    return {"var": var - grad * (m.sign() * grad.sign() * (logbase * sign_decay)).exp() * lr, "m": m}
+
+
+_FLAGS = ("use_nesterov", "update_slots", "multiply_linear_by_lr")
+
+
+def _step(formula: Callable[..., New], access: Access) -> None:
+    """Computes a formula of an op's operands and assigns the variables what it returns."""
+    op = access.op
+    definition = op_defs.lookup(op.name.removeprefix("tf."))
+    assert definition is not None
+    element = types.element_of(op.operands[-1].type)
+    names = [argument.name for argument in definition.input_arg]
+    is_handle = [isinstance(types.element_of(operand.type), types.ResourceType) for operand in op.operands]
+    terms = {
+        name: Term(access, access.read(position, element) if is_handle[position] else op.operands[position])
+        for position, name in enumerate(names)
+    }
+    flags: dict[str, Any] = {each.name: tf.get(op, each.name, each.default_value.b)
+                             for each in definition.attr if each.name in _FLAGS}  # fmt: skip
+    for name, term in formula(**terms, **flags).items():
+        if term is not terms[name]:
+            access.assign(term.value, names.index(name))
+
+
+_FORMULAS: Mapping[str, Callable[..., New]] = {
+    "AdaMax": _ada_max,
+    "Adadelta": _adadelta,
+    "Adagrad": _adagrad,
+    "AdagradV2": _adagrad_v2,
+    "Adam": _adam,
+    "AdamWithAmsgrad": _adam_with_amsgrad,
+    "AddSign": _add_sign,
+    "CenteredRMSProp": _centered_rms_prop,
+    "Ftrl": _ftrl,
+    "FtrlV2": _ftrl,
+    "GradientDescent": _gradient_descent,
+    "KerasMomentum": _keras_momentum,
+    "Momentum": _momentum,
+    "PowerSign": _power_sign,
+    "ProximalAdagrad": _proximal_adagrad,
+    "ProximalGradientDescent": _proximal_gradient_descent,
+    "RMSProp": _rms_prop,
+}
+
+OPTIMIZERS: Mapping[str, Callable[[Access], None]] = {
+    f"tf.ResourceApply{name}": partial(_step, formula) for name, formula in _FORMULAS.items()
+}
+"""Op -> what writes it as others, before it is erased."""

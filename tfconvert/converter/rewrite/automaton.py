@@ -1,0 +1,117 @@
+"""The matching automaton: the patterns of one root share their questions, however many patterns there are.
+
+The questions of each pattern, in their common order, are a word; the words make a prefix tree. A node has the
+questions that come next, each with a table from answer to node, so that a thousand patterns which want a thousand
+different producers of one operand cost one look-up. An op's way through the tree ends in the patterns that it matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from xdsl.ir import Operation
+
+from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.converter.rewrite.program import Program
+from tfconvert.converter.rewrite.questions import Ask, Kind, Path, Question, compiled
+
+Accepted = tuple[int, int, Pattern[Any], Program | None]
+"""A pattern's rank and its program's, which are the order of preference; the pattern; its program if it has one."""
+
+
+class _Node:
+    """A state: what is accepted here, and what is asked next."""
+
+    __slots__ = ("accepted", "asks", "tables")
+
+    def __init__(self) -> None:
+        self.accepted: list[Accepted] = []
+        self.tables: dict[Question, dict[Any, _Node]] = {}
+        self.asks: tuple[tuple[Ask, dict[Any, _Node]], ...] = ()
+
+
+class Automaton:
+    """Finds the patterns of one root op that an op's neighbourhood has the form of."""
+
+    __slots__ = ("_in_order", "_size", "_start")
+
+    def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
+        """Builds the tree.
+
+        Args:
+            patterns: The patterns in order of preference.
+        """
+        self._start = _Node()
+        slots: dict[Path, int] = {(): 0}
+        for rank, pattern in enumerate(patterns):
+            for number, (questions, program) in enumerate(_words(pattern)):
+                _insert(self._start, questions, (rank, number, pattern, program))
+                for path in _positions(questions):
+                    slots.setdefault(path, len(slots))
+        self._size = len(slots)
+        _compile(self._start, slots)
+        self._in_order = None if self._start.asks else self._start.accepted
+
+    def candidates(self, op: Operation) -> Sequence[Accepted]:
+        """Returns the patterns whose form an op has, in order of preference; their conditions are yet to be tried."""
+        if self._in_order is not None:
+            return self._in_order
+        found: list[Any] = [None] * self._size
+        found[0] = op
+        accepted: list[Accepted] = []
+        pending = [self._start]
+        while pending:
+            node = pending.pop()
+            if node.accepted:
+                accepted += node.accepted
+            for ask, table in node.asks:
+                # What is found at a position doesn't depend on the way there, so branches may share the list.
+                next_node = table.get(ask(found))
+                if next_node is not None:
+                    pending.append(next_node)
+        if len(accepted) > 1:
+            accepted.sort(key=_preference)
+        return accepted
+
+
+def _preference(accepted: Accepted) -> tuple[int, int]:
+    return accepted[:2]
+
+
+def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[Any]]], Program | None]]:
+    """Returns the questions, with the right answers, that each form of a pattern begins with."""
+    if pattern.declaration is None:
+        asked = [(Question(Kind.PRODUCER, (index,)), names) for index, names in sorted(pattern.producers.items())]
+        least = max(pattern.producers, default=-1) + 1
+        return [([(Question(Kind.AT_LEAST, (), least), (True,)), *asked] if asked else [], None)]
+    return [([(asked[0], asked[1]) for asked in program.asked], program) for program in pattern.declaration.programs]
+
+
+def _positions(questions: Iterable[tuple[Question, Any]]) -> list[Path]:
+    return [question.path for question, _ in questions if question.kind in (Kind.PRODUCER, Kind.SAME_OP)]
+
+
+def _insert(start: _Node, questions: Iterable[tuple[Question, Iterable[Any]]], accepted: Accepted) -> None:
+    nodes = [start]
+    for question, answers in questions:
+        tables = [node.tables.setdefault(question, {}) for node in nodes]
+        nodes = [table.setdefault(answer, _Node()) for table in tables for answer in answers]
+    for node in nodes:
+        node.accepted.append(accepted)
+
+
+def _compile(start: _Node, slots: Mapping[Path, int]) -> None:
+    """Turns the questions of all nodes into functions, the same question everywhere into the same one."""
+    known: dict[Question, Ask] = {}
+    pending = [start]
+    while pending:
+        node = pending.pop()
+        asks = []
+        for question, table in node.tables.items():
+            ask = known.get(question)
+            if ask is None:
+                ask = known[question] = compiled(question, slots)
+            asks.append((ask, table))
+            pending.extend(table.values())
+        node.asks, node.tables = tuple(asks), {}

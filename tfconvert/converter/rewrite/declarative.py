@@ -1,0 +1,172 @@
+"""Declarative patterns: what to match and what to make instead, as terms.
+
+    x, c, d = value("x"), number("c"), number("d")
+    rule(
+        "chain-add",
+        tfl.add(tfl.add(x, c).commutative().once(), d).commutative(),
+        tfl.add(x, computed(lambda c, d: c + d)),
+    )
+
+A rule is checked when it is made and becomes an ordinary `Pattern`; a `PatternSet` matches all its rules at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from xdsl.ir import Operation
+
+from tfconvert.converter.rewrite import checking, making
+from tfconvert.converter.rewrite.functions import parameters_of
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.program import Bound, Program, depth_of, ops_of, programs
+from tfconvert.converter.rewrite.questions import Found
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.terms import Check, Computed, Op, Operand, Term, as_term
+
+Replacements = Mapping[Op, tuple[Term, ...]]
+"""What takes the place of the results of matched ops."""
+
+
+class Match(NamedTuple):
+    """What a declarative pattern found.
+
+    Attributes:
+        bound: What the names stand for.
+        ops: The op that each term was matched with.
+    """
+
+    bound: dict[str, Bound]
+    ops: dict[Op, Operation]
+
+
+class Rule:
+    """A declarative pattern.
+
+    Attributes:
+        name: Its name.
+        root: What it matches.
+        replacements: What is made, op by op, each before those that it feeds.
+        native: Makes the result instead, if there is such a function.
+        conditions: What is asked once the form fits, in order.
+    """
+
+    __slots__ = ("_programs", "conditions", "name", "native", "replacements", "root")
+
+    def __init__(
+        self,
+        name: str,
+        root: Op,
+        replacements: Replacements,
+        native: Callable[..., None] | None,
+        conditions: Sequence[Check | Computed],
+    ) -> None:
+        self.name = name
+        self.root = root
+        self.replacements = replacements
+        self.native = native
+        self.conditions = conditions
+        self._programs: list[Program] = []
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """The ways to match it; made when they are first asked for, since most models have no use for most rules."""
+        if not self._programs:
+            self._programs = programs(self.root)
+        return self._programs
+
+    def match(self, op: Operation) -> Match | Failure:
+        """Matches an op of the root's name; a failure is that of the form that came farthest."""
+        best, reason = -1, ""
+        for program in self.programs:
+            found, passed = program.run(op)
+            if passed == len(program.asked):
+                match = self.conclude(program, found)
+                if not isinstance(match, Failure):
+                    return match
+            else:
+                match = None
+            if passed > best:
+                best, reason = passed, program.reason(found, passed) if match is None else match.reason
+        return Failure(reason)
+
+    def conclude(self, program: Program, found: Found) -> Match | Failure:
+        """Tries the conditions on ops that have a program's form."""
+        match = Match(program.bind(found), program.ops_in(found))
+        for condition in self.conditions:
+            result = condition.function(*(match.bound[name].value for name in parameters_of(condition.function)))
+            if isinstance(result, Failure):
+                return result
+            if isinstance(condition, Computed):
+                match.bound[condition.name] = Bound(result, None)
+            elif not result:
+                return Failure(condition.reason)
+        for op, terms in self.replacements.items():
+            failure = making.misfit(match.ops[op], terms, match.bound, match.ops)
+            if failure is not None:
+                return failure
+        return match
+
+    def rewrite(self, op: Operation, match: Match, rewriter: Rewriter) -> None:
+        """Makes the result."""
+        if self.native is not None:
+            names = parameters_of(self.native)[1:]
+            self.native(rewriter, *(match.bound[name].value for name in names))
+            return
+        making.Maker(match.bound, match.ops, rewriter).replace(self.replacements)
+
+
+def rule(
+    name: str,
+    root: Op,
+    to: Operand | Sequence[Operand] | Callable[..., None],
+    *,
+    where: Sequence[Check | Computed | Callable[..., Any]] = (),
+    also: Mapping[Op, Operand | Sequence[Operand]] | None = None,
+    benefit: int | None = None,
+) -> Pattern[Match]:
+    """Makes a declarative pattern.
+
+    Args:
+        name: Unique among the patterns it is used with; the report counts it under this name.
+        root: The term that is matched, from the op whose results go away up to what makes its operands.
+        to: What each result of the root is replaced by: captures, ops that were matched or are to be made, constants;
+            nothing (`()`) for an op without results. A function instead makes the result by itself: its first
+            parameter is the `Rewriter`, the others are names as in `computed`.
+        where: Conditions on the captures, and values to be computed for them, tried in order.
+        also: Other matched ops whose results are replaced too, with what replaces them. It may use only what the op
+            itself is made from.
+        benefit: Patterns of one root are tried in falling order of it; the number of ops matched by default.
+
+    Returns:
+        The pattern.
+
+    Raises:
+        PatternError: The pattern can't work.
+    """
+    native = to if callable(to) and not isinstance(to, Term) else None
+    wanted: dict[Any, Any] = {**(also or {}), **({} if native else {root: to})}
+    replacements = {op: _terms(terms) for op, terms in wanted.items()}
+    conditions = tuple(
+        each if isinstance(each, Check | Computed) else Check(each, f"{getattr(each, '__name__', each)} doesn't hold")
+        for each in where
+    )
+    checking.check_rule(name, root, replacements, native, conditions)
+    ordered = {op: replacements[op] for op in checking.in_order(root) if op in replacements}
+    made = Rule(name, root, ordered, native, conditions)
+    return Pattern(
+        name,
+        root.names[0],
+        made.match,
+        made.rewrite,
+        benefit=sum(1 for _ in ops_of(root)) if benefit is None else benefit,
+        depth=depth_of(root),
+        declaration=made,
+    )
+
+
+def _terms(terms: Any) -> tuple[Term, ...]:
+    if isinstance(terms, Sequence) and not isinstance(terms, Term):
+        return tuple(map(as_term, terms))
+    return (as_term(terms),)

@@ -1,0 +1,145 @@
+"""The greedy worklist driver: applies patterns until none matches (design §6)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+
+from xdsl.ir import Operation, Region
+
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter, is_unused, ops_within
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.locations import error_at
+
+_REWRITES_PER_OP = 32
+"""A function whose ops are each rewritten this often, on average, is taken to cycle."""
+
+_TRACE = 1024
+"""How many of the last rewrites the error about a cycle looks at."""
+
+_REPEATED = 3
+"""How often the last rewrites must have repeated to be called a cycle."""
+
+Effects = Callable[[Operation], bool]
+
+
+def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Effects) -> Counter[str]:
+    """Rewrites a region's ops until no pattern matches, and erases dead ops on the way.
+
+    Ops are taken in program order, those in nested regions before the op that holds them. What a rewrite may have made
+    to match is taken again: new ops, users of new values, the last user of a value that lost one, and the ops that
+    these feed, as far away as any pattern looks.
+
+    Args:
+        region: What to rewrite; its ops' order is topological and stays so.
+        patterns: The patterns.
+        has_side_effects: Tells which ops may not be erased although nothing uses them.
+
+    Returns:
+        How often each pattern was applied.
+
+    Raises:
+        ConversionError: The patterns undo each other for ever (`rewrite-cycle`).
+    """
+    worklist = _Worklist(region, patterns)
+    limit = _REWRITES_PER_OP * len(worklist.ops) + 1024
+    applied: Counter[str] = Counter()
+    trace: deque[str] = deque(maxlen=_TRACE)
+    rewriter = Rewriter()
+    ops, waiting, match = worklist.ops, worklist.waiting, patterns.match
+    while ops:
+        op = ops.pop()
+        waiting.discard(id(op))
+        if op.parent is None:  # erased since it was enqueued
+            continue
+        if is_unused(op) and not has_side_effects(op):
+            rewriter.root = op
+            rewriter.erase(op)
+            worklist.push(*rewriter.finish(has_side_effects))
+            continue
+        found = match(op)
+        if found is None:
+            continue
+        pattern, matched = found
+        rewriter.root = op
+        pattern.rewrite(op, matched, rewriter)
+        worklist.push(*rewriter.finish(has_side_effects))
+        applied[pattern.name] += 1
+        trace.append(pattern.name)
+        limit -= 1
+        if limit < 0:
+            raise _cycle(op, list(trace))
+    return applied
+
+
+class _Worklist:
+    """The ops to look at, the next one last.
+
+    Attributes:
+        ops: The ops.
+        waiting: Their ids, which are safe since the list keeps the ops; hashing an op is a Python call.
+    """
+
+    __slots__ = ("_farthest", "_reach", "ops", "waiting")
+
+    def __init__(self, region: Region, patterns: PatternSet) -> None:
+        self.ops: list[Operation] = []
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    self.ops.extend(ops_within(op))
+                self.ops.append(op)
+        self.ops.reverse()
+        self.waiting = set(map(id, self.ops))
+        self._reach = patterns.reach
+        self._farthest = max(self._reach.values(), default=0)
+
+    def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
+        """Adds ops to be looked at.
+
+        Args:
+            changed: Ops whose operands changed or lost another user, and new ones. What they feed may match now, too.
+            dropped: Ops whose results lost a use.
+        """
+        if self._farthest > 1:
+            self._add(reversed(self._fed_by(changed)))
+        self._add(changed)
+        self._add(dropped)
+
+    def _add(self, ops: Iterable[Operation]) -> None:
+        waiting, append = self.waiting, self.ops.append
+        for op in ops:
+            key = id(op)
+            if key not in waiting:
+                waiting.add(key)
+                append(op)
+
+    def _fed_by(self, ops: list[Operation]) -> list[Operation]:
+        """Returns the ops that changed ones feed and whose patterns look as far as to what changed, nearest first.
+
+        What changed is what makes an operand of the ops given, one step farther away than they are.
+        """
+        seen = set(map(id, ops))
+        found: list[Operation] = []
+        for distance in range(2, self._farthest + 1):
+            users = {id(use.operation): use.operation for op in ops for result in op.results for use in result.uses}
+            ops = [user for key, user in users.items() if key not in seen]
+            seen.update(users)
+            found.extend(op for op in ops if self._reach.get(op.name, 0) >= distance)
+        return found
+
+
+def _cycle(op: Operation, trace: list[str]) -> ConversionError:
+    names = _period(trace)
+    return error_at(op, "rewrite-cycle", f"rewriting doesn't come to an end; these patterns undo each other: "
+                    f"{' -> '.join([*names, names[0]])}",
+                    "this is a defect of the converter, or of a pattern given to it; please report it")  # fmt: skip
+
+
+def _period(trace: list[str]) -> list[str]:
+    """Returns the shortest piece that a trace ends in several times over; without one, all names that it has."""
+    for length in range(1, len(trace) // _REPEATED + 1):
+        if trace[-length:] * _REPEATED == trace[-length * _REPEATED :]:
+            return trace[-length:]
+    return list(dict.fromkeys(trace))

@@ -1,0 +1,26 @@
+"""Functions in declarative patterns: they ask for what they need by the names of their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import FunctionType
+from typing import Any
+
+from tfconvert.converter.rewrite.pattern import PatternError
+
+
+@lru_cache(4096)
+def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Returns the names that a function asks for: those of its parameters without a default.
+
+    Raises:
+        PatternError: It is no plain function, or takes parameters that no name can fill.
+    """
+    if not isinstance(function, FunctionType):
+        raise PatternError(f"the parameters of {function!r} can't be told; put it into a lambda")
+    code = function.__code__
+    if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_kwonlyargcount:
+        raise PatternError(f"every parameter of {function!r} must be a name of its own")
+    return code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())]

@@ -1,0 +1,69 @@
+"""Patterns of the DAG rewriter: a root op, a benefit, and a match that stands apart from the rewrite (design §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+from xdsl.ir import Operation
+
+if TYPE_CHECKING:
+    from tfconvert.converter.rewrite.program import Program
+    from tfconvert.converter.rewrite.questions import Found
+    from tfconvert.converter.rewrite.rewriter import Rewriter
+
+
+class PatternError(ValueError):
+    """A pattern that can't work, noticed when it is defined."""
+
+
+class Failure(NamedTuple):
+    """Why a pattern declines an op; shown where an op is left over.
+
+    Attributes:
+        reason: A phrase that completes "not rewritten because ...".
+    """
+
+    reason: str
+
+
+M = TypeVar("M")
+
+
+class Declaration(Protocol):
+    """What a pattern set has to know of a declarative pattern to match it together with others."""
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """The questions that an op has to answer, one program for each order of commutative operands."""
+
+    def conclude(self, program: Program, found: Found) -> Any | Failure:
+        """Returns what the rewrite needs to know of ops that one of the programs matches, or why it declines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(Generic[M]):
+    """A rewrite of the DAG that ends in one op.
+
+    Attributes:
+        name: Unique in its set; shown in errors.
+        root: The full name of the op that the pattern starts at (`tf.Conv2D`).
+        match: Looks at the op without changing anything; returns what the rewrite needs to know, or a `Failure`.
+        rewrite: Replaces the op; may rely on what `match` saw.
+        benefit: Patterns of one root are tried in falling order of benefit, equal ones in the order of the set.
+        depth: How far above the root `match` looks: 1 is what makes its operands. When something changes that far
+            above an op, the op is looked at again.
+        producers: Names of the ops one of which has to make an operand, by the operand's index. A pattern set doesn't
+            try the pattern where they don't.
+        declaration: What the pattern was made from, if it is declarative.
+    """
+
+    name: str
+    root: str
+    match: Callable[[Operation], M | Failure]
+    rewrite: Callable[[Operation, M, Rewriter], None]
+    benefit: int = 1
+    depth: int = 1
+    producers: Mapping[int, Collection[str]] = field(default_factory=dict)
+    declaration: Declaration | None = None

@@ -1,0 +1,72 @@
+"""Sets of patterns: which of them rewrites an op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from xdsl.ir import Operation
+
+from tfconvert.converter.rewrite.automaton import Automaton
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+
+
+class PatternSet:
+    """Patterns by root op, in falling order of benefit, each root's patterns behind one automaton.
+
+    Attributes:
+        reach: How far above an op of a name the patterns look that start there.
+    """
+
+    __slots__ = ("_automata", "_buckets", "reach")
+
+    def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
+        """Sorts the patterns; an automaton is built when the first op of its root is met.
+
+        Raises:
+            ValueError: Two patterns have the same name.
+        """
+        buckets: dict[str, list[Pattern[Any]]] = {}
+        names: set[str] = set()
+        for pattern in patterns:
+            if pattern.name in names:
+                raise ValueError(f"two patterns are named {pattern.name!r}")
+            names.add(pattern.name)
+            buckets.setdefault(pattern.root, []).append(pattern)
+        for bucket in buckets.values():
+            bucket.sort(key=lambda pattern: -pattern.benefit)
+        self._buckets = {root: tuple(bucket) for root, bucket in buckets.items()}
+        self._automata: dict[str, Automaton] = {}
+        self.reach: Mapping[str, int] = {
+            root: max(pattern.depth for pattern in bucket) for root, bucket in buckets.items()
+        }
+
+    def match(self, op: Operation) -> tuple[Pattern[Any], Any] | None:
+        """Returns the most beneficial pattern that matches an op, with what its rewrite needs to know."""
+        automaton = self._automata.get(op.name)
+        if automaton is None:
+            bucket = self._buckets.get(op.name)
+            if bucket is None:
+                return None
+            automaton = self._automata[op.name] = Automaton(bucket)
+        for _, _, pattern, program in automaton.candidates(op):
+            if program is None or pattern.declaration is None:
+                match = pattern.match(op)
+            else:
+                match = pattern.declaration.conclude(program, program.run(op)[0])
+            if type(match) is not Failure:
+                return pattern, match
+        return None
+
+    def for_root(self, op_name: str) -> tuple[Pattern[Any], ...]:
+        """Returns the patterns that start at an op of this name."""
+        return self._buckets.get(op_name, ())
+
+    def __iter__(self) -> Iterator[Pattern[Any]]:
+        for bucket in self._buckets.values():
+            yield from bucket
+
+    def reasons(self, op: Operation) -> list[str]:
+        """Returns why each pattern that could rewrite an op declines it."""
+        results = [(pattern.name, pattern.match(op)) for pattern in self.for_root(op.name)]
+        return [f"{name}: {result.reason}" for name, result in results if isinstance(result, Failure)]

@@ -1,0 +1,234 @@
+"""Declarative patterns as flat lists of questions: one program for each order of commutative operands."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.rewrite import reasons, vocabulary
+from tfconvert.converter.rewrite.questions import Ask, Found, Kind, Path, Question, attribute_of, compiled, value_at
+from tfconvert.converter.rewrite.terms import (
+    ARRAY,
+    CONSTANT,
+    NUMBER,
+    REST,
+    AttributeCapture,
+    Capture,
+    Limits,
+    Literal,
+    OneOf,
+    Op,
+    Result,
+    Term,
+)
+from tfconvert.schema.dialects import tensor_data
+
+Asked = tuple[Question, frozenset[Any], str]
+"""A question, the answers that it must have one of, and what to say if it hasn't (empty: made up from the IR)."""
+
+
+class Bound(NamedTuple):
+    """What a name stands for where a program matches.
+
+    Attributes:
+        value: What functions get.
+        origin: The captured value, the matched op or the attribute; what a result is made from.
+    """
+
+    value: Any
+    origin: SSAValue | Operation | Attribute | tuple[SSAValue, ...] | None
+
+
+class Program:
+    """One way to match a declarative pattern.
+
+    Attributes:
+        root: The root op's name.
+        asked: The questions in order; an op that gives the right answer to all is matched.
+        captures: Position of each captured value, by name.
+        attributes: Position and attribute's name of each captured attribute, by name.
+        labels: Positions of ops by their labels.
+        ops: Positions of the ops by their terms.
+        slots: Where a list of found ops has the op of a position.
+    """
+
+    __slots__ = ("_asks", "asked", "attributes", "captures", "labels", "ops", "root", "slots")
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.asked: list[Asked] = []
+        self.captures: dict[str, tuple[Path, str]] = {}
+        self.attributes: dict[str, tuple[Path, str]] = {}
+        self.labels: dict[str, Path] = {}
+        self.ops: dict[Op, Path] = {}
+        self.slots: dict[Path, int] = {}
+        self._asks: list[Ask] | None = None
+
+    def run(self, op: Operation) -> tuple[Found, int]:
+        """Asks an op of the right name; returns the ops found and how many questions were answered well."""
+        if self._asks is None:
+            self._asks = [compiled(question, self.slots) for question, _, _ in self.asked]
+        found: Found = [None] * len(self.slots)
+        found[0] = op
+        for index, ask in enumerate(self._asks):
+            if ask(found) not in self.asked[index][1]:
+                return found, index
+        return found, len(self._asks)
+
+    def reason(self, found: Found, index: int) -> str:
+        """Returns why an op isn't matched, from what `run` returned."""
+        question, expected, reason = self.asked[index]
+        return reason or reasons.of(question, expected, found, self.slots)
+
+    def bind(self, found: Found) -> dict[str, Bound]:
+        """Returns what each name stands for, from the ops that `run` found for a matched op."""
+        bound = {name: _bind(value_at, found, self.slots, path, kind) for name, (path, kind) in self.captures.items()}
+        for name, (path, attribute) in self.attributes.items():
+            held = attribute_of(found[self.slots[path]], attribute)
+            bound[name] = Bound(None if held is None else vocabulary.python_value(held), held)
+        for label, path in self.labels.items():
+            op = found[self.slots[path]]
+            bound[label] = Bound(op, op)
+        bound["root"] = Bound(found[0], found[0])
+        return bound
+
+    def ops_in(self, found: Found) -> dict[Op, Operation]:
+        """Returns the op that each term was matched with."""
+        return {term: found[self.slots[path]] for term, path in self.ops.items()}
+
+
+def _bind(at: Any, found: Found, slots: Mapping[Path, int], path: Path, kind: str) -> Bound:
+    if kind == REST:
+        values = tuple(found[slots[path[:-1]]].operands[path[-1] :])
+        return Bound(values, values)
+    value = at(found, slots, path)
+    if kind not in (CONSTANT, ARRAY, NUMBER):
+        return Bound(value, value)
+    constant = tensor_data.constant_of(value)
+    assert constant is not None, "the questions have been answered"
+    if kind == CONSTANT:
+        return Bound(constant, value)
+    held = tensor_data.to_array(constant)
+    return Bound(held.item() if kind == NUMBER else held, value)
+
+
+def programs(root: Op) -> list[Program]:
+    """Returns the ways to match a term, the one with all operands as they are written first."""
+    commuting = [op for op in ops_of(root) if op.commutes]
+    orders = product((False, True), repeat=len(commuting))
+    return [_flatten(root, {op for op, swap in zip(commuting, order, strict=True) if swap}) for order in orders]
+
+
+def ops_of(root: Op) -> Iterator[Op]:
+    """Yields each op of a term once, the root first."""
+    seen: set[Op] = set()
+    pending: deque[Term] = deque([root])
+    while pending:
+        term = pending.popleft()
+        op = term.op if isinstance(term, Result) else term
+        if isinstance(op, Op) and op not in seen:
+            seen.add(op)
+            yield op
+            pending.extend(op.operands)
+
+
+def depth_of(root: Op) -> int:
+    """Returns how many ops lie between the root and the farthest value of a term, at most."""
+    depth, level = 0, list(root.operands)
+    while level:
+        depth += 1
+        ops = [term.op if isinstance(term, Result) else term for term in level]
+        level = [operand for op in dict.fromkeys(ops) if isinstance(op, Op) for operand in op.operands]
+    return depth
+
+
+def _flatten(root: Op, swapped: set[Op]) -> Program:
+    program = Program(root.names[0])
+    pending: deque[tuple[Term, Path]] = deque([(root, ())])
+    while pending:
+        term, path = pending.popleft()
+        _ask_limits(program, term, path)
+        if isinstance(term, Capture):
+            _flatten_capture(program, term, path)
+        elif isinstance(term, Literal):
+            _ask(program, term, Kind.EQUALS, path, True, argument=float(term.value))
+        else:
+            op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
+            assert isinstance(op, Op), "the pattern has been checked"
+            if isinstance(term, Result):
+                _ask_limits(program, op, path)
+            known = program.ops.get(op)
+            program.slots[path] = len(program.slots)
+            if path and (index or _has_results(op)):
+                _ask(program, op, Kind.INDEX, path, index)
+            if known is not None:
+                _ask(program, op, Kind.SAME_OP, path, True, argument=known)
+                continue
+            program.ops[op] = path
+            _flatten_op(program, op, path)
+            operands = op.operands[::-1] if op in swapped else op.operands
+            pending.extend((operand, (*path, position)) for position, operand in enumerate(operands))
+    program.asked.sort(key=lambda asked: asked[0].order)
+    return program
+
+
+def _has_results(op: Op) -> bool:
+    """Tells whether an op may have several results."""
+    return any((vocabulary.signature_of(name) or vocabulary.ANYTHING).results[1] > 1 for name in op.names)
+
+
+def _flatten_op(program: Program, op: Op, path: Path) -> None:
+    if path:
+        _ask(program, op, Kind.PRODUCER, path, *op.names)
+    if op.label:
+        program.labels[op.label] = path
+    count = len(op.operands)
+    if op.operands and isinstance(last := op.operands[-1], Capture) and last.kind == REST:
+        _ask(program, op, Kind.AT_LEAST, path, True, argument=count - 1)
+    else:
+        _ask(program, op, Kind.ARITY, path, count)
+    for name, value in op.attributes.items():
+        if isinstance(value, AttributeCapture):
+            first = program.attributes.setdefault(value.name, (path, name))
+            if first != (path, name):
+                _ask(program, op, Kind.SAME_ATTRIBUTE, path, True, argument=(name, *first))
+        else:
+            values = value.values if isinstance(value, OneOf) else (value,)
+            wanted = [vocabulary.to_attribute(each, name, value) for each in op.names for value in values]
+            _ask(program, op, Kind.ATTRIBUTE, path, *wanted, argument=name)
+
+
+_KINDS = {CONSTANT: Kind.CONSTANT, ARRAY: Kind.ARRAY, NUMBER: Kind.NUMBER}
+
+
+def _flatten_capture(program: Program, capture: Capture, path: Path) -> None:
+    first, _ = program.captures.setdefault(capture.name, (path, capture.kind))
+    if first != path:
+        _ask(program, capture, Kind.SAME, path, True, argument=first)
+    elif capture.kind in _KINDS:
+        _ask(program, capture, _KINDS[capture.kind], path, True)
+
+
+def _ask_limits(program: Program, term: Term, path: Path) -> None:
+    limits: Limits = term.limits
+    if limits.once:
+        _ask(program, term, Kind.ALL_ONCE if isinstance(term, Op) else Kind.ONCE, path, True)
+    if limits.elements:
+        _ask(program, term, Kind.ELEMENT, path, *limits.elements)
+    if limits.rank is not None or limits.dims is not None:
+        _ask(program, term, Kind.RANK, path, limits.rank if limits.dims is None else len(limits.dims))
+    for index, dim in enumerate(limits.dims or ()):
+        if dim >= 0:
+            _ask(program, term, Kind.DIM, path, dim, argument=index)
+    if limits.static:
+        _ask(program, term, Kind.STATIC, path, True)
+
+
+def _ask(program: Program, term: Term, kind: Kind, path: Path, *answers: Any, argument: Any = None) -> None:
+    asked = (Question(kind, path, argument), frozenset(answers), term.reason)
+    if asked not in program.asked:
+        program.asked.append(asked)

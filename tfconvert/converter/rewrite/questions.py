@@ -1,0 +1,238 @@
+"""What can be asked of an op while patterns are matched, one question at a time.
+
+A position is a path of operand indices from the root: `(1, 0)` is the first operand of what makes the root's second.
+Questions are values, so that patterns which ask the same one can share its answer; `compiled` makes a function of one.
+It reads and writes a list of the ops found so far, in which every position that has an op has a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+
+from tfconvert.converter.rewrite import vocabulary
+from tfconvert.schema.dialects import tensor_data, types
+
+Path = tuple[int, ...]
+Found = list[Any]
+"""The ops found so far, by slot."""
+
+Ask = Callable[[Found], Hashable]
+
+_MAX_READ = 1 << 16
+"""Constants up to this many bytes may be read to see what they hold."""
+
+_CLOSE = 1e-6
+"""Relative difference up to which a constant is a number that a pattern asks for."""
+
+
+class Kind(IntEnum):
+    """Kinds of questions; on a position they are asked in this order."""
+
+    PRODUCER = 0
+    """The name of the op that makes a value; finds the op."""
+    SAME_OP = 1
+    """Whether the op that makes a value is the one at another position; finds the op."""
+    ARITY = 2
+    """How many operands an op has."""
+    AT_LEAST = 3
+    """Whether an op has this many operands."""
+    INDEX = 4
+    """Which of its op's results a value is."""
+    SAME = 5
+    """Whether a value is the one at another position."""
+    CONSTANT = 6
+    """Whether a value is a constant."""
+    ARRAY = 7
+    """Whether a value is a constant small enough to look into."""
+    NUMBER = 8
+    """Whether a value is a constant of one element."""
+    ONCE = 9
+    """Whether a value has one use."""
+    ELEMENT = 10
+    """A value's element type."""
+    RANK = 11
+    """How many dimensions a value has."""
+    DIM = 12
+    """One of a value's dimensions."""
+    STATIC = 13
+    """Whether all of a value's dimensions are known."""
+    ATTRIBUTE = 14
+    """The attribute of an op by its name, where it is not set the default."""
+    SAME_ATTRIBUTE = 15
+    """Whether two ops' attributes are equal."""
+    EQUALS = 16
+    """Whether a constant holds one number only."""
+    ALL_ONCE = 17
+    """Whether an op's results have one use in all."""
+
+
+STRUCTURE = frozenset((Kind.PRODUCER, Kind.SAME_OP, Kind.ARITY, Kind.AT_LEAST))
+"""What is asked first: cheap, and told apart by one look-up however many patterns there are."""
+
+
+class Question(NamedTuple):
+    """One question.
+
+    Attributes:
+        kind: What is asked.
+        path: Of which position.
+        argument: What else there is to know: another position, a number, an attribute's name and default.
+    """
+
+    kind: Kind
+    path: Path
+    argument: Hashable = None
+
+    @property
+    def order(self) -> tuple[bool, int, Path, int]:
+        """The place among a pattern's questions: structure first, from the root down."""
+        return (self.kind not in STRUCTURE, len(self.path), self.path, self.kind)
+
+
+def value_at(found: Found, slots: Mapping[Path, int], path: Path) -> SSAValue:
+    """Returns the value at a position; at the root that is its first result."""
+    if not path:
+        result: SSAValue = found[0].results[0]
+        return result
+    operand: SSAValue = found[slots[path[:-1]]].operands[path[-1]]
+    return operand
+
+
+def compiled(question: Question, slots: Mapping[Path, int]) -> Ask:
+    """Returns the function that asks a question.
+
+    Args:
+        question: The question.
+        slots: Slots of the positions that have an op.
+    """
+    kind, path, argument = question.kind, question.path, question.argument
+    if kind is Kind.PRODUCER:
+        return _producer(slots[path[:-1]], path[-1], slots[path])
+    if kind is Kind.SAME_OP:
+        return _same_op(slots[path[:-1]], path[-1], slots[path], slots[argument])  # type: ignore[index]
+    if kind in _OF_OP:
+        return _OF_OP[kind](slots[path], argument, slots)
+    if kind is Kind.SAME:
+        other: Any = argument
+        return lambda found: value_at(found, slots, path) is value_at(found, slots, other)
+    of_value = _OF_VALUE[kind]
+    if not path:
+        return lambda found: of_value(found[0].results[0], argument)
+    slot, index = slots[path[:-1]], path[-1]
+    return lambda found: of_value(found[slot].operands[index], argument)
+
+
+def _producer(parent: int, index: int, slot: int) -> Ask:
+    def ask(found: Found) -> Hashable:
+        value = found[parent].operands[index]
+        if type(value) is not OpResult:
+            return None
+        op = found[slot] = value.op
+        return op.name
+
+    return ask
+
+
+def _same_op(parent: int, index: int, slot: int, other: int) -> Ask:
+    def ask(found: Found) -> Hashable:
+        value = found[parent].operands[index]
+        if type(value) is not OpResult or value.op is not found[other]:
+            return False
+        found[slot] = value.op
+        return True
+
+    return ask
+
+
+def _attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:
+    name = argument
+
+    def ask(found: Found) -> Hashable:
+        return attribute_of(found[slot], name)
+
+    return ask
+
+
+def attribute_of(op: Operation, name: str) -> Attribute | None:
+    """Returns an op's attribute, its default where it is not set; `None` if it has neither."""
+    found = op.properties.get(name) or op.attributes.get(name)
+    return vocabulary.default_of(op.name, name) if found is None else found
+
+
+def _same_attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:
+    name, other, other_name = argument[0], slots[argument[1]], argument[2]
+
+    def ask(found: Found) -> Hashable:
+        return attribute_of(found[slot], name) == attribute_of(found[other], other_name)
+
+    return ask
+
+
+def _uses_once(op: Operation) -> bool:
+    used = [result for result in op.results if result.first_use is not None]
+    return len(used) == 1 and used[0].has_one_use()
+
+
+_OF_OP: Mapping[Kind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
+    Kind.ARITY: lambda slot, _, __: lambda found: len(found[slot].operands),
+    Kind.AT_LEAST: lambda slot, least, _: lambda found: len(found[slot].operands) >= least,
+    Kind.ATTRIBUTE: _attribute,
+    Kind.SAME_ATTRIBUTE: _same_attribute,
+    Kind.ALL_ONCE: lambda slot, _, __: lambda found: _uses_once(found[slot]),
+}
+
+
+def _is_small(value: SSAValue, _: Any) -> bool:
+    constant = tensor_data.constant_of(value)
+    return constant is not None and _readable(constant)
+
+
+def _readable(constant: tensor_data.Constant) -> bool:
+    return not isinstance(constant, tensor_data.TensorData) or 0 < constant.nbytes <= _MAX_READ
+
+
+def _is_number(value: SSAValue, _: Any) -> bool:
+    constant = tensor_data.constant_of(value)
+    if constant is None or not types.is_static(dims := types.shape_of(constant.type)):
+        return False
+    return np.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
+
+
+def _equals(value: SSAValue, number: Any) -> bool:
+    constant = tensor_data.constant_of(value)
+    if constant is None or not _readable(constant):
+        return False
+    held = tensor_data.to_array(constant)
+    if held.dtype.kind not in "fiub" or not held.size:
+        return False
+    exact = held.dtype.kind != "f"
+    return bool((held == number).all() if exact else np.isclose(held, number, rtol=_CLOSE, atol=0).all())
+
+
+def _dim(value: SSAValue, index: Any) -> int | None:
+    dims = types.shape_of(value.type)
+    return None if dims is None or index >= len(dims) else dims[index]
+
+
+def _rank(value: SSAValue, _: Any) -> int | None:
+    dims = types.shape_of(value.type)
+    return None if dims is None else len(dims)
+
+
+_OF_VALUE: Mapping[Kind, Callable[[SSAValue, Any], Hashable]] = {
+    Kind.INDEX: lambda value, _: value.index if isinstance(value, OpResult) else None,
+    Kind.CONSTANT: lambda value, _: tensor_data.constant_of(value) is not None,
+    Kind.ARRAY: _is_small,
+    Kind.NUMBER: _is_number,
+    Kind.ONCE: lambda value, _: value.has_one_use(),
+    Kind.ELEMENT: lambda value, _: types.element_of(value.type),
+    Kind.RANK: _rank,
+    Kind.DIM: _dim,
+    Kind.STATIC: lambda value, _: types.is_static(types.shape_of(value.type)),
+    Kind.EQUALS: _equals,
+}

@@ -1,0 +1,158 @@
+"""What a pattern may do to the IR while the driver runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FusedLoc, LocationAttr, NoneAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from tfconvert.schema.dialects.tensor_data import CONSTANT_OPS
+
+_NO_METADATA = NoneAttr()
+
+Op = TypeVar("Op", bound=Operation)
+
+
+def fuse_locations(locations: Sequence[LocationAttr]) -> LocationAttr:
+    """Returns the location of something that stands for several ops; nested fusions are flattened.
+
+    The last location stays the last one, which gives the result its name.
+    """
+    flat: dict[LocationAttr, None] = {}
+    for location in reversed(locations):
+        parts = location.locations if isinstance(location, FusedLoc) else [location]
+        assert isinstance(parts, list | ArrayAttr)
+        for part in reversed(list(parts)):
+            if part is not UNKNOWN_LOC:
+                flat.setdefault(part)
+    if len(flat) <= 1:
+        return next(iter(flat), UNKNOWN_LOC)
+    return FusedLoc(ArrayAttr(list(flat)[::-1]), _NO_METADATA)
+
+
+def ops_within(op: Operation) -> Iterator[Operation]:
+    """Yields the ops in the regions of an op, at any depth, each before the op that holds it."""
+    pending = [(op, False)]
+    while pending:
+        current, is_left = pending.pop()
+        if is_left:
+            if current is not op:
+                yield current
+        elif current.regions or current is op:
+            pending.append((current, True))
+            inner = [each for region in current.regions for block in region.blocks for each in block.ops]
+            pending.extend((each, False) for each in reversed(inner))
+        else:
+            yield current
+
+
+class Rewriter:
+    """Edits around one op, remembered until the driver looks at what they mean for other ops.
+
+    Attributes:
+        root: The op that the pattern matched.
+    """
+
+    __slots__ = ("_changed", "_dropped", "_gone", "_inserted", "root")
+
+    def __init__(self) -> None:
+        self.root: Operation = None  # type: ignore[assignment]  # set by the driver before each rewrite
+        self._changed: list[Operation] = []
+        self._dropped: list[SSAValue] = []
+        self._inserted: list[Operation] = []
+        self._gone: list[LocationAttr] = []
+
+    def insert(self, op: Op, before: Operation | None = None) -> Op:
+        """Inserts an op before the root (or another op) and returns it.
+
+        Args:
+            op: The op; without a location of its own it gets that of the root, once the rewrite is done fused with
+                those of all ops that the rewrite made superfluous.
+            before: Where to insert, the root by default.
+        """
+        if op.location is UNKNOWN_LOC:
+            op.location = self.root.location
+            self._inserted.append(op)
+        anchor = before or self.root
+        block = anchor.parent
+        assert block is not None
+        block.insert_op_before(op, anchor)
+        self._changed.append(op)
+        return op
+
+    def replace(self, values: Operation | SSAValue | Sequence[SSAValue]) -> None:
+        """Replaces the root's results by values and erases it; ops that become dead are erased by the driver."""
+        root = self.root
+        if isinstance(values, Operation):
+            values = values.results
+        elif isinstance(values, SSAValue):
+            values = (values,)
+        for old, new in zip(root.results, values, strict=True):
+            self.replace_value(old, new)
+        self.erase(root)
+
+    def replace_value(self, old: SSAValue, new: SSAValue) -> None:
+        """Lets every user of one value use another; the users are looked at again."""
+        for use in tuple(old.uses):
+            user = use.operation
+            user.operands[use.index] = new
+            self._changed.append(user)
+        self._dropped.append(old)
+
+    def erase(self, op: Operation) -> None:
+        """Erases an op without uses; what made its operands is looked at again."""
+        for each in (*ops_within(op), op) if op.regions else (op,):
+            self._dropped.extend(each.operands)
+        if op.name not in CONSTANT_OPS and op is not self.root:
+            self._gone.append(op.location)
+        op.detach()
+        op.erase()
+
+    def finish(self, has_side_effects: Callable[[Operation], bool]) -> tuple[list[Operation], list[Operation]]:
+        """Erases what nothing uses any more, and gives what was inserted the locations of all that went.
+
+        Args:
+            has_side_effects: Tells which ops may not be erased although nothing uses them.
+
+        Returns:
+            The ops that changed, and the ops whose results lost a use.
+        """
+        dropped, changed, losers = self._dropped, self._changed, []
+        while dropped:
+            value = dropped.pop()
+            use = value.first_use
+            if type(value) is OpResult:
+                op = value.op
+                if op.parent is None:
+                    continue
+                if use is None and is_unused(op) and not has_side_effects(op):
+                    self.erase(op)
+                    continue
+                losers.append(op)
+            last = None if use is None else value.get_user_of_unique_use()
+            if last is not None:
+                changed.append(last)
+        if self._gone and self._inserted:
+            self._locate()
+        self._changed = []
+        self._inserted.clear()
+        self._gone.clear()
+        return changed, losers
+
+    def _locate(self) -> None:
+        # What went first is nearest to the root.
+        own = self.root.location
+        fused = fuse_locations([*reversed(self._gone), own])
+        for op in self._inserted:
+            if op.location is own:
+                op.location = fused
+
+
+def is_unused(op: Operation) -> bool:
+    """Tells whether an op has results and nothing uses them."""
+    for result in op.results:
+        if result.first_use is not None:
+            return False
+    return bool(op.results)

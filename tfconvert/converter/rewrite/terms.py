@@ -1,0 +1,320 @@
+"""The words that declarative patterns are written in: captures, op builders, constraints, computed values.
+
+A term stands for a value when it is matched and for a value to be made when it is in a result. Terms never change;
+methods such as `once` return a changed copy. A capture is known by its name: the same name twice is the same value. An
+op is known by its object: the same `Op` twice is the same op, and an `Op` of the matched side that appears in the
+result is the op that was found.
+
+These are plain classes, since every start of the program pays for what a decorator would generate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from tfconvert.schema.dialects import types
+
+VALUE, CONSTANT, ARRAY, NUMBER, REST = "value", "constant", "array", "number", "rest"
+"""Kinds of captures; what functions get for each is told by the builders below."""
+
+
+class Limits(NamedTuple):
+    """What a value has to be like.
+
+    Attributes:
+        elements: Element types, one of which it has; empty for any.
+        rank: Its number of dimensions, `None` for any.
+        dims: Its shape, -1 where anything will do; `None` for any.
+        static: Whether every dimension has to be known.
+        once: Whether it has exactly one use; of an op, whether its results have one use in all.
+    """
+
+    elements: frozenset[Attribute] = frozenset()
+    rank: int | None = None
+    dims: types.Shape | None = None
+    static: bool = False
+    once: bool = False
+
+
+NO_LIMITS = Limits()
+
+
+class Term:
+    """What all terms for values have in common.
+
+    Attributes:
+        limits: What the value has to be like.
+        reason: What is said if the term doesn't match, instead of a reason made up from the IR; empty for that.
+    """
+
+    limits: Limits = NO_LIMITS
+    reason: str = ""
+
+    def element(self, *dtypes: Any) -> Self:
+        """Asks for one of these element types: anything that numpy takes for a dtype, or an MLIR type."""
+        found = frozenset(each if isinstance(each, Attribute) else _element(each) for each in dtypes)
+        return self._limited(elements=found)
+
+    def rank(self, rank: int) -> Self:
+        """Asks for a number of dimensions."""
+        return self._limited(rank=rank)
+
+    def shaped(self, *dims: int) -> Self:
+        """Asks for a shape; -1 stands for any dimension, known or not."""
+        return self._limited(dims=dims)
+
+    def static(self) -> Self:
+        """Asks for a shape whose every dimension is known."""
+        return self._limited(static=True)
+
+    def once(self) -> Self:
+        """Asks for a value that has one use only; of an op, that its results have one use in all."""
+        return self._limited(once=True)
+
+    def because(self, reason: str) -> Self:
+        """Sets what is said if this term doesn't match."""
+        return self.changed(reason=reason)
+
+    def _limited(self, **changes: Any) -> Self:
+        return self.changed(limits=self.limits._replace(**changes))
+
+    def changed(self, **changes: Any) -> Self:
+        """Returns a copy with some attributes changed."""
+        made = copy(self)
+        vars(made).update(changes)
+        return made
+
+
+def _element(dtype: Any) -> Attribute:
+    return types.from_dtype(np.dtype(dtype)).mlir
+
+
+class Capture(Term):
+    """A value that gets a name.
+
+    Attributes:
+        name: The name, the parameter of functions that want it.
+        kind: What may stand there.
+    """
+
+    def __init__(self, name: str, kind: str = VALUE) -> None:
+        self.name = name
+        self.kind = kind
+
+
+class Literal(Term):
+    """A constant, written as a number or an array.
+
+    Attributes:
+        value: The number; in a result also an array.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class AttributeCapture:
+    """An attribute's value that gets a name; functions get it as a Python value."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class OneOf:
+    """An attribute that has one of several values."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+
+class Computed(Term):
+    """A value that a function works out from captures, which are its parameters' names.
+
+    Attributes:
+        function: Returns an array or a constant's handle, a Python value for an attribute, or a `Failure`.
+        name: Its name for other functions; empty if none asks for it.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+        self.function = function
+        self.name = name
+
+
+class Check:
+    """A condition on captures, which are its function's parameters' names.
+
+    Attributes:
+        function: Tells whether the condition holds, or returns a `Failure`.
+        reason: Why the pattern declines if it doesn't.
+    """
+
+    def __init__(self, function: Callable[..., Any], reason: str) -> None:
+        self.function = function
+        self.reason = reason
+
+
+class Op(Term):
+    """An op, matched or made.
+
+    Attributes:
+        names: The op's full name; on the matched side also several, one of which it has.
+        operands: Its operands.
+        attributes: Its attributes: Python values, `Attribute`s, and the terms for attributes.
+        label: Its name as a parameter of functions; empty if none asks for it.
+        commutes: Whether its two operands match in either order.
+        unregistered: Whether the name is to be taken although no table has it.
+        result_types: Of an op that is made: types, terms whose types are copied, or functions of captures.
+        copied: Of an op that is made: the matched op whose name and attributes it has.
+    """
+
+    label: str = ""
+    commutes: bool = False
+    unregistered: bool = False
+    result_types: tuple[Attribute | Term, ...] = ()
+    copied: Op | None = None
+
+    def __init__(self, names: tuple[str, ...], operands: tuple[Term, ...], attributes: Mapping[str, Any]) -> None:
+        self.names = names
+        self.operands = operands
+        self.attributes = attributes
+
+    def __getitem__(self, index: int) -> Result:
+        return Result(self, index)
+
+    def commutative(self) -> Op:
+        """Lets the two operands match in either order."""
+        return self.changed(commutes=True)
+
+    def named(self, label: str) -> Op:
+        """Names the op for functions, which get the `Operation`."""
+        return self.changed(label=label)
+
+    def typed(self, *result_types: Attribute | Callable[..., Attribute]) -> Op:
+        """Sets the result types of an op that is made: types, or functions of captures that return one."""
+        made = (each if isinstance(each, Attribute) else Computed(each) for each in result_types)
+        return self.changed(result_types=tuple(made))
+
+    def like(self, *values: Term) -> Op:
+        """Gives the results of an op that is made the types of other values."""
+        return self.changed(result_types=values)
+
+    def rebuilt(self, *operands: Operand, **attributes: Any) -> Op:
+        """Returns what makes this op anew with other operands, and with some other attributes."""
+        return Op(self.names, tuple(map(as_term, operands)), attributes).changed(copied=self)
+
+
+class Result(Term):
+    """One result of an op."""
+
+    def __init__(self, op: Op, index: int) -> None:
+        self.op = op
+        self.index = index
+
+
+Operand = Term | float | np.ndarray[Any, np.dtype[Any]]
+"""What may stand for an operand: numbers and arrays are constants."""
+
+
+def as_term(operand: Operand) -> Term:
+    """Returns an operand as a term."""
+    return operand if isinstance(operand, Term) else Literal(operand)
+
+
+def value(name: str) -> Capture:
+    """Captures any value; functions get the `SSAValue`."""
+    return Capture(name)
+
+
+def constant(name: str) -> Capture:
+    """Captures a constant of any size; functions get its handle, which holds no data until it is read."""
+    return Capture(name, CONSTANT)
+
+
+def array(name: str) -> Capture:
+    """Captures a small constant; functions get the numpy array."""
+    return Capture(name, ARRAY)
+
+
+def number(name: str) -> Capture:
+    """Captures a constant of one element; functions get the Python number."""
+    return Capture(name, NUMBER)
+
+
+def rest(name: str) -> Capture:
+    """Captures all operands from here on, if any; functions get a tuple of `SSAValue`s."""
+    return Capture(name, REST)
+
+
+def attr(name: str) -> AttributeCapture:
+    """Captures an attribute; the same name twice asks for equal attributes."""
+    return AttributeCapture(name)
+
+
+def one_of(*values: Any) -> OneOf:
+    """Asks for an attribute that has one of several values."""
+    return OneOf(values)
+
+
+def computed(function: Callable[..., Any], name: str = "") -> Computed:
+    """Works a constant or an attribute out from captures.
+
+    Listed among the conditions of a rule it is worked out while matching, may decline by returning a `Failure`, and is
+    known to later functions by its name. Anywhere else it is worked out when the result is made.
+
+    Args:
+        function: Its parameters are names of captures, of ops (`root` is always one) and of what was computed before.
+        name: What other functions call it.
+    """
+    return Computed(function, name)
+
+
+def check(reason: str, function: Callable[..., Any]) -> Check:
+    """Asks for a condition on captures.
+
+    Args:
+        reason: Why the pattern declines where it doesn't hold.
+        function: Its parameters are names as in `computed`; returns a truth value, or a `Failure` with another reason.
+    """
+    return Check(function, reason)
+
+
+def op(name: str | tuple[str, ...], *operands: Operand, unregistered: bool = False, **attributes: Any) -> Op:
+    """Builds the term of an op.
+
+    Args:
+        name: Its full name (`tfl.add`); on the matched side below the root also several.
+        operands: Its operands, all of them.
+        unregistered: Takes a name that no table has: an op of the user's own.
+        attributes: Its attributes; those not named may have any value when matched, and the default when made.
+    """
+    names = (name,) if isinstance(name, str) else tuple(name)
+    made = Op(names, tuple(map(as_term, operands)), attributes)
+    return made.changed(unregistered=True) if unregistered else made
+
+
+class Builders:
+    """A dialect's ops as functions: `tfl.add(x, y)` is `op("tfl.add", x, y)`."""
+
+    __slots__ = ("_dialect",)
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+
+    def __getattr__(self, name: str) -> Callable[..., Op]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        full_name = f"{self._dialect}.{name}"
+
+        def build(*operands: Operand, **attributes: Any) -> Op:
+            return op(full_name, *operands, **attributes)
+
+        return build
+
+
+tf = Builders("tf")
+tfl = Builders("tfl")

@@ -1,0 +1,99 @@
+"""What is known of one value, as it travels from a function to another (design §10).
+
+A fact is about all the times that a value is computed: what two callers, two branches or two iterations say is joined,
+which leaves what both know.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
+
+from tfconvert.converter.shapes.dims import UNKNOWN, MismatchError, Partial, merge
+from tfconvert.converter.shapes.operands import Known
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.types import Shape
+
+
+class Fact(NamedTuple):
+    """What is known of a value.
+
+    Attributes:
+        shape: Its shape; -1 where a dimension isn't known or not always the same, `None` for an unknown rank.
+        constant: Its value if that is a constant.
+        partial: Its elements as far as they are known, if it is an integer scalar or vector.
+    """
+
+    shape: Shape | None
+    constant: Constant | None = None
+    partial: Partial | None = None
+
+    def without_elements(self) -> Fact:
+        """Returns the shape alone."""
+        return Fact(self.shape)
+
+    def without_symbols(self) -> Fact:
+        """Returns the fact without dimensions and elements that only mean something where they were found."""
+        shape, partial = self.shape, self.partial
+        return Fact(
+            None if shape is None else tuple([dim if dim >= 0 else -1 for dim in shape]),
+            self.constant,
+            None if partial is None else tuple([element if element > UNKNOWN else UNKNOWN for element in partial]),
+        )
+
+
+def fact_of(known: Known, value: SSAValue) -> Fact:
+    """Returns what is known of a value."""
+    return Fact(known.shapes.get(value), known.constants.get(value), known.partial(value))
+
+
+def join(one: Fact, other: Fact) -> Fact:
+    """Returns what holds for a value that is one or the other; dimensions that differ are -1."""
+    if one == other:
+        return one
+    constant = one.constant if one.constant is not None and _are_same(one.constant, other.constant) else None
+    return Fact(_join_shapes(one.shape, other.shape), constant, _join_partials(one.partial, other.partial))
+
+
+def _are_same(one: Constant, other: Constant | None) -> bool:
+    return one is other or one == other
+
+
+def _join_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple([a if a == b else -1 for a, b in zip(one, other, strict=True)])
+
+
+def _join_partials(one: Partial | None, other: Partial | None) -> Partial | None:
+    if one is None or other is None or len(one) != len(other):
+        return None
+    joined = tuple([a if a == b else UNKNOWN for a, b in zip(one, other, strict=True)])
+    return None if all(element == UNKNOWN for element in joined) else joined
+
+
+def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
+    """Returns a shape with what a type says of it; only what was found where the two contradict each other."""
+    try:
+        return merge(found, declared)
+    except MismatchError:
+        return found
+
+
+def constant_of(fact: Fact, element: Attribute) -> Constant | None:
+    """Returns a value that is known whole, `None` if it is not.
+
+    Args:
+        fact: What is known of it.
+        element: Its element type.
+    """
+    if fact.constant is not None:
+        return fact.constant
+    shape, partial = fact.shape, fact.partial
+    if partial is None or shape is None or any(item <= UNKNOWN for item in partial):
+        return None
+    value = np.array(partial, types.numpy_dtype(element)).reshape(() if shape == () else (len(partial),))
+    return tensor_data.of_array(value, element)

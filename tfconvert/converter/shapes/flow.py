@@ -1,0 +1,287 @@
+"""Shapes across functions: what callers hand to branches and bodies, and what comes back (design §10).
+
+A function that one op alone runs takes what that op hands to it, and nothing else: its arguments are as specific as the
+operands. A loop's variables begin as what is handed to the loop; then the body is looked at, and what it returns is
+joined with what it took, until nothing changes. Dimensions that differ become unknown, so that each can change once,
+and what is known of a function's arguments is kept between two looks at the op that runs it: however deep loops are
+nested, a function is looked at as often as its arguments change, and a few times more at most.
+
+Functions with several callers, exported ones and those that nobody knows the callers of take what their types say.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, SSAValue
+
+from tfconvert.converter.control_flow.decisions import branch_of, invariants
+from tfconvert.converter.control_flow.functional import (
+    IFS,
+    KINDS,
+    Construct,
+    Kind,
+    body_of,
+    callees,
+    construct,
+    restate,
+    returned,
+)
+from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.shapes.facts import Fact, fact_of, join
+from tfconvert.converter.shapes.operands import Known
+from tfconvert.converter.shapes.sweep import Folded, Sweep, erase_dead
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tf_executor import ExecutorOp
+
+_MAX_ROUNDS = 8
+"""A loop whose variables still change after so many looks is taken to change all of them: their dimensions, and after
+as many looks again their ranks."""
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """A function, and what is known of it.
+
+    Attributes:
+        function: The function.
+        blocks: Its blocks.
+        is_fixed: Whether its arguments are what their types say.
+        is_loop: Whether it is part of a loop.
+        entry: What is known of its arguments; `None` as long as nobody has run it.
+        is_stale: Whether `entry` has changed since it was looked at.
+        is_open: Whether it is being looked at.
+        results: What it returns, as far as it has been looked at.
+        folded: What its ops were computed to.
+        invariant: The arguments that a loop's body returns at their own places.
+    """
+
+    function: FuncOp
+    blocks: Sequence[Block]
+    is_fixed: bool
+    is_loop: bool = False
+    entry: list[Fact] | None = None
+    is_stale: bool = True
+    is_open: bool = False
+    results: list[Fact] | None = None
+    folded: Folded = field(default_factory=dict)
+    _invariant: frozenset[int] | None = None
+
+    @property
+    def invariant(self) -> frozenset[int]:
+        if self._invariant is None:
+            self._invariant = invariants(self.blocks[0])
+        return self._invariant
+
+    def enter(self, facts: Iterable[Fact]) -> bool:
+        """Joins what is known of the arguments with what somebody hands to them; tells whether that changes it."""
+        if self.is_fixed:
+            return False
+        joined = list(facts) if self.entry is None else list(map(join, self.entry, facts))
+        if joined == self.entry:
+            return False
+        self.entry, self.is_stale = joined, True
+        return True
+
+    def widen(self, *, keeps_ranks: bool) -> None:
+        """Forgets what is known of the variables of a loop that won't settle."""
+        self.enter(
+            fact if index in self.invariant else Fact((-1,) * len(fact.shape) if keeps_ranks and fact.shape else None)
+            for index, fact in enumerate(self.entry or ())
+        )
+
+
+_Task = Generator[_Body, None, None]
+"""Looks at a function; yields the functions that have to be looked at before it goes on."""
+
+
+def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
+    """Refines types and folds constants in all functions.
+
+    Args:
+        functions: The module's functions.
+        outside: Names that something else than functions refers to.
+
+    Raises:
+        ConversionError: Shapes contradict each other (`shape-mismatch`) where no condition decides whether they meet,
+            or a constant that has to be read is damaged (`bad-checksum`).
+    """
+    _Flow(functions, outside).run()
+
+
+class _Flow:
+    """The functions of a module on their way to types that agree."""
+
+    def __init__(self, functions: Mapping[str, FuncOp], outside: Iterable[str]) -> None:
+        self._functions = functions
+        self._known = Known()
+        self._bodies: dict[FuncOp, _Body] = {}
+        self._entered: list[_Body] = []
+        single = _run_by_one(functions, outside) if len(functions) > 1 else {}
+        for name, function in functions.items():
+            kind = single.get(name)
+            self._bodies[function] = _Body(
+                function, tuple(function.body.blocks), is_fixed=kind is None, is_loop=kind is Kind.LOOP
+            )
+
+    def run(self) -> None:
+        """Looks at everything and writes down what is found: callers first, then what they run."""
+        for body in self._bodies.values():
+            if body.is_fixed and body.is_stale:
+                self._look(body, writes=True)
+        for body in self._entered:
+            self._look(body, writes=True)  # grows as functions are found that others run
+        for body in self._bodies.values():
+            if body.is_stale:
+                body.is_fixed = True
+                self._look(body, writes=True)
+
+    def _look(self, body: _Body, *, writes: bool) -> None:
+        """Looks at a function and at those that it runs, without recursion."""
+        stack = [(body, self._task(body, writes=writes))]
+        while stack:
+            current, task = stack[-1]
+            needed = next(task, None)
+            if needed is None:
+                current.is_open = False
+                stack.pop()
+            else:
+                stack.append((needed, self._task(needed, writes=needed.is_fixed)))
+
+    def _task(self, body: _Body, *, writes: bool) -> _Task:
+        body.is_open, body.is_stale = True, False
+        sweeps: list[Block] = []
+        todo = list(reversed(body.blocks))
+        while todo:
+            block = todo.pop()
+            sweeps.append(block)
+            yield from self._sweep(body, block, todo if writes else None, writes=writes)
+        if len(body.blocks) == 1:
+            facts = [fact_of(self._known, value) for value in returned(body.blocks[0])]
+            body.results = [fact.without_symbols() for fact in facts] if body.is_fixed else facts
+        if writes:
+            for block in reversed(sweeps):
+                erase_dead(block)
+            restate(body.function)
+
+    def _sweep(self, body: _Body, block: Block, inner: list[Block] | None, *, writes: bool) -> _Task:
+        """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""
+        is_outermost = block in body.blocks
+        sweep = Sweep(
+            block, self._known, writes=writes, tolerates=symbols.is_private(body.function),
+            folded=None if body.is_fixed else body.folded,
+        )  # fmt: skip
+        if body.results is not None and not body.is_fixed:
+            self._forget(block)
+        sweep.enter(body.entry if is_outermost and not body.is_fixed else None, keeps_returns=body.is_loop)
+        for op in tuple(block.ops):
+            if op.name == "tf.Const":
+                sweep.note_constant(op)
+            elif op.name in KINDS and (found := construct(op, self._functions)) is not None:
+                yield from self._run_construct(found, sweep)
+            elif op.results:
+                sweep.visit(op)
+            if op.regions and inner is not None and not isinstance(op, ExecutorOp):
+                inner += [block for region in op.regions for block in region.blocks]
+
+    def _forget(self, block: Block) -> None:
+        for op in block.ops:
+            for result in op.results:
+                self._known.forget(result)
+
+    def _run_construct(self, found: Construct, sweep: Sweep) -> _Task:
+        """Looks at what an op runs, and notes its results."""
+        given = [fact_of(self._known, value) for value in found.given]
+        bodies = [self._bodies[function] for function in found.functions]
+        if found.kind is Kind.LOOP:
+            facts = yield from self._loop(found, bodies, given)
+        else:
+            taken = bodies if found.kind is Kind.CALL else self._taken(found, bodies)
+            for number, body in enumerate(bodies):
+                if body in taken:
+                    self._enter(body, _in_branch(found, number, given))
+                    yield from self._settle(body)
+            facts = _joined([body.results for body in taken], found.op.results)
+        sweep.settle(found.op, facts)
+
+    def _taken(self, found: Construct, bodies: list[_Body]) -> list[_Body]:
+        """Returns the branches that may be taken."""
+        value = self._known.array(found.op.operands[0])
+        choice = None if value is None else branch_of(found, value)
+        return bodies if choice is None else [bodies[choice]]
+
+    def _loop(self, found: Construct, bodies: list[_Body], given: list[Fact]) -> Generator[_Body, None, list[Fact]]:
+        condition, body = bodies
+        constant = body.invariant
+        given = [fact if index in constant else fact.without_elements() for index, fact in enumerate(given)]
+        self._enter(body, given)
+        for rounds in range(2 * _MAX_ROUNDS + 2):
+            yield from self._settle(body)
+            again = body.results or [_declared(value) for value in found.op.results]
+            entry = given if body.entry is None else body.entry
+            again = [entry[index] if index in constant else fact.without_elements() for index, fact in enumerate(again)]
+            if not body.enter(again):
+                break
+            if rounds >= _MAX_ROUNDS:
+                body.widen(keeps_ranks=rounds < 2 * _MAX_ROUNDS)
+        entry = [join(*pair) for pair in zip(given, again, strict=True)] if body.entry is None else body.entry
+        self._enter(condition, entry)
+        yield from self._settle(condition)
+        return entry
+
+    def _enter(self, body: _Body, facts: Iterable[Fact]) -> None:
+        if body.entry is None and not body.is_fixed:
+            self._entered.append(body)
+        body.enter(facts)
+
+    def _settle(self, body: _Body) -> _Task:
+        """Looks at a function if what it takes has changed; one that calls itself is left alone."""
+        if body.is_stale and not body.is_open:
+            yield body
+
+
+def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict[str, Kind]:
+    """Returns the private functions that one op alone runs, and how."""
+    count = Counter(outside)
+    kinds: dict[str, Kind] = {}
+    for function in functions.values():
+        for op in function.body.walk():
+            named = set(callees(op)) if op.name in KINDS else ()
+            for name in named:
+                kinds[name] = KINDS[op.name]
+                # Who calls by `func.call` has to have just the types that the callee takes.
+                count[name] += 1 if op.name != "func.call" else 2
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if count[name] == 1 and name in functions and symbols.is_private(functions[name]) and body_of(functions[name])
+    }
+
+
+def _declared(value: SSAValue) -> Fact:
+    return Fact(types.shape_of(value.type))
+
+
+def _in_branch(found: Construct, number: int, given: list[Fact]) -> list[Fact]:
+    """Returns what a branch gets: if it gets the condition, that is true in the first branch, false in the second."""
+    if found.op.name not in IFS or types.element_of(found.op.operands[0].type) != types.I1:
+        return given
+    decided = Fact((), tensor_data.of_array(np.array(not number), types.I1))
+    condition = found.op.operands[0]
+    is_scalar = types.shape_of(condition.type) == ()
+    return [
+        decided if is_scalar and value is condition else fact for value, fact in zip(found.given, given, strict=True)
+    ]
+
+
+def _joined(results: Sequence[Sequence[Fact] | None], declared: Sequence[SSAValue]) -> list[Fact]:
+    """Returns what all branches' results are; a branch that isn't known returns what the types say."""
+    ways = [list(map(_declared, declared)) if facts is None else facts for facts in results]
+    first, *others = ways
+    for other in others:
+        first = list(map(join, first, other))
+    return list(first)

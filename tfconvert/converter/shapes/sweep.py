@@ -1,0 +1,224 @@
+"""One block's ops in program order: what their results are, and the rewrites that follow from it (design §10).
+
+A sweep that only looks leaves the IR as it is: what a function computes may be looked at more than once, for other
+arguments each time, before anything is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from tfconvert.converter.shapes.dims import Partial, without_symbols
+from tfconvert.converter.shapes.facts import Fact, agreed, constant_of
+from tfconvert.converter.shapes.folding import fold
+from tfconvert.converter.shapes.functions import infer_shapes, infer_values
+from tfconvert.converter.shapes.operands import Known, Operands
+from tfconvert.converter.shapes.reshape_target import constant_target
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.types import Shape
+
+Folded = dict[Operation, tuple[list[Constant], Sequence[Constant] | None]]
+"""Op -> the constants that it was last computed of, and the results, `None` if it couldn't be."""
+
+
+class Sweep:
+    """The sweep of one block.
+
+    Args:
+        block: What is swept.
+        known: What has been found out about values so far.
+        writes: Whether the IR is rewritten; otherwise `known` alone grows.
+        tolerates: Whether ops may contradict themselves, because nobody knows whether they ever run.
+        folded: What ops were computed to before.
+    """
+
+    __slots__ = ("_block", "_folded", "_known", "_tolerates", "_writes")
+
+    def __init__(
+        self, block: Block, known: Known, *, writes: bool = True, tolerates: bool = False, folded: Folded | None = None
+    ) -> None:
+        self._block = block
+        self._known = known
+        self._writes = writes
+        self._tolerates = tolerates
+        self._folded = folded
+
+    def enter(self, facts: Sequence[Fact] | None, *, keeps_returns: bool = False) -> None:
+        """Notes the block's arguments.
+
+        Args:
+            facts: What is known of them, beside their types.
+            keeps_returns: Whether arguments stay what they are where the block ends in them.
+        """
+        for index, argument in enumerate(self._block.args):
+            self._known.forget(argument)
+            declared = types.shape_of(argument.type)
+            if facts is None:
+                self._known.note(argument, declared)
+                continue
+            shape = agreed(facts[index].shape, declared)
+            self._note(argument, facts[index]._replace(shape=shape))
+            if self._writes:
+                self._write_type(argument, shape)
+                constant = constant_of(facts[index], types.element_of(argument.type))
+                if constant is not None:
+                    self._sink(argument, constant, keeps_returns)
+
+    def _sink(self, argument: SSAValue, constant: Constant, keeps_returns: bool) -> None:
+        """Lets uses of an argument that is a constant use the constant."""
+        first, last = self._block.first_op, self._block.last_op
+        uses = [use for use in argument.uses if not (keeps_returns and use.operation is last)]
+        if uses and first is not None:
+            value = self._insert(constant, first, first.location)
+            for use in uses:
+                use.operation.operands[use.index] = value
+
+    def _note(self, value: SSAValue, fact: Fact) -> None:
+        self._known.note(value, fact.shape)
+        if fact.constant is not None:
+            self._known.constants[value] = fact.constant
+        if fact.partial is not None:
+            self._known.partials[value] = fact.partial
+
+    def note_constant(self, op: Operation) -> None:
+        """Notes what a `tf.Const` is."""
+        result = op.results[0]
+        constant = tensor_data.constant_of(result)
+        if constant is not None:
+            self._known.constants[result] = constant
+            self._known.shapes[result] = types.shape_of(constant.type)
+
+    def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
+        """Notes, or writes down, what is known of an op's results."""
+        for result, fact in zip(op.results, facts, strict=True):
+            constant = constant_of(fact, types.element_of(result.type))
+            shape = agreed(fact.shape, types.shape_of(result.type))
+            self._note(result, fact._replace(shape=shape))
+            if self._writes and constant is not None:
+                self._replace(result, constant)
+            elif self._writes:
+                self._write_type(result, shape)
+
+    def visit(self, op: Operation) -> None:
+        """Notes, or writes down, what an op's results are.
+
+        Raises:
+            ConversionError: It contradicts itself (`shape-mismatch`), or a constant that has to be read is damaged.
+        """
+        operands = Operands(op, self._known)
+        noted = operands.results
+        shapes, partials = self._infer(operands, noted)
+        found = self._fold(operands, shapes) or _whole(op, shapes, partials) or _empty(op, shapes)
+        if found is not None:
+            for result, constant in zip(op.results, found, strict=True):
+                if self._writes:
+                    self._replace(result, constant)
+                else:
+                    self._known.constants[result] = constant
+                    self._known.shapes[result] = types.shape_of(constant.type)
+            return
+        for result, shape, old, partial in zip(op.results, shapes, noted, partials, strict=True):
+            self._known.note(result, shape)
+            if self._writes and shape != old:
+                self._write_type(result, shape)
+            if partial is not None:
+                self._known.partials[result] = partial
+        if self._writes and op.name == "tf.Reshape":
+            self._settle_target(operands, shapes[0])
+
+    def _infer(self, operands: Operands, noted: list[Shape | None]) -> tuple[list[Shape | None], list[Partial | None]]:
+        try:
+            shapes = infer_shapes(operands, noted)
+            return shapes, infer_values(operands, shapes)
+        except ConversionError as problem:
+            if not self._tolerates or problem.code != "shape-mismatch":
+                raise
+            return noted, [None] * len(noted)
+
+    def _fold(self, operands: Operands, shapes: list[Shape | None]) -> Sequence[Constant] | None:
+        constants: list[Constant] = []
+        for value in operands.values:
+            constant = self._known.constants.get(value)
+            if constant is None:
+                return None
+            constants.append(constant)
+        if not constants:
+            return None
+        if self._folded is None:
+            return fold(operands.op, constants, shapes)
+        before = self._folded.get(operands.op)
+        if before is None or any(one is not other for one, other in zip(before[0], constants, strict=True)):
+            before = self._folded[operands.op] = (constants, fold(operands.op, constants, shapes))
+        return before[1]
+
+    def _write_type(self, value: SSAValue, shape: Shape | None) -> None:
+        """Writes a shape into a value's type if it says more than that."""
+        if shape is None:
+            return
+        plain = without_symbols(shape)
+        if plain != types.shape_of(value.type):
+            types.retype(value, types.tensor(types.element_of(value.type), plain))
+
+    def _replace(self, result: OpResult, constant: Constant) -> None:
+        """Lets the users of a result use a constant; an op without users is dead from here on."""
+        if result.first_use is not None:
+            result.replace_all_uses_with(self._insert(constant, result.op, result.op.location))
+
+    def _insert(self, constant: Constant, before: Operation, location: LocationAttr) -> OpResult:
+        made = tf.constant(constant, location)
+        self._block.insert_op_before(made, before)
+        self.note_constant(made)
+        return made.results[0]
+
+    def _settle_target(self, operands: Operands, shape: Shape | None) -> None:
+        """Puts a constant in the place of a reshape's computed shape, where that says the same."""
+        if operands.values[1] in self._known.constants:
+            return
+        target = constant_target(shape)
+        if target is not None:
+            element = types.element_of(operands.values[1].type)
+            value = np.array(target, types.numpy_dtype(element))
+            constant = tensor_data.of_array(value, element)
+            operands.op.operands[1] = self._insert(constant, operands.op, operands.op.location)
+
+
+def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | None]) -> list[Constant] | None:
+    """Returns the results as constants if every element of each is known."""
+    constants: list[Constant] = []
+    for result, shape, partial in zip(op.results, shapes, partials, strict=True):
+        constant = None if partial is None else constant_of(Fact(shape, None, partial), types.element_of(result.type))
+        if constant is None:
+            return None
+        constants.append(constant)
+    return constants
+
+
+def _empty(op: Operation, shapes: list[Shape | None]) -> list[Constant] | None:
+    """Returns results that have no elements as constants: a kernel may take an empty slice for all there is."""
+    if any(shape is None or 0 not in shape or min(shape) < 0 for shape in shapes) or not tf_effects.is_pure(op):
+        return None
+    constants: list[Constant] = []
+    for result, shape in zip(op.results, shapes, strict=True):
+        element = types.element_of(result.type)
+        row = types.from_mlir(element)
+        if row is None or isinstance(element, types.ResourceType | types.VariantType):
+            return None
+        constants.append(tensor_data.of_array(np.empty(shape or (), row.dtype), element))
+    return constants
+
+
+def erase_dead(block: Block) -> None:
+    """Erases what nothing uses, from the last op to the first."""
+    op = block.last_op
+    while op is not None:
+        previous = op.prev_op
+        if op.results and all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):
+            op.detach()
+            op.erase()
+        op = previous

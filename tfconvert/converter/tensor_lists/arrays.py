@@ -1,0 +1,228 @@
+"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops is the list, its handle is nothing.
+
+A handle is an operand of every op of an array, and a variable of every loop that has one in it; there it becomes a
+number that nothing reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.shapes.dims import MismatchError, merge
+from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.tensor_lists.classes import groups_of
+from tfconvert.converter.tensor_lists.insertion import Inserter
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.types import Shape
+
+PREFIX = "tf.TensorArray"
+
+LIST_TYPE = types.tensor(types.VARIANT, ())
+"""The type of a flow, once it is a list."""
+
+HANDLE_TYPE = types.tensor(types.I32, ())
+"""The type of what is left of a handle."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOp:
+    """What an op has to do with a tensor array.
+
+    Attributes:
+        becomes: Makes the op of a list.
+        flow: The operand that is the flow; -1 for none.
+        makes: The result that is the flow; -1 for none.
+        item: The operand or result that is an element: `o2`, `r0`; empty if none is.
+        stack: The same of what holds elements one above another.
+    """
+
+    becomes: Callable[[Made], Sequence[SSAValue]]
+    flow: int = -1
+    makes: int = -1
+    item: str = ""
+    stack: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class Array:
+    """Tensor arrays that get into the same places.
+
+    Attributes:
+        element: The elements' type.
+        shape: Their shape, `None` for an unknown rank.
+        is_dynamic: Whether writing behind the end makes one longer.
+    """
+
+    element: Attribute | None = None
+    shape: Shape | None = None
+    is_dynamic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An op that becomes one of a list.
+
+    Attributes:
+        op: The op.
+        array: The array that it is about.
+        insert: Inserts before it.
+    """
+
+    op: Operation
+    array: Array
+    insert: Inserter
+
+    def shape(self, shape: Shape | None) -> SSAValue:
+        """Returns an element's shape as ops of lists take it."""
+        return self.insert.constant(np.array(-1 if shape is None else shape, np.int32))
+
+    def tensor(self, *leading: int) -> Attribute:
+        """Returns the type of elements behind some dimensions."""
+        assert self.array.element is not None
+        shape = self.array.shape
+        return types.tensor(self.array.element, None if shape is None else (*leading, *shape))
+
+
+def _new(made: Made) -> Sequence[SSAValue]:
+    handle = made.insert.constant(np.array(0, np.int32))
+    operands = (made.shape(made.array.shape), made.op.operands[0])
+    return [handle, made.insert.tf("TensorListReserve", operands, types.list_of(made.tensor()))]
+
+
+def _write(made: Made) -> Sequence[SSAValue]:
+    _handle, index, value, flow = made.op.operands
+    grows = {"resize_if_index_out_of_bounds": made.array.is_dynamic}
+    return [made.insert.tf("TensorListSetItem", (flow, index, value), LIST_TYPE, grows)]
+
+
+def _read(made: Made) -> Sequence[SSAValue]:
+    _handle, index, flow = made.op.operands
+    return [made.insert.tf("TensorListGetItem", (flow, index, made.shape(made.array.shape)), made.tensor())]
+
+
+def _gather(made: Made) -> Sequence[SSAValue]:
+    _handle, indices, flow = made.op.operands
+    count = types.shape_of(indices.type) or (-1,)
+    return [made.insert.tf("TensorListGather", (flow, indices, made.shape(made.array.shape)), made.tensor(*count))]
+
+
+def _scatter(made: Made) -> Sequence[SSAValue]:
+    _handle, indices, value, flow = made.op.operands
+    return [made.insert.tf("TensorListScatterIntoExistingList", (flow, value, indices), LIST_TYPE)]
+
+
+def _size(made: Made) -> Sequence[SSAValue]:
+    return [made.insert.tf("TensorListLength", (made.op.operands[1],), types.tensor(types.I32, ()))]
+
+
+def _concat(made: Made) -> Sequence[SSAValue]:
+    none = made.insert.constant(np.zeros(0, np.int64))
+    operands = (made.op.operands[1], made.shape(made.array.shape), none)
+    kinds = [result.type for result in made.op.results]
+    return made.insert.op("TensorListConcatV2", operands, kinds, {"shape_type": types.I32}).results
+
+
+def _split(made: Made) -> Sequence[SSAValue]:
+    _handle, value, lengths, _flow = made.op.operands
+    return [made.insert.tf("TensorListSplit", (value, made.shape(made.array.shape), lengths), LIST_TYPE)]
+
+
+OPS: Mapping[str, ArrayOp] = {
+    "tf.TensorArrayCloseV3": ArrayOp(lambda made: ()),
+    "tf.TensorArrayConcatV3": ArrayOp(_concat, flow=1),
+    "tf.TensorArrayGatherV3": ArrayOp(_gather, flow=2, stack="r0"),
+    "tf.TensorArrayReadV3": ArrayOp(_read, flow=2, item="r0"),
+    "tf.TensorArrayScatterV3": ArrayOp(_scatter, flow=3, makes=0, stack="o2"),
+    "tf.TensorArraySizeV3": ArrayOp(_size, flow=1),
+    "tf.TensorArraySplitV3": ArrayOp(_split, flow=3, makes=0),
+    "tf.TensorArrayV3": ArrayOp(_new, makes=1),
+    "tf.TensorArrayWriteV3": ArrayOp(_write, flow=3, makes=0, item="o2"),
+}
+"""The ops of tensor arrays."""
+
+
+def _handles(op: Operation) -> list[SSAValue]:
+    if op.name not in OPS:
+        return []
+    return [op.results[0] if op.name == "tf.TensorArrayV3" else op.operands[0]]
+
+
+def _flows(op: Operation) -> list[SSAValue]:
+    row = OPS.get(op.name)
+    if row is None:
+        return []
+    taken = [op.operands[row.flow]] if row.flow >= 0 else []
+    return taken + ([op.results[row.makes]] if row.makes >= 0 else [])
+
+
+def _is_handle(value: SSAValue) -> bool:
+    return isinstance(types.element_of(value.type), types.ResourceType)
+
+
+def _is_flow(value: SSAValue) -> bool:
+    return types.element_of(value.type) == types.F32
+
+
+def to_lists(calls: Calls) -> None:
+    """Makes lists of the tensor arrays of a module.
+
+    Raises:
+        ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or elements
+            contradict each other (`list-elements-differ`); all of these at once.
+    """
+    ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
+    problems = [_without_counterpart(op) for op in ops if op.name not in OPS]
+    handles, flows = groups_of(calls, _is_handle, _handles), groups_of(calls, _is_flow, _flows)
+    arrays: dict[SSAValue, Array] = {}
+    for op in ops:
+        if op.name in OPS:
+            array = arrays.setdefault(handles.find(_handles(op)[0]), Array())
+            problems += list(_describe(op, array))
+    if problems:
+        raise ConversionError(problems)
+    array_of = {op: arrays[handles.find(_handles(op)[0])] for op in ops}
+    flows.retype({flows.find(value) for op in ops for value in _flows(op)}, LIST_TYPE)
+    handles.retype(arrays, HANDLE_TYPE)
+    for op in ops:
+        results = OPS[op.name].becomes(Made(op, array_of[op], Inserter(op)))
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+
+
+def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
+    """Notes what an op tells of an array's elements; yields what contradicts what others tell."""
+    row = OPS[op.name]
+    element = op.properties.get("dtype")
+    if element is not None:
+        array.element = array.element or element
+        if element != array.element:
+            yield found_at(op, "list-elements-differ", f"{element} and {array.element} are in the same tensor array")
+    array.is_dynamic |= bool(tf.get(op, "dynamic_size", False))
+    found = [tf.get(op, "element_shape")]
+    for place, cut in ((row.item, 0), (row.stack, 1)):
+        if place:
+            values = op.operands if place[0] == "o" else op.results
+            shape = types.shape_of(values[int(place[1:])].type)
+            found.append(None if shape is None else shape[cut:])
+    try:
+        for shape in found:
+            array.shape = merge(array.shape, shape)
+    except MismatchError as mismatch:
+        yield found_at(op, "list-elements-differ", f"the elements of the tensor array differ: {mismatch}",
+                      "lists become tensors, so that all their elements must have one shape")  # fmt: skip
+
+
+def _without_counterpart(op: Operation) -> Diagnostic:
+    if "Grad" in op.name:
+        return found_at(op, "tensor-array", "the gradient of a tensor array can't be converted",
+                       "choose outputs that need no gradient")  # fmt: skip
+    return found_at(op, "tensor-array", "this version of the op can't be converted",
+                   "export the graph with a newer TensorFlow")  # fmt: skip

@@ -1,0 +1,330 @@
+"""Which values are the same list at different times, and what is known of its elements.
+
+All elements of a list are taken to have one shape: that is what makes a tensor of it. What any op that reads or writes
+the list knows of its elements is known of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.shapes.dims import MismatchError, merge
+from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.tensor_lists.insertion import constant_array, constant_scalar
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.types import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class ListOp:
+    """What an op has to do with a list.
+
+    Attributes:
+        lists: The operands that are lists.
+        makes: Whether the first result is a list, too: the same one if an operand is a list.
+        shape: The operand that tells the shape of an element.
+        item: The operand that is an element.
+        stack: The operand whose rows are elements.
+        joined: The operand that is elements joined along their first dimension.
+        results: What each result that is no list is: `item`, `stack`, `joined`, or nothing of these.
+        resizes: Whether the list that it makes may have another length than the one that it takes.
+    """
+
+    lists: tuple[int, ...] = (0,)
+    makes: bool = False
+    shape: int | None = None
+    item: int | None = None
+    stack: int | None = None
+    joined: int | None = None
+    results: tuple[str, ...] = ()
+    resizes: bool = False
+
+
+OPS: Mapping[str, ListOp] = {
+    "tf.EmptyTensorList": ListOp((), makes=True, shape=0),
+    "tf.TensorListConcat": ListOp(results=("joined", "")),
+    "tf.TensorListConcatLists": ListOp((0, 1), makes=True, resizes=True),
+    "tf.TensorListConcatV2": ListOp(shape=1, results=("joined", "")),
+    "tf.TensorListElementShape": ListOp(),
+    "tf.TensorListFromTensor": ListOp((), makes=True, shape=1, stack=0),
+    "tf.TensorListGather": ListOp(shape=2, results=("stack",)),
+    "tf.TensorListGetItem": ListOp(shape=2, results=("item",)),
+    "tf.TensorListLength": ListOp(),
+    "tf.TensorListPopBack": ListOp(makes=True, shape=1, results=("", "item"), resizes=True),
+    "tf.TensorListPushBack": ListOp(makes=True, item=1, resizes=True),
+    "tf.TensorListReserve": ListOp((), makes=True, shape=0),
+    "tf.TensorListResize": ListOp(makes=True, resizes=True),
+    "tf.TensorListScatter": ListOp((), makes=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListScatterIntoExistingList": ListOp(makes=True, stack=1),
+    "tf.TensorListScatterV2": ListOp((), makes=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListSetItem": ListOp(makes=True, item=2),
+    "tf.TensorListSplit": ListOp((), makes=True, shape=1, joined=0),
+    "tf.TensorListStack": ListOp(shape=1, results=("stack",)),
+}
+"""The ops of lists that become ops of tensors."""
+
+FORWARDING = frozenset({
+    "tf.AddN", "tf.Identity", "tf.IdentityN", "tf.PreventGradient", "tf.Snapshot", "tf.StopGradient", "tf.ZerosLike",
+})  # fmt: skip
+"""Ops that do to a tensor what they do to a list."""
+
+
+@dataclass(eq=False, slots=True)
+class ListClass:
+    """Values that are one list at different times, or lists that get into the same place.
+
+    Attributes:
+        values: The values.
+        ops: The ops of `OPS` that make or take them.
+        element: The elements' type, `None` if nothing tells it.
+        shape: Their shape, `None` for an unknown rank.
+        length: How many there are, -1 if that is not known or changes.
+    """
+
+    values: list[SSAValue] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+    element: Attribute | None = None
+    shape: Shape | None = None
+    length: int = -1
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the tensor that the list becomes."""
+        assert self.element is not None
+        return types.tensor(self.element, None if self.shape is None else (self.length, *self.shape))
+
+
+class Groups:
+    """Disjoint sets of values; each value is a set of its own until it is joined with another."""
+
+    __slots__ = ("_parents",)
+
+    def __init__(self) -> None:
+        self._parents: dict[SSAValue, SSAValue] = {}
+
+    def find(self, value: SSAValue) -> SSAValue:
+        """Returns the value that stands for a value's set."""
+        parents = self._parents
+        root = value
+        while (parent := parents.setdefault(root, root)) is not root:
+            root = parent
+        while (parent := parents[value]) is not root:
+            parents[value] = root
+            value = parent
+        return root
+
+    def join(self, values: Iterable[SSAValue]) -> None:
+        """Makes one set of the sets of some values."""
+        roots = [self.find(value) for value in values]
+        for other in roots[1:]:
+            # A value may be there twice: its set must not get a set that is no longer one for its parent.
+            self._parents[self.find(other)] = self.find(roots[0])
+
+    def sets(self) -> dict[SSAValue, list[SSAValue]]:
+        """Returns the sets by the values that stand for them."""
+        found: dict[SSAValue, list[SSAValue]] = {}
+        for value in self._parents:
+            found.setdefault(self.find(value), []).append(value)
+        return found
+
+    def retype(self, roots: Iterable[SSAValue], kind: Attribute) -> None:
+        """Gives a type to all values of the sets that some values stand for."""
+        wanted = set(roots)
+        for root, values in self.sets().items():
+            if root in wanted:
+                for value in values:
+                    value._type = kind  # noqa: SLF001  # xDSL has no setter for a value's type
+
+
+def groups_of(
+    calls: Calls, is_one: Callable[[SSAValue], bool], joined: Callable[[Operation], list[SSAValue]]
+) -> Groups:
+    """Returns the sets of values that are the same at different times.
+
+    Args:
+        calls: The calls of the module.
+        is_one: Tells the values that matter.
+        joined: Returns the operands and results of an op that belong into one set.
+    """
+    groups = Groups()
+    for function in calls.functions.values():
+        for op in function.body.block.ops:
+            groups.join(joined(op))
+            for call in calls.of.get(op, ()):
+                for pair in call.same():
+                    if is_one(pair[0]) or is_one(pair[1]):
+                        groups.join(pair)
+    return groups
+
+
+def is_variant(value: SSAValue) -> bool:
+    """Tells values that may be lists."""
+    return isinstance(types.element_of(value.type), types.VariantType)
+
+
+def _lists_of(op: Operation) -> list[SSAValue]:
+    row = OPS.get(op.name)
+    if row is not None:
+        return [*(op.operands[index] for index in row.lists), *op.results[: int(row.makes)]]
+    if op.name in FORWARDING and op.results and is_variant(op.results[0]):
+        if op.name == "tf.AddN":
+            return [*op.operands, *op.results]
+        return [op.operands[0], op.results[0]] if len(op.results) == 1 else []
+    return []
+
+
+def find(calls: Calls) -> dict[SSAValue, ListClass]:
+    """Returns the class of every list.
+
+    Raises:
+        ConversionError: A list can't become a tensor: it gets into an op that takes no tensor (`list-escapes`), its
+            elements are lists (`nested-list`), their shapes or types contradict each other (`list-elements-differ`),
+            or nothing tells their rank (`list-rank`); all of these at once.
+    """
+    groups = groups_of(calls, is_variant, _lists_of)
+    by_root: dict[SSAValue, ListClass] = {}
+    for function in calls.functions.values():
+        for op in function.body.block.ops:
+            if op.name in OPS:
+                by_root.setdefault(groups.find(_lists_of(op)[0]), ListClass()).ops.append(op)
+    classes: dict[SSAValue, ListClass] = {}
+    for root, values in groups.sets().items():
+        if root in by_root:
+            by_root[root].values = values
+            classes.update(dict.fromkeys(values, by_root[root]))
+    problems = [problem for found in by_root.values() for problem in _describe(found)]
+    problems += list(_escapes(calls, classes))
+    if problems:
+        raise ConversionError(problems)
+    return classes
+
+
+def _describe(found: ListClass) -> Iterator[Diagnostic]:
+    """Notes what ops tell of a list's elements; yields what is wrong with them."""
+    for op in found.ops:
+        row = OPS[op.name]
+        if any(is_variant(item) for item in _items(op, row)) or isinstance(_declared(op), types.VariantType):
+            yield found_at(op, "nested-list", "the elements of the list are lists")
+            return
+        for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, row))):
+            if element is not None and found.element is not None and element != found.element:
+                yield found_at(op, "list-elements-differ", f"an element of type {element} gets into a list of type "
+                              f"{found.element}")  # fmt: skip
+                return
+            found.element = found.element or element
+        try:
+            for shape in _shapes(op, row):
+                found.shape = merge(found.shape, shape)
+        except MismatchError as mismatch:
+            yield found_at(op, "list-elements-differ", f"the elements of the list differ: {mismatch}",
+                          "lists become tensors, so that all their elements must have one shape")  # fmt: skip
+            return
+    if found.shape is None or found.element is None:
+        yield found_at(found.ops[0], "list-rank", "nothing tells how many dimensions the elements of the list have",
+                      "give the TensorArray an element_shape")  # fmt: skip
+    found.length = _length(found.ops)
+
+
+def _declared(op: Operation) -> Attribute | None:
+    """Returns the type of elements that an attribute or the type of the list tells."""
+    held = types.held_by(op.results[0].type) if op.results else None
+    return op.properties.get("element_dtype") or (None if held is None else types.element_of(held))
+
+
+def _items(op: Operation, row: ListOp) -> list[SSAValue]:
+    """Returns the operands and results that hold elements."""
+    found = [op.operands[index] for index in (row.item, row.stack, row.joined) if index is not None]
+    return found + [result for result, kind in zip(op.results, row.results, strict=False) if kind]
+
+
+def _shapes(op: Operation, row: ListOp) -> Iterator[Shape | None]:
+    """Yields what an op tells of the shape of an element."""
+    held = types.held_by(op.results[0].type) if row.makes else None
+    if held is not None:
+        yield types.shape_of(held)
+    if row.shape is not None:
+        array = constant_array(op.operands[row.shape])
+        if array is not None and array.ndim == 1:
+            yield tuple(max(int(dim), -1) for dim in array)
+        elif array is None and (vector := types.shape_of(op.operands[row.shape].type)) and vector[0] >= 0:
+            yield (-1,) * vector[0]
+    kinds = {"item": row.item, "stack": row.stack, "joined": row.joined}
+    for kind, index in kinds.items():
+        if index is not None:
+            yield _element_shape(kind, types.shape_of(op.operands[index].type))
+    for result, kind in zip(op.results, row.results, strict=False):
+        yield _element_shape(kind, types.shape_of(result.type))
+
+
+def _element_shape(kind: str, shape: Shape | None) -> Shape | None:
+    """Returns what the shape of something tells of the shape of an element."""
+    if shape is None or not kind:
+        return None
+    if kind == "item":
+        return shape
+    return shape[1:] if kind == "stack" else (-1, *shape[1:])
+
+
+def _length(ops: Iterable[Operation]) -> int:
+    """Returns how many elements lists have, -1 if it isn't known or changes."""
+    lengths: set[int] = set()
+    for op in ops:
+        if changes_length(op):
+            return -1
+        if op.name in _LENGTHS:
+            lengths.add(_LENGTHS[op.name](op))
+    return lengths.pop() if len(lengths) == 1 else -1
+
+
+def changes_length(op: Operation) -> bool:
+    """Tells whether the list that an op makes may have another length than the one, or the tensor, that it takes."""
+    return OPS[op.name].resizes or bool(tf.get(op, "resize_if_index_out_of_bounds", False))
+
+
+def _constant_length(index: int) -> Callable[[Operation], int]:
+    def length(op: Operation) -> int:
+        value = constant_scalar(op.operands[index])
+        return -1 if value is None else max(value, -1)
+
+    return length
+
+
+def _split_length(op: Operation) -> int:
+    return (types.shape_of(op.operands[2].type) or (-1,))[0]
+
+
+_LENGTHS: Mapping[str, Callable[[Operation], int]] = {
+    "tf.EmptyTensorList": lambda op: 0,
+    "tf.TensorListFromTensor": lambda op: (types.shape_of(op.operands[0].type) or (-1,))[0],
+    "tf.TensorListReserve": _constant_length(1),
+    "tf.TensorListScatter": lambda op: -1,
+    "tf.TensorListScatterV2": _constant_length(3),
+    "tf.TensorListSplit": _split_length,
+}
+"""Op that makes a list -> how long it is."""
+
+
+def _escapes(calls: Calls, classes: Mapping[SSAValue, ListClass]) -> Iterator[Diagnostic]:
+    """Yields the places where lists get out of what can be rewritten."""
+    for name, function in calls.functions.items():
+        block = function.body.block
+        is_called = block in calls.to
+        for op in block.ops:
+            used = [value for value in (*op.operands, *op.results) if value in classes]
+            if not used or op.name in OPS or op.name in FORWARDING or calls.of.get(op):
+                continue
+            if op is not block.last_op:
+                yield found_at(op, "list-escapes", "a list of tensors gets into an op that takes none")
+            elif not is_called:
+                source = used[0].owner
+                at = source if isinstance(source, Operation) else function
+                yield found_at(at, "list-escapes", f"a list of tensors is a result of function {name!r}",
+                              "stack it, and return the tensor")  # fmt: skip
+        if not is_called and any(argument in classes for argument in block.args):
+            yield found_at(function, "list-escapes", f"a list of tensors is an argument of function {name!r}",
+                          "take a tensor, and make a list of it inside")  # fmt: skip

@@ -1,0 +1,294 @@
+"""What each op of a list becomes where the list is a tensor: a function each, and the table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.tensor_lists.classes import ListClass
+from tfconvert.converter.tensor_lists.insertion import Inserter, Scalar, constant_array, constant_scalar
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.types import Shape
+
+_UPDATED = frozenset(
+    row.mlir
+    for row in types.ELEMENT_TYPES
+    if row.name in ("float", "half", "int8", "uint8", "int16", "int32", "uint32", "int64", "bool")
+)
+"""Elements that LiteRT can put into a tensor in place; a tensor of others is made anew for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """An op of a list, whose operands are tensors already.
+
+    Attributes:
+        op: The op.
+        of: The list that it takes or makes.
+        insert: Inserts before it.
+    """
+
+    op: Operation
+    of: ListClass
+    insert: Inserter
+
+    @property
+    def element(self) -> Attribute:
+        """The elements' type."""
+        assert self.of.element is not None
+        return self.of.element
+
+    @property
+    def shape(self) -> Shape:
+        """The elements' shape."""
+        assert self.of.shape is not None
+        return self.of.shape
+
+    def tensor(self, *leading: int) -> Attribute:
+        """Returns the type of elements behind some dimensions."""
+        return types.tensor(self.element, (*leading, *self.shape))
+
+    def scalar(self, index: int) -> SSAValue:
+        """Returns an integer operand as a scalar `i32`, whatever its rank is said to be."""
+        value = self.insert.i32(self.op.operands[index])
+        if types.shape_of(value.type) == ():
+            return value
+        return self.insert.tf("Reshape", (value, self.insert.ints([])), types.tensor(types.I32, ()))
+
+    def sizes(self, value: SSAValue) -> list[Scalar]:
+        """Returns the dimensions of the elements of a list."""
+        return [dim if dim >= 0 else self.insert.size(value, axis) for axis, dim in enumerate(self.shape, 1)]
+
+    def padding(self, value: SSAValue, count: Scalar) -> SSAValue:
+        """Returns so many elements of zeros, shaped like those of a list."""
+        return self.insert.zeros([count, *self.sizes(value)], self.element)
+
+    def part(self, value: SSAValue, begin: Scalar, size: Scalar) -> SSAValue:
+        """Returns some consecutive elements."""
+        rest = [0] * len(self.shape)
+        all_of_rest = [-1] * len(self.shape)
+        count = constant_scalar(size)
+        bounds = (self.insert.pack([begin, *rest]), self.insert.pack([size, *all_of_rest]))
+        return self.insert.tf("Slice", (value, *bounds), self.tensor(-1 if count is None else count))
+
+    def take(self, value: SSAValue, index: Scalar, leading: Shape = ()) -> SSAValue:
+        """Returns the elements that indices of some shape name."""
+        return self.insert.tf("GatherV2", (value, index, 0), self.tensor(*leading), {"batch_dims": 0})
+
+
+Results = Sequence[SSAValue]
+
+
+def _same(one: Lowered) -> Results:
+    return [one.op.operands[0]]
+
+
+def _get_item(one: Lowered) -> Results:
+    return [one.take(one.op.operands[0], one.scalar(1))]
+
+
+def _gather(one: Lowered) -> Results:
+    indices = one.op.operands[1]
+    return [one.take(one.op.operands[0], indices, types.shape_of(indices.type) or (-1,))]
+
+
+def _set_item(one: Lowered) -> Results:
+    value, index, item = one.op.operands[0], one.scalar(1), one.op.operands[2]
+    if tf.get(one.op, "resize_if_index_out_of_bounds", False):
+        value = _grown(one, value, one.insert.binary("AddV2", index, 1))
+    row = one.insert.tf("ExpandDims", (item, 0), one.tensor(1))
+    if one.of.length == 1:
+        return [row]
+    if one.element in _UPDATED:
+        place = one.insert.pack([index, *[0] * len(one.shape)])
+        return [one.insert.tf("XlaDynamicUpdateSlice", (value, row, place), one.of.type)]
+    if types.numpy_dtype(one.element).kind != "O":
+        return [_chosen(one, value, index, row)]
+    before = one.part(value, 0, index)
+    after = one.part(value, one.insert.binary("AddV2", index, 1), -1)
+    return [one.insert.concat([before, row, after], (one.of.length, *one.shape))]
+
+
+def _chosen(one: Lowered, value: SSAValue, index: SSAValue, row: SSAValue) -> SSAValue:
+    """Returns a list with another element, by choosing between it and every one that there is."""
+    length = one.insert.size(value, 0)
+    numbers = one.insert.tf("Range", (0, length, 1), types.tensor(types.I32, (one.of.length,)))
+    flags = (one.of.length, *(1,) * len(one.shape))
+    is_it = one.insert.tf("Equal", (numbers, index), types.tensor(types.I1, (one.of.length,)),
+                          {"incompatible_shape_error": True})  # fmt: skip
+    flag = one.insert.tf("Reshape", (is_it, one.insert.pack([length, *flags[1:]])), types.tensor(types.I1, flags))
+    return one.insert.tf("SelectV2", (flag, row, value), one.of.type)
+
+
+def _grown(one: Lowered, value: SSAValue, length: Scalar) -> SSAValue:
+    """Returns a list with zeros behind its end if it is shorter than it should be."""
+    missing = one.insert.binary("Sub", length, one.insert.size(value, 0))
+    count = one.insert.binary("Maximum", missing, 0)
+    return one.insert.concat([value, one.padding(value, count)], (-1, *one.shape))
+
+
+def _push_back(one: Lowered) -> Results:
+    value, item = one.op.operands[:2]
+    row = one.insert.tf("ExpandDims", (item, 0), one.tensor(1))
+    if types.is_static(one.shape) and any(op.name == "tf.EmptyTensorList" for op in one.of.ops):
+        # LiteRT's loops fail on a variable that is empty at first and then of a shape that is known beforehand, so that
+        # this one is computed: there is one row.
+        count = one.insert.size(value, 0)
+        rows = one.insert.binary("Sub", one.insert.binary("AddV2", count, 1), count)
+        row = one.insert.tf("Tile", (row, one.insert.pack([rows, *[1] * len(one.shape)])), one.tensor(-1))
+    return [one.insert.concat([value, row], (-1, *one.shape))]
+
+
+def _pop_back(one: Lowered) -> Results:
+    value = one.op.operands[0]
+    last = one.insert.binary("Sub", one.insert.size(value, 0), 1)
+    return [one.part(value, 0, last), one.take(value, last)]
+
+
+def _resize(one: Lowered) -> Results:
+    value, length = one.op.operands[0], one.scalar(1)
+    own, wanted = constant_scalar(one.insert.size(value, 0)), constant_scalar(length)
+    if own is not None and wanted is not None:
+        if wanted <= own:
+            return [value if wanted == own else one.part(value, 0, length)]
+        return [one.insert.concat([value, one.padding(value, (wanted - own))], (wanted, *one.shape))]
+    kept = one.part(value, 0, one.insert.binary("Minimum", length, one.insert.size(value, 0)))
+    return [_grown(one, kept, length)]
+
+
+def _concat_lists(one: Lowered) -> Results:
+    return [one.insert.concat(one.op.operands[:2], (-1, *one.shape))]
+
+
+def _length(one: Lowered) -> Results:
+    return [one.insert.value(one.insert.size(one.op.operands[0], 0))]
+
+
+def _element_shape(one: Lowered) -> Results:
+    return [_as(one, one.insert.part(one.insert.shape(one.op.operands[0]), 1, None), 0)]
+
+
+def _as(one: Lowered, value: SSAValue, result: int) -> SSAValue:
+    """Returns numbers as the type of a result."""
+    return one.insert.cast(value, types.element_of(one.op.results[result].type))
+
+
+def _concat(one: Lowered) -> Results:
+    """Joins elements, all of them equally long, by forgetting where one ends."""
+    value = one.op.operands[0]
+    if not one.shape:
+        raise ConversionError([found_at(one.op, "list-elements-differ", "scalars can't be joined")])
+    count, (first, *inner) = one.insert.size(value, 0), one.sizes(value)
+    rows = one.insert.binary("Mul", count, first)
+    lengths = (one.of.length, one.shape[0])
+    known = -1 if -1 in lengths else lengths[0] * lengths[1]
+    target = one.insert.ints([known, *one.shape[1:]]) if known >= 0 and types.is_static(one.shape[1:]) else None
+    joined_type = types.tensor(one.element, (known, *one.shape[1:]))
+    joined = one.insert.tf("Reshape", (value, target or one.insert.pack([rows, *inner])), joined_type)
+    if one.op.results[1].first_use is None:
+        return [joined, one.insert.ints([])]
+    filled = one.insert.tf("Fill", (one.insert.pack([count]), first), types.tensor(types.I32, (one.of.length,)))
+    return [joined, _as(one, filled, 1)]
+
+
+def _split(one: Lowered) -> Results:
+    """Cuts a tensor into equal lengths, which is a reshape."""
+    tensor, lengths = one.op.operands[0], constant_array(one.op.operands[2])
+    if lengths is None or len(set(lengths.tolist())) != 1:
+        raise ConversionError([found_at(
+            one.op, "list-elements-differ", "a tensor is split into parts that are not known to be equally long",
+            "lists become tensors, so that all their elements must have one shape",
+        )])  # fmt: skip
+    inner = [one.insert.size(tensor, axis) for axis in range(1, len(one.shape))]
+    target = one.insert.pack([(lengths.size), (int(lengths.flat[0])), *inner])
+    shape = (lengths.size, int(lengths.flat[0]), *one.shape[1:])
+    return [one.insert.tf("Reshape", (tensor, target), types.tensor(one.element, shape))]
+
+
+def _scatter(one: Lowered) -> Results:
+    """Makes a list of rows in a certain order; those that no index names are zeros."""
+    tensor, indices = one.op.operands[:2]
+    count = one.scalar(3) if len(one.op.operands) > 3 else -1
+    order, length = constant_array(indices), constant_scalar(count)
+    rows = (types.shape_of(tensor.type) or (-1,))[0]
+    if order is not None and length is not None and rows >= 0:
+        wanted = max([-1, *order.reshape(-1).tolist()]) + 1 if length < 0 else length
+        return [_arranged(one, tensor, order, wanted, rows)]
+    if is_enumeration(indices) and length is not None and length < 0:
+        return [tensor]
+    raise ConversionError([found_at(
+        one.op, "list-scatter", "the elements' places in the list are not known before the model runs",
+        "make the list of a whole tensor (TensorArray.unstack)",
+    )])  # fmt: skip
+
+
+def _arranged(one: Lowered, tensor: SSAValue, order: tensor_data.Array, length: int, rows: int) -> SSAValue:
+    """Returns a list of rows at constant places."""
+    source = np.full(length, rows, np.int32)
+    source[order.reshape(-1)] = np.arange(order.size, dtype=np.int32)
+    if np.array_equal(source, np.arange(rows)):
+        return tensor
+    if rows in source:
+        zero = one.insert.zeros([1, *one.sizes(tensor)], one.element)
+        tensor = one.insert.concat([tensor, zero], (rows + 1, *one.shape))
+    return one.take(tensor, one.insert.constant(source), (length,))
+
+
+def _scatter_into(one: Lowered) -> Results:
+    """Writes rows into a list; rows that replace its first elements, in order, are put before the rest of it."""
+    value, tensor, indices = one.op.operands
+    if is_enumeration(indices):
+        count = one.insert.size(tensor, 0)
+        lengths = (one.of.length, (types.shape_of(tensor.type) or (-1,))[0])
+        if -1 not in lengths and lengths[0] <= lengths[1]:
+            return [tensor]
+        left = one.insert.binary("Sub", one.insert.size(value, 0), count)
+        rest = one.part(value, count, one.insert.binary("Maximum", left, 0))
+        return [one.insert.concat([tensor, rest], (one.of.length, *one.shape))]
+    order, rows = constant_array(indices), (types.shape_of(tensor.type) or (-1,))[0]
+    if order is not None and one.of.length >= 0 and rows >= 0 and np.all((order >= 0) & (order < one.of.length)):
+        source = np.arange(one.of.length, dtype=np.int32)
+        source[order.reshape(-1)] = one.of.length + np.arange(order.size, dtype=np.int32)
+        both = one.insert.concat([value, tensor], (one.of.length + rows, *one.shape))
+        return [one.take(both, one.insert.constant(source), (one.of.length,))]
+    shape = types.shape_of(indices.type) or (-1,)
+    places = one.insert.tf("ExpandDims", (indices, 1), types.tensor(types.element_of(indices.type), (*shape, 1)))
+    return [one.insert.tf("TensorScatterUpdate", (value, places, tensor), one.of.type)]
+
+
+def is_enumeration(indices: SSAValue) -> bool:
+    """Tells whether indices are 0, 1, 2 and so on."""
+    array = constant_array(indices)
+    if array is not None:
+        return bool(np.array_equal(array.reshape(-1), np.arange(array.size)))
+    owner = indices.owner
+    if not isinstance(owner, Operation) or owner.name != "tf.Range":
+        return False
+    return constant_scalar(owner.operands[0]) == 0 and constant_scalar(owner.operands[2]) == 1
+
+
+LOWERINGS: Mapping[str, Callable[[Lowered], Results]] = {
+    "tf.TensorListConcat": _concat,
+    "tf.TensorListConcatLists": _concat_lists,
+    "tf.TensorListConcatV2": _concat,
+    "tf.TensorListElementShape": _element_shape,
+    "tf.TensorListFromTensor": _same,
+    "tf.TensorListGather": _gather,
+    "tf.TensorListGetItem": _get_item,
+    "tf.TensorListLength": _length,
+    "tf.TensorListPopBack": _pop_back,
+    "tf.TensorListPushBack": _push_back,
+    "tf.TensorListResize": _resize,
+    "tf.TensorListScatter": _scatter,
+    "tf.TensorListScatterIntoExistingList": _scatter_into,
+    "tf.TensorListScatterV2": _scatter,
+    "tf.TensorListSetItem": _set_item,
+    "tf.TensorListSplit": _split,
+    "tf.TensorListStack": _same,
+}
+"""Op -> what it becomes; new lists are made where they are first used."""

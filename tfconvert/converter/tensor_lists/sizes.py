@@ -1,0 +1,192 @@
+"""Dimensions that are unknown until the model runs, as values at a place in a function.
+
+A dimension that some value has there already is taken from it. One that only ops inside of a loop know is had by
+running these once before the loop, on zeros of the right shapes: what they compute doesn't matter, its shape does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from tfconvert.converter.shapes.dims import UNKNOWN
+from tfconvert.converter.shapes.functions import shape_function
+from tfconvert.converter.tensor_lists.insertion import Inserter
+from tfconvert.converter.tensor_lists.symbols import Source, Symbols
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tf_effects import is_pure
+
+_MAX_STAND_INS = 64
+"""So many ops, at most, are run once more for one dimension."""
+
+MAKERS = frozenset({"tf.EmptyTensorList", "tf.TensorListReserve"})
+"""Ops whose tensor is made where it is first used, so that nothing before that can ask for its shape."""
+
+
+class Positions:
+    """The order of ops in their blocks, as it was before anything was inserted."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[Block, dict[Operation, int]] = {}
+
+    def of(self, op: Operation) -> int | None:
+        """Returns an op's number in its block, `None` if it came later."""
+        block = op.parent
+        assert block is not None
+        if block not in self._known:
+            self._known[block] = {each: index for index, each in enumerate(block.ops)}
+        return self._known[block].get(op)
+
+
+@dataclass(slots=True)
+class Sizes:
+    """Makes dimensions into scalars before an op.
+
+    Attributes:
+        symbols: The module's symbolic shapes.
+        positions: The order of ops.
+        anchor: The op.
+    """
+
+    symbols: Symbols
+    positions: Positions
+    anchor: Operation
+    _made: dict[int, SSAValue] = field(default_factory=dict)
+    _waiting: set[int] = field(default_factory=set)
+
+    def scalar(self, dim: int) -> SSAValue | None:
+        """Returns a dimension as a scalar `i32` before the anchor, `None` if it can't be had there."""
+        insert = Inserter(self.anchor)
+        dim = self.symbols.find(dim)
+        if dim >= 0:
+            return insert.number(dim)
+        if dim not in self._made:
+            if dim >= UNKNOWN or dim in self._waiting or len(self._waiting) > _MAX_STAND_INS:
+                return None
+            self._waiting.add(dim)
+            found = self._taken(dim) or self._broadcast(dim) or self._computed(dim)
+            if found is None:
+                return None
+            self._made[dim] = found
+        return self._made[dim]
+
+    def _taken(self, dim: int) -> SSAValue | None:
+        """Returns a dimension of a value that is there."""
+        insert = Inserter(self.anchor)
+        for source in self.symbols.sources(dim):
+            if self._is_there(source.value):
+                if source.axis is None:
+                    return insert.i32(source.value)
+                rank = len(self.symbols.shape(source.value) or ())
+                return insert.pick(insert.shape(source.value, rank), source.axis)
+        return None
+
+    def _is_there(self, value: SSAValue) -> bool:
+        if not isinstance(value, OpResult):
+            return value.owner is self.anchor.parent
+        op = value.op
+        if op.parent is not self.anchor.parent or op.name in MAKERS:
+            return False
+        here, there = self.positions.of(self.anchor), self.positions.of(op)
+        return here is not None and there is not None and there < here
+
+    def _broadcast(self, dim: int) -> SSAValue | None:
+        """Returns what other dimensions are broadcast to: the one that is not 1."""
+        scalars = self._scalars(sorted(self.symbols.broadcasts.get(dim, ()), reverse=True))
+        if not scalars:
+            return None
+        insert = Inserter(self.anchor)
+        scalar, bit = types.tensor(types.I32, ()), types.tensor(types.I1, ())
+        result = scalars[0]
+        for other in scalars[1:]:
+            is_one = insert.tf("Equal", (result, 1), bit, {"incompatible_shape_error": True})
+            result = insert.tf("SelectV2", (is_one, other, result), scalar)
+        return result
+
+    def _computed(self, dim: int) -> SSAValue | None:
+        """Returns a dimension of what an op makes of stand-ins."""
+        for source in self.symbols.sources(dim):
+            if isinstance(source.value, OpResult) and source.axis is not None and _is_plain(source.value.op):
+                return self._rerun(source.value, source)
+        return None
+
+    def _rerun(self, result: OpResult, source: Source) -> SSAValue | None:
+        op = result.op
+        operands: list[SSAValue] = []
+        for value in op.operands:
+            found = self._stand_in(value)
+            if found is None:
+                return None
+            operands.append(found)
+        copy = op.clone(dict(zip(op.operands, operands, strict=True)))
+        insert = Inserter(self.anchor)
+        block = self.anchor.parent
+        assert block is not None
+        block.insert_op_before(copy, self.anchor)
+        assert source.axis is not None
+        return insert.pick(insert.shape(copy.results[result.index]), source.axis)
+
+    def _stand_in(self, value: SSAValue) -> SSAValue | None:
+        """Returns a value of the shape of another, and equal to it where that may decide about shapes."""
+        insert = Inserter(self.anchor)
+        if self._is_there(value):
+            return value
+        constant = self.symbols.known.constants.get(value)
+        if constant is not None:
+            return insert.constant_attribute(constant)
+        shape = self.symbols.shape(value)
+        row = types.from_mlir(types.element_of(value.type))
+        if shape is None or row is None or row.name in ("variant", "resource"):
+            return None
+        if row.dtype.kind in "iu" and len(shape) <= 1:
+            return self._numbers(value, shape, row.dtype)
+        sizes = self._scalars(shape)
+        return None if sizes is None else insert.zeros(sizes, row.mlir)
+
+    def _numbers(self, value: SSAValue, shape: types.Shape, dtype: np.dtype[np.generic]) -> SSAValue | None:
+        """Returns an integer scalar or vector, such as a shape, whose every element is known or a dimension."""
+        elements = self.symbols.known.partials.get(value)
+        if elements is None or any(element == UNKNOWN for element in elements):
+            return None
+        insert = Inserter(self.anchor)
+        if all(element > UNKNOWN for element in elements):
+            return insert.constant(np.array(elements, dtype).reshape(shape if len(shape) == 0 else (len(elements),)))
+        scalars = [insert.number(one) if one > UNKNOWN else self.scalar(one) for one in elements]
+        known = [one for one in scalars if one is not None]
+        if len(known) < len(scalars):
+            return None
+        whole = insert.pack(known) if shape else known[0]
+        return insert.cast(whole, types.element_of(value.type))
+
+    def _scalars(self, shape: Sequence[int]) -> list[SSAValue] | None:
+        found = [self.scalar(dim) for dim in shape]
+        known = [one for one in found if one is not None]
+        return known if len(known) == len(found) else None
+
+
+def _is_plain(op: Operation) -> bool:
+    """Tells ops of which shapes, and what small operands of integers say, are enough to know the result's shape."""
+    name = op.name.removeprefix("tf.")
+    if shape_function(name) is None or name in _VALUES_TELL or not is_pure(op):
+        return False
+    return name not in _TABLES_TELL or all(tensor_data.constant_of(value) is not None for value in op.operands[1:])
+
+
+_VALUES_TELL = frozenset({
+    "Bincount", "CombinedNonMaxSuppression", "DynamicPartition", "DynamicStitch", "LinSpace", "ListDiff",
+    "NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionV5",
+    "ParallelDynamicStitch", "Range", "SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum",
+    "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum", "SparseToDense", "Unique", "UniqueV2",
+    "UniqueWithCounts", "UniqueWithCountsV2", "Where",
+})  # fmt: skip
+"""Ops whose result's shape depends on what they compute with."""
+
+_TABLES_TELL = frozenset({
+    "BatchToSpace", "BatchToSpaceND", "MirrorPad", "Pad", "PadV2", "SpaceToBatch", "SpaceToBatchND",
+})  # fmt: skip
+"""Ops whose result's shape depends on matrices of integers."""

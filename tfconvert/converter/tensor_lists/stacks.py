@@ -1,0 +1,207 @@
+"""Stacks of TensorFlow 1 in a module: which handles stand for which stack, and which functions need to have it.
+
+Gradients of TensorFlow 1's loops keep what they need in stacks: the loop pushes in every iteration, the gradient's loop
+pops. A stack is found only where its handle can be followed from where it is made to all its uses, and stands for no
+other stack there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.converter.rewrite.symbols import is_private
+from tfconvert.converter.shapes.dims import MismatchError, merge
+from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.tensor_lists.classes import Groups, groups_of
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.types import Shape
+
+PREFIX = "tf.Stack"
+
+NEW, PUSH, POP, CLOSE = "tf.StackV2", "tf.StackPushV2", "tf.StackPopV2", "tf.StackCloseV2"
+
+OPS = frozenset({NEW, PUSH, POP, CLOSE})
+"""The ops of stacks that are known."""
+
+LEGACY = frozenset({"tf.Stack", "tf.StackPush", "tf.StackPop", "tf.StackClose"})
+"""The same from before handles were resources."""
+
+_CHANGING = frozenset({PUSH, POP})
+_FORWARDING = "tf.Identity"
+
+
+@dataclass(eq=False, slots=True)
+class Stack:
+    """One stack.
+
+    Attributes:
+        root: The body of the function that makes it.
+        element: The elements' type.
+        shape: Their shape, `None` for an unknown rank.
+        ops: The ops that push and pop.
+        carriers: The bodies of the functions that it gets into from `root`; all functions of an op are, or none.
+    """
+
+    root: Block
+    element: Attribute
+    shape: Shape | None = None
+    ops: list[Operation] = field(default_factory=list)
+    carriers: set[Block] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """All stacks of a module.
+
+    Attributes:
+        handles: The sets of values that are the same handle.
+        of: The stack that an op of `OPS` is about, in the order of the module.
+    """
+
+    handles: Groups
+    of: Mapping[Operation, Stack]
+
+
+def find(calls: Calls) -> Stacks:
+    """Returns the stacks of a module.
+
+    Raises:
+        ConversionError: A stack can't become a list; all reasons in one: its handle gets where it can't be followed, or
+            may be that of several stacks (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its
+            elements contradict each other (`list-elements-differ`) or are handles (`nested-list`), or an op is of a
+            version that is not known (`stack-version`).
+    """
+    ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
+    legacy = [_legacy(op) for op in ops if op.name in LEGACY]
+    if legacy:
+        raise ConversionError(legacy)
+    ops = [op for op in ops if op.name in OPS]
+    handles = groups_of(calls, _is_handle, _handles)
+    by_root: dict[SSAValue, list[Operation]] = {}
+    for op in ops:
+        by_root.setdefault(handles.find(_handle(op)), []).append(op)
+    problems = list(_escapes(calls, handles, by_root))
+    of: dict[Operation, Stack] = {}
+    for group in by_root.values():
+        makers = [op for op in group if op.name == NEW]
+        if len(makers) == 1:
+            stack = Stack(_block(makers[0]), makers[0].properties["elem_type"], ops=group)
+            problems += [*_describe(stack, makers[0]), *_carry(stack, calls)]
+            of.update(dict.fromkeys(group, stack))
+        else:
+            problems.append(_ambiguous(group[0], len(makers)))
+    if problems:
+        raise ConversionError(problems)
+    return Stacks(handles, {op: of[op] for op in ops})
+
+
+def _is_handle(value: SSAValue) -> bool:
+    return isinstance(types.element_of(value.type), types.ResourceType)
+
+
+def _handle(op: Operation) -> SSAValue:
+    return op.results[0] if op.name == NEW else op.operands[0]
+
+
+def _handles(op: Operation) -> list[SSAValue]:
+    if op.name in OPS:
+        return [_handle(op)]
+    return [op.operands[0], op.results[0]] if op.name == _FORWARDING and _is_handle(op.results[0]) else []
+
+
+def _block(op: Operation) -> Block:
+    assert op.parent is not None
+    return op.parent
+
+
+def _describe(stack: Stack, maker: Operation) -> Iterator[Diagnostic]:
+    """Notes what pushes tell of a stack's elements; yields what is wrong with them."""
+    if isinstance(stack.element, types.ResourceType | types.VariantType):
+        yield found_at(maker, "nested-list", "the elements of the stack are handles")
+        return
+    for op in stack.ops:
+        if op.name in _CHANGING:
+            item = op.operands[1] if op.name == PUSH else op.results[0]
+            if types.element_of(item.type) != stack.element:
+                yield found_at(op, "list-elements-differ",
+                              f"the stack has elements of type {stack.element}, this is {item.type}")  # fmt: skip
+            try:
+                stack.shape = merge(stack.shape, types.shape_of(item.type))
+            except MismatchError as mismatch:
+                yield found_at(op, "list-elements-differ", f"the elements of the stack differ: {mismatch}",
+                              "stacks become tensors, so that all their elements must have one shape")  # fmt: skip
+
+
+def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
+    """Notes the functions that a stack gets into; yields why it can't."""
+    changing = {_block(op) for op in stack.ops if op.name in _CHANGING}
+    changed = _reached(changing, stack.root, calls, siblings=False)
+    stack.carriers = _reached(changed, stack.root, calls, siblings=True)
+    for block in stack.carriers:
+        function, to = block.parent_op(), calls.to.get(block, ())
+        assert isinstance(function, FuncOp)
+        if not to or not is_private(function):
+            yield found_at(stack.ops[0], "stack-escapes", "the stack is used outside of the function that makes it")
+            return
+        kinds = {call.is_condition for call in to}
+        if kinds == {True, False} or (True in kinds and block in changed):
+            yield found_at(stack.ops[0], "stack-in-condition", "a loop's condition pushes to the stack, or pops")
+            return
+
+
+def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bool) -> set[Block]:
+    """Returns bodies and those that call them, up to a body.
+
+    Args:
+        blocks: The bodies to begin with.
+        root: The body that has no part in it.
+        calls: The calls.
+        siblings: Whether all bodies that an op calls are reached if one is.
+    """
+    found: set[Block] = set()
+    todo = list(blocks)
+    while todo:
+        block = todo.pop()
+        if block is not root and block not in found:
+            found.add(block)
+            for call in calls.to.get(block, ()):
+                todo.append(_block(call.op))
+                if siblings:
+                    todo += [other.block for other in calls.of[call.op]]
+    return found
+
+
+def _escapes(calls: Calls, handles: Groups, stacks: Collection[SSAValue]) -> Iterator[Diagnostic]:
+    """Yields the places where handles get out of what can be followed."""
+
+    def is_one(value: SSAValue) -> bool:
+        return _is_handle(value) and handles.find(value) in stacks
+
+    for name, function in calls.functions.items():
+        block = function.body.block
+        is_called = block in calls.to and is_private(function)
+        for op in block.ops:
+            if op.name in OPS or op.name == _FORWARDING or calls.of.get(op) or (is_called and op is block.last_op):
+                continue
+            if any(is_one(value) for value in (*op.operands, *op.results)):
+                yield found_at(op, "stack-escapes", "the handle of a stack gets where it can't be followed")
+        if not is_called and any(is_one(argument) for argument in block.args):
+            yield found_at(function, "stack-escapes", f"the handle of a stack is an argument of function {name!r}",
+                          "make the stack in the graph that uses it")  # fmt: skip
+
+
+def _ambiguous(op: Operation, count: int) -> Diagnostic:
+    if not count:
+        return found_at(op, "stack-escapes", "the stack is not made in this model")
+    return found_at(op, "stack-escapes", f"the handle may be that of one of {count} stacks")
+
+
+def _legacy(op: Operation) -> Diagnostic:
+    return found_at(op, "stack-version", "this version of the op can't be converted",
+                   "export the graph with a newer TensorFlow")  # fmt: skip

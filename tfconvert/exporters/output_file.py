@@ -1,0 +1,60 @@
+"""Files that appear whole or not at all: written beside their place and moved there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from tfconvert.schema.diagnostics import ConversionError, error
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> None:
+    """Writes a file beside its place and moves it there; pipes and terminals are written to directly.
+
+    Args:
+        path: The file's place.
+        write: Writes the contents.
+
+    Raises:
+        ConversionError: It can't be written there (`output-not-writable`).
+    """
+    target = Path(path).resolve()
+    try:
+        if _is_device(target):
+            with target.open("wb") as stream:
+                write(stream)
+        else:
+            _write_beside(target, write)
+    except OSError as problem:
+        raise _not_writable(os.fspath(path), problem) from problem
+
+
+def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
+    # What an earlier process of this number left behind when it was killed is in nobody's way.
+    beside.unlink(missing_ok=True)
+    # The mode of a new file is left to the umask, as for any program's output.
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            write(stream)
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    """Tells whether a path is something to write into rather than to replace: a pipe, a terminal."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+def _not_writable(path: str, problem: OSError) -> ConversionError:
+    hint = "check that the folder exists, that it may be written to, and that the disk has room"
+    return error("output-not-writable", f"can't write {path}: {problem.strerror or problem}", hint=hint)

@@ -1,0 +1,236 @@
+"""A module of `tfl` ops as a .tflite file.
+
+Functions that are entry points become subgraphs first, in the module's order, then those that they call. An entry
+function says in its attributes what its tensors are called (`tf.entry_function`) and which signatures it answers to
+(`tf_saved_model.exported_names`); its arguments and results say what the signatures call them
+(`tf_saved_model.index_path`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
+from tfconvert.exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
+from tfconvert.exporters.tflite.names import Names
+from tfconvert.exporters.tflite.operators import OperatorCodes
+from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import tfl_file
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
+
+__all__ = ["TFLiteFile", "export"]
+
+SCHEMA_VERSION = 3
+
+DESCRIPTION = "tfconvert"
+"""Description of a file that has no other."""
+
+MAIN = "main"
+"""Name of the only entry point's subgraph."""
+
+
+class _Exporter:
+    """Turns functions into subgraphs as they are met."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
+        self.exact = tfl_file.is_image(module)
+        self.shared = Shared(tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS)))
+        self.subgraphs: list[Subgraph] = []
+        self._indices: dict[str, int] = {}
+        self._names = Names()
+        self._built = 0
+
+    def entries(self) -> list[str]:
+        """Returns the names of the entry functions.
+
+        Raises:
+            ConversionError: The module has no function.
+        """
+        if self.exact and self.functions:
+            return list(self.functions)
+        marked = [
+            name for name, function in self.functions.items()
+            if ENTRY_FUNCTION in function.attributes or EXPORTED_NAMES in function.attributes
+        ]  # fmt: skip
+        if marked:
+            return marked
+        if not self.functions:
+            raise error("invalid-module", "the module has no function to export")
+        return [MAIN if MAIN in self.functions else next(iter(self.functions))]
+
+    def index(self, name: str, alone: bool = False, caller: Subgraph | None = None) -> int:
+        """Returns the index of a function's subgraph, which is made later if it is not there yet.
+
+        Args:
+            name: The function.
+            alone: Whether nothing else may call the subgraph.
+            caller: The subgraph that calls it.
+
+        Raises:
+            ConversionError: The module has no such function (`invalid-module`), or it calls itself
+                (`recursive-function`).
+        """
+        index = self._indices.get(name)
+        if index is None or (alone and not self.exact):
+            function = self.functions.get(name)
+            if function is None:
+                raise error("invalid-module", f"function @{name} is called, but the module does not have it")
+            _check_depth(function, caller)
+            index = len(self.subgraphs)
+            self._indices.setdefault(name, index)
+            self.subgraphs.append(Subgraph(self.shared, function, self._names.unique(name), caller, self.exact))
+        return index
+
+    def build(self) -> None:
+        """Fills all subgraphs; those that are called join the list while it is worked through."""
+        while self._built < len(self.subgraphs):
+            subgraph = self.subgraphs[self._built]
+            function = subgraph.function
+            called = partial(self.index, caller=subgraph)
+            subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), called)
+            self._built += 1
+
+    def name_subgraphs(self, entries: Sequence[str]) -> None:
+        """Gives the subgraphs the names that they have in the file."""
+        if len(entries) == 1 and not self.exact:
+            self.subgraphs[0].name = MAIN
+        for subgraph in self.subgraphs:
+            name = subgraph.function.attributes.get(tfl_file.SUBGRAPH_NAME) if self.exact else None
+            if isinstance(name, StringAttr):
+                subgraph.name = name.data
+
+
+def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
+    """Raises an error if a function is called by what it calls itself."""
+    while caller is not None:
+        if caller.function is function:
+            raise error("recursive-function", f"the function {symbol_name(function)!r} calls itself",
+                        hint="LiteRT has no recursion; write it as a loop")  # fmt: skip
+        caller = caller.caller
+
+
+def _tensor_names(function: FuncOp, which: str) -> list[str]:
+    entry = function.attributes.get(ENTRY_FUNCTION)
+    names = entry.data.get(which) if isinstance(entry, DictionaryAttr) else None
+    return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
+
+
+def _strings(value: Attribute | None) -> list[str]:
+    return [item.data for item in value.data if isinstance(item, StringAttr)] if isinstance(value, ArrayAttr) else []
+
+
+def _path(attributes: Attribute | None, position: int) -> str:
+    """Returns the name that an argument's or result's index path stands for; empty if there is none."""
+    dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
+    dictionary = dictionaries[position] if position < len(dictionaries) else None
+    path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
+    if not isinstance(path, ArrayAttr):
+        return ""
+    parts = [
+        str(part.value.data) if isinstance(part, IntegerAttr) else part.data
+        for part in path.data
+        if isinstance(part, IntegerAttr | StringAttr)
+    ]
+    return "/".join(parts)
+
+
+def _maps(subgraph: Subgraph, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
+    return [
+        {"name": _path(attributes, position) or subgraph.tensor_name(tensor), "tensor_index": tensor}
+        for position, tensor in enumerate(tensors)
+    ]
+
+
+def _signatures(exporter: _Exporter, entries: Sequence[str]) -> list[dict[str, Any]]:
+    result = []
+    for name in entries:
+        function, index = exporter.functions[name], exporter.index(name)
+        subgraph = exporter.subgraphs[index]
+        inputs = _maps(subgraph, subgraph.inputs, function.arg_attrs)
+        outputs = _maps(subgraph, subgraph.outputs, function.res_attrs)
+        result += [
+            {"inputs": inputs, "outputs": outputs, "signature_key": key, "subgraph_index": index}
+            for key in _strings(function.attributes.get(EXPORTED_NAMES))
+        ]
+        for item in tfl_file.dictionaries(function.attributes.get(tfl_file.SIGNATURE_DEFS)):
+            fields = tfl_file.from_dictionary("SignatureDef", item)
+            for which, tensors in (("inputs", subgraph.inputs), ("outputs", subgraph.outputs)):
+                fields[which] = [
+                    {**entry, "tensor_index": tensors[entry["tensor_index"]]}
+                    for entry in fields.get(which, ())
+                    if entry.get("tensor_index", -1) in range(len(tensors))
+                ]
+            result.append({**fields, "subgraph_index": index})
+    return result
+
+
+def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None) -> dict[str, bytes]:
+    """Returns the metadata entries: those of the file that a module is the image of, else what we know of the model."""
+    if tfl_file.is_image(module):
+        carried = module.attributes.get(tfl_file.METADATA)
+        items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
+        return {name: tfl_file.content_of(value) for name, value in items}
+    entries = {MIN_RUNTIME_VERSION: runtime_entry(codes.uses())}
+    if origin is not None:
+        entries[CONVERSION] = conversion_entry(origin)
+    return entries
+
+
+def export(
+    module: ModuleOp,
+    *,
+    description: str | None = None,
+    origin: Origin | None = None,
+    metadata: Mapping[str, bytes] | None = None,
+    large: int = LARGE,
+) -> TFLiteFile:
+    """Builds the tables of a .tflite file; weights are read when it is written.
+
+    Args:
+        module: Functions of `tfl` ops.
+        description: The file's description; `None` for the module's own, or `tfconvert` if it has none.
+        origin: How the model was made, for its metadata; `None` leaves that entry out.
+        metadata: Further entries.
+        large: Size in bytes from which on the file has the form for large files.
+
+    Raises:
+        ConversionError: The module holds something that a .tflite file can't.
+    """
+    exporter = _Exporter(module)
+    entries = exporter.entries()
+    for name in entries:
+        exporter.index(name)
+    exporter.build()
+    shared = exporter.shared
+    if shared.problems:
+        raise ConversionError(shared.problems)
+    entries_of_metadata = {**_metadata(module, shared.codes, origin), **(metadata or {})}
+    exporter.name_subgraphs(entries)
+    if description is None:
+        own = module.attributes.get(tfl_file.DESCRIPTION)
+        description = own.data if isinstance(own, StringAttr) else DESCRIPTION
+    model = {
+        **tfl_file.from_dictionary("Model", module.attributes.get(tfl_file.EXTERNAL_BUFFERS)),
+        "version": SCHEMA_VERSION,
+        "operator_codes": shared.codes.trees(),
+        "subgraphs": [subgraph.tree() for subgraph in exporter.subgraphs],
+        "description": description,
+        "metadata": [
+            {"name": name, "buffer": shared.buffers.add_bytes(content)} for name, content in entries_of_metadata.items()
+        ],
+    }
+    signatures = _signatures(exporter, entries)
+    if signatures:
+        model["signature_defs"] = signatures
+    file = TFLiteFile(model, shared.buffers.entries, large)
+    file.operators.update(shared.codes.calls)
+    file.bytes_by_operator.update(shared.bytes_by_operator)
+    return file

@@ -1,0 +1,166 @@
+"""Calls of operators: their codes with versions, and their options."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute
+
+from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.tables import TFLITE
+from tfconvert.schema.tflite.versions import RULES, Call, Operand, operator_version
+
+_PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
+_CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
+
+
+@dataclass(slots=True)
+class _Code:
+    """An entry of the model's list of operators."""
+
+    index: int
+    number: int
+    version: int = 1
+
+
+class OperatorCodes:
+    """The operators that a model uses, in the order of their first use.
+
+    Attributes:
+        calls: How often each is used, custom ones by their own name.
+
+    Args:
+        fixed: The versions that some have whatever their calls need, by name.
+    """
+
+    def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
+        self.calls: Counter[str] = Counter()
+        self._fixed = fixed or {}
+        self._codes: dict[tuple[str, str], _Code] = {}
+
+    def use(self, name: str, number: int, version: int, custom: str = "") -> int:
+        """Notes a use of an operator and returns its index.
+
+        Args:
+            name: Enumerator of `BuiltinOperator`.
+            number: The enumerator's value.
+            version: The version that this use needs.
+            custom: Name of a custom operator.
+        """
+        code = self._codes.get((name, custom))
+        if code is None:
+            code = self._codes[name, custom] = _Code(len(self._codes), number)
+        code.version = self._fixed.get(custom or name) or max(code.version, version)
+        self.calls[custom or name] += 1
+        return code.index
+
+    def uses(self) -> list[tuple[str, int]]:
+        """Returns the builtin operators with the versions that they must have."""
+        return [(name, code.version) for (name, custom), code in self._codes.items() if not custom]
+
+    def trees(self) -> list[dict[str, Any]]:
+        """Returns the `OperatorCode` tables."""
+        result = []
+        for (_, custom), code in self._codes.items():
+            tree: dict[str, Any] = {"deprecated_builtin_code": min(code.number, _PLACEHOLDER)}
+            if custom:
+                tree["custom_code"] = custom
+            result.append(tree | {"version": code.version, "builtin_code": code.number})
+        return result
+
+
+SubgraphIndex = Callable[[str, bool], int]
+"""Returns the index of the subgraph that a function becomes, or of one that nothing else calls."""
+
+_ALONE = frozenset({"while"})
+"""Operators that leave their subgraphs in the shapes of one call: no other may call the same."""
+
+
+def options(op: tfl.TFLOp, subgraph: SubgraphIndex) -> dict[str, Any]:
+    """Returns the fields of an op's options table.
+
+    Args:
+        op: The op.
+        subgraph: Finds the subgraphs that it calls.
+    """
+    calls: Mapping[str, str] = tfl.SUBGRAPHS.get(op.op_name, {})
+    alone = op.op_name in _ALONE
+    return {
+        calls.get(name, name): _index(value, subgraph, alone) if name in calls else tfl.python_value(value)
+        for name, value in op.properties.items()
+    }
+
+
+def _index(value: Attribute, subgraph: SubgraphIndex, alone: bool) -> int | tuple[int, ...]:
+    if isinstance(value, ArrayAttr):
+        return tuple(subgraph(tfl.python_value(item), alone) for item in value.data)
+    return subgraph(tfl.python_value(value), alone)
+
+
+def tree(
+    op: tfl.TFLOp,
+    codes: OperatorCodes,
+    operands: Sequence[tuple[int, Operand]],
+    results: Sequence[tuple[int, Operand]],
+    subgraph: SubgraphIndex,
+) -> dict[str, Any]:
+    """Returns the `Operator` table of an op.
+
+    Args:
+        op: The op.
+        codes: Where the operator is noted.
+        operands: Indices and types of the operands' tensors, -1 for those that are absent.
+        results: Indices and types of the results' tensors.
+        subgraph: Finds the subgraphs that the op calls.
+    """
+    result = _tree(op, codes, operands, results, subgraph)
+    if tfl_file.OPERATOR in op.attributes:
+        result.update(tfl_file.from_dictionary("Operator", op.attributes[tfl_file.OPERATOR]))
+    return result
+
+
+def _tree(
+    op: tfl.TFLOp,
+    codes: OperatorCodes,
+    operands: Sequence[tuple[int, Operand]],
+    results: Sequence[tuple[int, Operand]],
+    subgraph: SubgraphIndex,
+) -> dict[str, Any]:
+    if op.op_name == tfl.CUSTOM:
+        return _custom(op, codes, operands, results)
+    operator = operators.lookup(op.op_name)
+    assert operator is not None
+    fields = options(op, subgraph)
+    name = operator.name.upper()
+    version = 1
+    if name in RULES:
+        inputs, outputs = (tuple(operand for _, operand in each) for each in (operands, results))
+        version = operator_version(name, Call(inputs, outputs, fields))
+    result = _call(codes.use(name, operator.code, version), operands, results)
+    if operator.options:
+        result[operator.union] = (operator.options, fields)
+    return result
+
+
+def _call(code: int, operands: Sequence[tuple[int, Operand]], results: Sequence[tuple[int, Operand]]) -> dict[str, Any]:
+    inputs, outputs = (tuple(index for index, _ in each) for each in (operands, results))
+    return {"opcode_index": code, "inputs": inputs, "outputs": outputs}
+
+
+def _custom(
+    op: tfl.TFLOp,
+    codes: OperatorCodes,
+    operands: Sequence[tuple[int, Operand]],
+    results: Sequence[tuple[int, Operand]],
+) -> dict[str, Any]:
+    custom = tfl.python_value(op.properties[tfl.CUSTOM_CODE])
+    result = _call(codes.use("CUSTOM", _CUSTOM, 1, custom), operands, results)
+    option = op.properties.get(tfl.CUSTOM_OPTION)
+    if option is not None:
+        result["custom_options"] = tfl.python_value(option)
+    return result

@@ -1,0 +1,330 @@
+"""One function as a subgraph: its tensors and operators."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.exporters.tflite import operators
+from tfconvert.exporters.tflite.buffers import Buffers
+from tfconvert.exporters.tflite.names import Names
+from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
+from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.tflite.versions import ABSENT, Operand
+
+_ABSENT = (-1, ABSENT)
+
+_MAX_DIMENSION = 2**31 - 1
+
+
+class Shared:
+    """What all subgraphs of a model have in common.
+
+    Attributes:
+        buffers: The constants.
+        codes: The operators in use.
+        bytes_by_operator: Bytes of constants by the operator that is the first to use them.
+        problems: Why the model can't be exported.
+
+    Args:
+        versions: The versions that some operators have whatever their calls need.
+    """
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self.buffers = Buffers()
+        self.codes = OperatorCodes(versions)
+        self.bytes_by_operator: Counter[str] = Counter()
+        self.problems: list[Diagnostic] = []
+        # By identity, since types are interned and hashing one takes longer than all else here.
+        self._types: dict[int, tuple[Attribute, Operand, dict[str, Any]]] = {}
+
+    def tensor_type(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
+        """Returns a type as the version rules see it, and as fields of `Tensor`."""
+        known = self._types.get(id(value_type))
+        if known is None:
+            known = self._types[id(value_type)] = (value_type, *self._describe(value_type))
+        return known[1], known[2]
+
+    def _describe(self, value_type: Attribute) -> tuple[Operand, dict[str, Any]]:
+        element = types.element_of(value_type)
+        row = types.from_mlir(quant.storage_of(element))
+        if row is None or not row.tflite:
+            self.problems.append(Diagnostic("unsupported-type", f"LiteRT has no tensors of {value_type}"))
+            return ABSENT, {}
+        shape = types.shape_of(value_type)
+        fields: dict[str, Any] = {"type": row.tflite}
+        if shape is not None:
+            if max(shape, default=0) > _MAX_DIMENSION:
+                self.problems.append(Diagnostic("absurd-shape", f"a tensor of shape {list(shape)} is beyond LiteRT"))
+                shape = tuple(min(dim, _MAX_DIMENSION) for dim in shape)
+            fields.update(shape=tuple(1 if dim < 0 else dim for dim in shape), has_rank=True)
+            if not types.is_static(shape):
+                fields["shape_signature"] = shape
+        if not isinstance(element, quant.UniformType):
+            return Operand(row.tflite, shape), fields
+        fields["quantization"] = _quantization(element.data)
+        return Operand(row.tflite, shape, element.data.scales), fields
+
+
+def _quantization(uniform: quant.Uniform) -> dict[str, Any]:
+    fields = {"scale": uniform.scales, "zero_point": uniform.zero_points}
+    return {**fields, "quantized_dimension": uniform.axis} if uniform.axis else fields
+
+
+class Subgraph:
+    """The tensors and operators of one function.
+
+    Attributes:
+        name: The subgraph's name.
+        function: The function.
+        caller: The subgraph that was the first to call it; `None` for an entry point.
+        inputs: Indices of the tensors that the function is given.
+        outputs: Indices of the tensors that it returns.
+
+    Args:
+        shared: What it has in common with the others.
+        function: The function.
+        name: The subgraph's name.
+        caller: The subgraph that calls it.
+        exact: The function is the image of a file's subgraph: its tensors have the names that it says, be they alike
+            or empty, and each constant is a tensor of its own.
+    """
+
+    def __init__(
+        self, shared: Shared, function: FuncOp, name: str, caller: Subgraph | None = None, exact: bool = False
+    ) -> None:
+        self.name = name
+        self.function = function
+        self.caller = caller
+        self.inputs: list[int] = []
+        self.outputs: list[int] = []
+        self._shared = shared
+        self._tensors: list[dict[str, Any]] = []
+        self._operators: list[dict[str, Any]] = []
+        self._index: dict[SSAValue, tuple[int, Operand]] = {}
+        self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
+        self._names = Names()
+        self._exact = exact
+
+    def build(self, inputs: Sequence[str], outputs: Sequence[str], subgraph: SubgraphIndex) -> None:
+        """Goes through the function.
+
+        Args:
+            inputs: Names of the inputs; those that are missing are called `arg0`, ...
+            outputs: Names of the outputs; those that are missing are called as what computes them.
+            subgraph: Finds the subgraphs that ops call.
+        """
+        block = self.function.body.block
+        returned: Sequence[SSAValue] = block.last_op.operands if block.last_op is not None else ()
+        reserved = self._reserve(block, inputs, returned, outputs)
+        carried = tfl_file.dictionaries(self.function.arg_attrs)
+        for argument in block.args:
+            fields = carried[argument.index] if argument.index < len(carried) else None
+            own = fields.data.get(tfl_file.TENSOR) if isinstance(fields, DictionaryAttr) else None
+            self.inputs.append(self._add(argument, reserved[argument], 0, own)[0])
+        for op in block.ops:
+            if not isinstance(op, tfl.TFLOp):
+                if op.name != "func.return":
+                    self._refuse(op)
+            elif op.op_name not in tfl.BESIDE:
+                self._operator(op, reserved, subgraph)
+        for position, value in enumerate(returned):
+            self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
+
+    def _reserve(
+        self, block: Block, inputs: Sequence[str], returned: Sequence[SSAValue], outputs: Sequence[str]
+    ) -> dict[SSAValue, str]:
+        """Gives the names of inputs and outputs out first: they are what the user sees."""
+        reserved: dict[SSAValue, str] = {}
+        for position, argument in enumerate(block.args):
+            wanted = inputs[position] if position < len(inputs) else f"arg{position}"
+            reserved[argument] = self._unique(wanted)
+        for value, wanted in zip(returned, outputs, strict=False):
+            if value not in reserved and tensor_data.constant_of(value) is None:
+                reserved[value] = self._unique(wanted)
+        return reserved
+
+    def _unique(self, name: str) -> str:
+        return name if self._exact else self._names.unique(name)
+
+    def _add(self, value: SSAValue, name: str, buffer: int, carried: Attribute | None = None) -> tuple[int, Operand]:
+        """Adds the tensor of a value.
+
+        Args:
+            value: The value.
+            name: The tensor's name.
+            buffer: Index of the buffer that holds its value, 0 if it is computed.
+            carried: Fields that neither the value's type nor its place tell.
+        """
+        operand, fields = self._shared.tensor_type(value.type)
+        fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
+        if carried is not None:
+            fields.update(tfl_file.from_dictionary("Tensor", carried))
+            operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
+        self._tensors.append(fields)
+        entry = self._index[value] = (len(self._tensors) - 1, operand)
+        return entry
+
+    def _operator(self, op: tfl.TFLOp, reserved: dict[SSAValue, str], subgraph: SubgraphIndex) -> None:
+        name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
+        builtin = op.operator
+        variables = builtin.variables if builtin is not None else ()
+        operands = []
+        for position, value in enumerate(op.operands):
+            entry = self._index.get(value)
+            if position in variables and not (self._exact or tfl.is_absent(value) or tfl_file.is_variable(value)):
+                entry = self._state(op, value, entry)
+            elif entry is None:
+                entry = self._constant(value, name, position in variables)
+            operands.append(entry)
+        if op.op_name == "transpose_conv":
+            # Its kernel tells by the number of operands whether there is a bias.
+            operands = operands[:3] if operands[3:] == [_ABSENT] else operands
+        wanted = node_of(op.location) or op.op_name
+        results = []
+        for position, result in enumerate(op.results):
+            if tfl.is_absent(result):
+                results.append(_ABSENT)
+                continue
+            given = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
+            results.append(self._add(result, given, 0, _carried(op, position)))
+        tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
+        if tfl_file.INTERMEDIATES in op.attributes:
+            tree["intermediates"] = self._intermediates(op)
+        self._operators.append(tree)
+
+    def _state(self, op: tfl.TFLOp, value: SSAValue, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
+        """Makes a variable of the tensor that an operator keeps its state in.
+
+        It is the runtime's own, zero before the first run, or what another operator makes for this one at each run.
+
+        Args:
+            op: The operator.
+            value: The state operand.
+            given: The tensor of the value, `None` if it has none yet.
+
+        Raises:
+            ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
+        """
+        if sequences.keeps_state(op, value):
+            state = self._add(value, self._unique(_name_of(value)), 0)
+            # Others that use the value don't mean the state, which the operator changes.
+            if given is None:
+                del self._index[value]
+            else:
+                self._index[value] = given
+        elif given is not None and sequences.is_own_state(value):
+            state = given
+        else:
+            raise error_at(op, "shared-state", "its state is no tensor of its own that is made at each run",
+                           "run the pass separate-state")  # fmt: skip
+        self._tensors[state[0]]["is_variable"] = True
+        return state
+
+    def _intermediates(self, op: tfl.TFLOp) -> tuple[int, ...]:
+        """Adds the tensors that a kernel has for itself; returns their indices."""
+        indices = []
+        for item in tfl_file.dictionaries(op.attributes[tfl_file.INTERMEDIATES]):
+            value_type = item.data.get("tensor") if isinstance(item, DictionaryAttr) else None
+            if value_type is None:
+                indices.append(-1)
+                continue
+            fields = tfl_file.from_dictionary("Tensor", item)
+            self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
+            indices.append(len(self._tensors) - 1)
+        return tuple(indices)
+
+    def _constant(self, value: SSAValue, user: str, is_variable: bool) -> tuple[int, Operand]:
+        """Returns the tensor of an operand that no operator computes."""
+        if tfl.is_absent(value):
+            return _ABSENT
+        op = value.owner
+        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.EXTERNAL_CONST:
+            return self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
+        constant = _held(value)
+        if constant is None:
+            self._shared.problems.append(Diagnostic("invalid-module", "a value is used that nothing computes", op=user))
+            return _ABSENT
+        assert isinstance(op, Operation)
+        if is_variable or tfl_file.IS_VARIABLE in op.attributes:
+            # A file's own variable begins at zero; the runtime allocates it.
+            entry = self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
+            self._tensors[entry[0]]["is_variable"] = True
+            return entry
+        buffer = self._buffer(constant, value, user)
+        known = None if self._exact else self._constants.get((buffer, id(value.type)))
+        entry = known or self._add(value, self._unique(_name_of(value)), buffer, _carried(op, 0))
+        self._constants[buffer, id(value.type)] = self._index[value] = entry
+        return entry
+
+    def _buffer(self, constant: Constant, value: SSAValue, user: str) -> int:
+        buffers = self._shared.buffers
+        known = len(buffers.entries)
+        index = buffers.add(constant, self._shared.tensor_type(value.type)[0].type)
+        if len(buffers.entries) > known:
+            self._shared.bytes_by_operator[user] += buffers.entries[-1].size
+        return index
+
+    def _returned(self, value: SSAValue, name: str) -> int:
+        constant = None if self._exact else tensor_data.constant_of(value)
+        if constant is None:
+            entry = self._index.get(value)
+            return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]
+        # A constant that is returned has a tensor of its own, under the name that the output has.
+        name = self._names.unique(name or _name_of(value))
+        return self._add(value, name, self._buffer(constant, value, "func.return"))[0]
+
+    def _refuse(self, op: Operation) -> None:
+        self._shared.problems.append(
+            Diagnostic("unsupported-op", "LiteRT has no operator for it", op=op.name, node=node_of(op.location))
+        )
+
+    def tensor_name(self, index: int) -> str:
+        """Returns the name of a tensor."""
+        return str(self._tensors[index]["name"])
+
+    def tree(self) -> dict[str, Any]:
+        """Returns the `SubGraph` table."""
+        return {
+            "tensors": self._tensors,
+            "inputs": tuple(self.inputs),
+            "outputs": tuple(self.outputs),
+            "operators": self._operators,
+            "name": self.name,
+        }
+
+
+def _held(value: SSAValue) -> Constant | None:
+    """Returns what a constant's buffer holds; of a sparse one only what is stored."""
+    op = value.owner
+    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+        stored = op.properties.get("value")
+        return stored if tensor_data.is_constant(stored) else None
+    return tensor_data.constant_of(value)
+
+
+def _carried(op: Operation, position: int) -> Attribute | None:
+    """Returns the fields that an op carries along for a result's tensor."""
+    if tfl_file.TENSORS not in op.attributes:
+        return None
+    dictionaries = tfl_file.dictionaries(op.attributes[tfl_file.TENSORS])
+    return dictionaries[position] if position < len(dictionaries) else None
+
+
+def _name_of(value: SSAValue) -> str:
+    owner = value.owner
+    return (node_of(owner.location) if isinstance(owner, Operation) else "") or "constant"
+
+
+def symbol_name(function: FuncOp) -> str:
+    """Returns the name of a function."""
+    name: StringAttr = function.sym_name
+    return name.data

@@ -1,0 +1,77 @@
+"""Source lines of nodes, where a SavedModel was saved with debug info (`SaveOptions(save_debug_info=True)`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import Attribute
+
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.attributes import NO_LOCATION
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+SourceOf = Callable[[str], Attribute]
+"""From a node's full name (`node@function`) to its source location; `NoneAttr` if unknown."""
+
+_LIBRARIES = ("/site-packages/", "/dist-packages/")
+"""Frames of installed packages say less than the user's own."""
+
+
+def no_source(name: str) -> Attribute:
+    """Returns that nothing is known, for models without debug info."""
+    return NO_LOCATION
+
+
+def load_debug_info(folder: Path) -> SourceOf:
+    """Returns how to find the source line of a SavedModel's node.
+
+    Raises:
+        ConversionError: There is debug info, but it can't be read (`damaged-debug-info`).
+    """
+    file = folder / "debug" / "saved_model_debug_info.pb"
+    if not file.is_file():
+        return no_source
+    try:
+        info = pb.GraphDebugInfo.FromString(file.read_bytes())
+    except (OSError, DecodeError) as problem:
+        raise error(
+            "damaged-debug-info", f"{file} can't be read: {problem}", hint="copy it again or delete it"
+        ) from None
+    return _Sources(info).find
+
+
+class _Sources:
+    """Looks nodes up in a GraphDebugInfo of the old form (traces by name) or the new (traces and frames by number)."""
+
+    def __init__(self, info: pb.GraphDebugInfo) -> None:
+        self._files: list[str] = list(info.files)
+        self._info = info
+        self._traces: Mapping[str, pb.GraphDebugInfo.StackTrace] = info.traces
+
+    def find(self, name: str) -> Attribute:
+        """Returns the innermost frame of the user's own code, or the innermost of all."""
+        frames = list(self._frames(name))
+        places = [
+            (self._files[frame.file_index], frame) for frame in frames if 0 <= frame.file_index < len(self._files)
+        ]
+        own = [place for place in places if not any(library in place[0] for library in _LIBRARIES)]
+        if not places:
+            return NO_LOCATION
+        path, frame = (own or places)[-1]
+        return FileLineColLoc(StringAttr(path), IntAttr(frame.line), IntAttr(frame.col))
+
+    def _frames(self, name: str) -> Iterable[pb.GraphDebugInfo.FileLineCol]:
+        """Returns the frames of a node's trace, innermost last."""
+        trace: pb.GraphDebugInfo.StackTrace | None = None
+        if name in self._info.name_to_trace_id:
+            trace = self._info.traces_by_id.get(self._info.name_to_trace_id[name])
+        elif name in self._traces:
+            trace = self._traces[name]
+        if trace is None:
+            return []
+        if trace.frame_id:
+            return [self._info.frames_by_id[number] for number in trace.frame_id if number in self._info.frames_by_id]
+        return trace.file_line_cols

@@ -1,0 +1,191 @@
+"""GraphDefs: a graph's feeds and fetches become a function, the functions it calls come along (design §4)."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from tfconvert.importers.entry_points import (
+    EntryPoint,
+    GraphInput,
+    GraphOutput,
+    check_versions,
+    import_entries,
+    override_shape,
+    versions_attribute,
+)
+from tfconvert.importers.function_instances import FunctionLibrary
+from tfconvert.importers.function_library import import_callees
+from tfconvert.importers.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.importers.protos import parse_proto
+from tfconvert.importers.reachability import unused_nodes
+from tfconvert.importers.refusals import PLACEHOLDERS
+from tfconvert.importers.tensor_proto import shape_of
+from tfconvert.importers.variables import check_values
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_WITH_DEFAULT = "PlaceholderWithDefault"
+
+
+def import_graph_def(
+    path: str | os.PathLike[str],
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    is_raw: bool = False,
+) -> ModuleOp:
+    """Returns the module of a frozen graph: one public function `main`.
+
+    Args:
+        path: A GraphDef, binary or text.
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs need. One with a
+            default is fed only if it is named.
+        outputs: Tensors to fetch; the nodes that nothing uses by default.
+        input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
+        is_raw: Whether to take the graph as it is, legacy ops and nodes that can't be converted included.
+
+    Raises:
+        ConversionError: The file is no GraphDef, or what it holds can't be imported.
+    """
+    graph = read_graph_def(path)
+    check_versions(graph.versions)
+    nodes = {node.name: node for node in graph.node}
+    context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw)
+    output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
+    entry = named_entry(nodes, context, inputs, output_names, input_shapes)
+    functions = import_entries(nodes, context, [entry])
+    if not is_raw:
+        check_values(functions)
+    module = ModuleOp([*functions, *import_callees(context)])
+    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
+    return module
+
+
+def named_entry(
+    nodes: Mapping[str, pb.NodeDef],
+    context: ImportContext,
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str],
+    input_shapes: Mapping[str, Sequence[int | None]] | None,
+) -> EntryPoint:
+    """Returns the entry point `main` of tensors that are given by name.
+
+    Args:
+        nodes: The graph's nodes by name.
+        context: What the graph will be imported with.
+        inputs: Tensors to feed; by default the placeholders that the outputs need.
+        outputs: Tensors to fetch.
+        input_shapes: Shapes of inputs by name.
+
+    Raises:
+        ConversionError: A name is wrong, an input's shape contradicts the graph's, or there is no output.
+    """
+    if not outputs:
+        raise error("no-outputs", "the graph has no node that could be an output", hint="name one with outputs=[...]")
+    shapes = dict(input_shapes or {})
+    names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
+    # One that is given a shape is meant to be fed.
+    named = [name for name in shapes if name in nodes and nodes[name].op == _WITH_DEFAULT] if inputs is None else []
+    sources = [
+        _graph_input(name, nodes, context, shapes, is_optional=inputs is None)
+        for name in dict.fromkeys([*names, *named])
+    ]
+    if shapes:
+        raise error("unknown-input", f"input_shapes names {sorted(shapes)}, which the graph doesn't feed",
+                    hint=f"the inputs are {list(names)}")  # fmt: skip
+    return EntryPoint("main", [], sources, [_graph_output(name, nodes, context) for name in outputs])
+
+
+def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
+    """Returns the GraphDef of a file.
+
+    Raises:
+        ConversionError: The file can't be read (`unreadable-file`) or isn't one (`not-a-graph-def`).
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {os.fspath(path)}: {problem.strerror}") from None
+    try:
+        graph = parse_proto(data, pb.GraphDef, is_text=os.fspath(path).endswith((".pbtxt", ".prototxt")))
+    except DecodeError as problem:
+        raise error("not-a-graph-def", f"{os.fspath(path)} is no GraphDef: {problem}",
+                    hint="give a frozen graph (.pb, .pbtxt) or a SavedModel folder") from None  # fmt: skip
+    if not graph.node:
+        raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes",
+                    hint="give a frozen graph (.pb, .pbtxt) or a SavedModel folder")  # fmt: skip
+    return graph
+
+
+def _known(name: str, nodes: Mapping[str, pb.NodeDef]) -> str:
+    if parse_graph_input(name).node not in nodes:
+        close = difflib.get_close_matches(name, nodes, 3)
+        raise error("unknown-tensor", f"the graph has no tensor {name!r}",
+                    hint=f"did you mean {', '.join(close)}?" if close else "name a node, or node:index")  # fmt: skip
+    return name
+
+
+def _sinks(nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> list[str]:
+    """Returns the nodes with outputs that nothing uses."""
+    return [
+        name for name in unused_nodes(nodes)
+        if nodes[name].op not in (*PLACEHOLDERS, _WITH_DEFAULT, "Const") and output_types(nodes[name], context)
+    ]  # fmt: skip
+
+
+def output_types(node: pb.NodeDef, context: ImportContext) -> Sequence[Attribute]:
+    """Returns the element types of a node's outputs.
+
+    Raises:
+        ConversionError: The op is unknown, or the node lacks an attribute.
+    """
+    if node.op in context.library:
+        node, _ = context.library.call(node)
+    return context.registry.signature(node.op, node.name).resolve(node, node.attr).outputs
+
+
+def _output_type(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> Attribute:
+    tensor = parse_graph_input(_known(name, nodes))
+    node = nodes[tensor.node]
+    outputs = output_types(node, context)
+    if tensor.position >= len(outputs):
+        what = f"the op has no output {tensor.position}" if outputs else "the op has no outputs: it only does something"
+        raise error("missing-output", what, op=f"tf.{node.op}", node=node.name, hint="name a tensor of another node")
+    return outputs[tensor.position]
+
+
+def _graph_output(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> GraphOutput:
+    _output_type(name, nodes, context)
+    return GraphOutput(parse_graph_input(name), name)
+
+
+def _graph_input(
+    name: str,
+    nodes: Mapping[str, pb.NodeDef],
+    context: ImportContext,
+    shapes: dict[str, Sequence[int | None]],
+    *,
+    is_optional: bool,
+) -> GraphInput:
+    output = _output_type(name, nodes, context)
+    element = output.base if isinstance(output, types.RefType) else output
+    tensor = parse_graph_input(name)
+    node = nodes[tensor.node]
+    noted: types.Shape | None = None
+    if "_output_shapes" in node.attr and tensor.position < len(node.attr["_output_shapes"].list.shape):
+        noted = shape_of(node.attr["_output_shapes"].list.shape[tensor.position])
+    elif "shape" in node.attr and node.op in (*PLACEHOLDERS, _WITH_DEFAULT):
+        noted = shape_of(node.attr["shape"].shape)
+    wanted = shapes.pop(name, None)
+    shape = noted if wanted is None else override_shape(name, noted, wanted)
+    return GraphInput(tensor, types.tensor(element, shape), name, is_optional)

@@ -1,0 +1,167 @@
+"""MetaGraphs of TensorFlow 1: `model.ckpt-100.meta`, a graph with the checkpoint of its variables beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from xdsl.dialects.builtin import ModuleOp
+
+from tfconvert.importers.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
+from tfconvert.importers.function_instances import FunctionLibrary
+from tfconvert.importers.function_library import import_callees
+from tfconvert.importers.graph_def import named_entry, output_types
+from tfconvert.importers.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.importers.protos import parse_proto
+from tfconvert.importers.reachability import dependent_nodes, unused_nodes
+from tfconvert.importers.refusals import PLACEHOLDERS
+from tfconvert.importers.saved_model import signature_entries
+from tfconvert.importers.table_initializers import import_table_initializers
+from tfconvert.importers.variables import check_values, import_variables
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_SUFFIX = ".meta"
+_STATE = "checkpoint"
+"""The file in which TensorFlow notes a folder's newest checkpoint."""
+
+_PATH_KEY = "model_checkpoint_path"
+
+_SHOWN = 8
+"""So many nodes are suggested as outputs."""
+
+
+def find_meta_graph(path: Path) -> Path | None:
+    """Returns the MetaGraph file that a path means, `None` if it means none.
+
+    Args:
+        path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
+    """
+    if path.suffix == _SUFFIX:
+        return path
+    if path.is_dir():
+        prefix = _newest(path)
+        return _beside(prefix) if prefix is not None else None
+    if path.suffix == ".index" or path.suffix.startswith(".data-"):
+        return _beside(path.with_suffix(""))
+    return _beside(path)
+
+
+def _beside(prefix: Path) -> Path | None:
+    file = prefix.with_name(prefix.name + _SUFFIX)
+    return file if file.is_file() else None
+
+
+def _newest(folder: Path) -> Path | None:
+    """Returns the prefix of a folder's newest checkpoint, as far as the folder says."""
+    try:
+        lines = (folder / _STATE).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == _PATH_KEY:
+            # The path is one of the machine that saved, if it is absolute.
+            prefix = folder / value.strip().strip('"')
+            return prefix if prefix.with_name(prefix.name + ".index").is_file() else folder / prefix.name
+    return None
+
+
+def import_meta_graph(
+    path: str | os.PathLike[str],
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    signatures: Sequence[str] | None = None,
+) -> ModuleOp:
+    """Returns the module of a MetaGraph and the checkpoint that lies beside it.
+
+    Args:
+        path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or else is the one
+            that the folder's `checkpoint` file names.
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs need.
+        outputs: Tensors to fetch; by default what nothing uses and an input reaches, if that is one node.
+        input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
+        signatures: The signatures to export; by default every one, if there are some and no tensors are named.
+
+    Raises:
+        ConversionError: The file is no MetaGraph, the checkpoint is missing or damaged, or something in the graph
+            can't be imported.
+    """
+    file = Path(path)
+    meta_graph = _read(file)
+    graph = meta_graph.graph_def
+    check_versions(graph.versions)
+    nodes = {node.name: node for node in graph.node}
+    context = ImportContext(OpRegistry(meta_graph.meta_info_def.stripped_op_list.op), FunctionLibrary(graph.library))
+    entries: list[EntryPoint]
+    if signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
+        entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
+    else:
+        names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
+        entries = [named_entry(nodes, context, inputs, names, input_shapes)]
+    functions = import_entries(nodes, context, entries)
+    initializers = import_table_initializers(file.parent / "assets", meta_graph, nodes, context, functions)
+    called = import_callees(context)
+    prefix = _checkpoint(file)
+    if prefix is None:
+        check_values(functions)
+    variables = import_variables(prefix, meta_graph, nodes, functions) if prefix is not None else []
+    module = ModuleOp([*variables, *functions, *initializers, *called])
+    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
+    module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
+    return module
+
+
+def _read(file: Path) -> pb.MetaGraphDef:
+    try:
+        data = file.read_bytes()
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
+    try:
+        meta_graph = parse_proto(data, pb.MetaGraphDef, is_text=False)
+    except DecodeError:
+        meta_graph = pb.MetaGraphDef()
+    if not meta_graph.graph_def.node:
+        raise error("not-a-meta-graph", f"{file} is no MetaGraph, or holds no nodes",
+                    hint="give the .meta file that TensorFlow 1's Saver writes")  # fmt: skip
+    return meta_graph
+
+
+def _checkpoint(file: Path) -> Path | None:
+    """Returns the prefix of a MetaGraph's checkpoint, `None` if there is none."""
+    own = file.with_suffix("")
+    if own.with_name(own.name + ".index").is_file():
+        return own
+    newest = _newest(file.parent)
+    return newest if newest is not None and newest.with_name(newest.name + ".index").is_file() else None
+
+
+def _result(
+    meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef], context: ImportContext, inputs: Sequence[str] | None
+) -> str:
+    """Returns the one node that nothing uses and an input reaches; savers and initialisers are none.
+
+    Raises:
+        ConversionError: There is none, or it isn't the only one, as where the graph trains, too (`no-outputs`).
+    """
+    names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
+    reached = dependent_nodes(nodes, [parse_graph_input(name).node for name in names])
+    reached -= dependent_nodes(nodes, [parse_graph_input(meta_graph.saver_def.filename_tensor_name).node])
+    found = [name for name in unused_nodes(nodes) if name in reached and _has_value(nodes[name], context)]
+    if len(found) != 1:
+        raise error(
+            "no-outputs", "the graph has no signature, and it is not clear what its outputs are",
+            hint=f"name them with --output; what nothing uses: {', '.join(found[:_SHOWN]) or '(nothing)'}",
+        )  # fmt: skip
+    return found[0]
+
+
+def _has_value(node: pb.NodeDef, context: ImportContext) -> bool:
+    outputs = () if node.op in PLACEHOLDERS else output_types(node, context)
+    return bool(outputs) and not isinstance(outputs[0], types.RefType)

@@ -1,0 +1,242 @@
+"""SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules (design §4).
+
+A signature is a list of feeds and fetches in the main graph, in both kinds; what differs is how a variable's node is
+tied to the checkpoint, which `tfconvert/importers/variables.py` knows. Only what the chosen signatures reach is
+imported: a SavedModel's save and restore functions are most of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+
+from tfconvert.importers.debug_info import load_debug_info
+from tfconvert.importers.entry_points import (
+    EntryPoint,
+    GraphInput,
+    GraphOutput,
+    check_versions,
+    import_entries,
+    override_shape,
+    versions_attribute,
+)
+from tfconvert.importers.function_instances import FunctionLibrary
+from tfconvert.importers.function_library import import_callees
+from tfconvert.importers.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.importers.protos import parse_proto
+from tfconvert.importers.table_initializers import INITIALIZER, import_table_initializers
+from tfconvert.importers.tensor_proto import shape_of
+from tfconvert.importers.variables import import_variables
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, tf_saved_model, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_FILES = ("saved_model.pb", "saved_model.pbtxt")
+"""Where a SavedModel's graph is, binary or as text."""
+
+_WRAPPER_NODES = 8
+"""A signature wrapper calls one function and forwards its results."""
+
+_TRAIN_OP = "__saved_model_train_op"
+
+
+def is_saved_model(path: str | os.PathLike[str]) -> bool:
+    """Tells whether a path is a folder that holds a SavedModel's graph."""
+    return any((Path(path) / name).is_file() for name in _FILES)
+
+
+def import_saved_model(
+    path: str | os.PathLike[str],
+    signatures: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+) -> ModuleOp:
+    """Returns the module of a SavedModel: one public function a signature, equal signatures sharing one.
+
+    Args:
+        path: The SavedModel's folder.
+        signatures: The signatures to export, every one by default.
+        tags: The tags of the MetaGraph; `serve` by default, or the only MetaGraph there is.
+        input_shapes: Shapes of inputs by name, for every signature that has the input.
+
+    Raises:
+        ConversionError: The folder holds no SavedModel, or a damaged one; an unknown tag, signature or input; an op
+            that can't be imported.
+    """
+    folder = Path(path)
+    meta_graph = _meta_graph(_read(folder), tags, folder)
+    graph = meta_graph.graph_def
+    nodes = {node.name: node for node in graph.node}
+    check_versions(graph.versions)
+    registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
+    entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
+    context = ImportContext(registry, FunctionLibrary(graph.library), load_debug_info(folder))
+    functions = import_entries(nodes, context, entries)
+    initializers = import_table_initializers(folder / "assets", meta_graph, nodes, context, functions)
+    called = import_callees(context)
+    variables = import_variables(folder / "variables" / "variables", meta_graph, nodes, functions)
+    module = ModuleOp([*variables, *functions, *initializers, *called])
+    module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
+    module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
+    module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
+    return module
+
+
+def _read(folder: Path) -> pb.SavedModel:
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), folder / _FILES[0])
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
+        what = "is no SavedModel: it holds no saved_model.pb" if folder.is_dir() else "doesn't exist"
+        raise error("not-a-saved-model", f"{folder} {what}", hint="give the folder that holds saved_model.pb") from None
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
+    try:
+        saved_model = parse_proto(data, pb.SavedModel, is_text=file.suffix == ".pbtxt")
+    except DecodeError:
+        raise error("damaged-saved-model", f"{file} is truncated or damaged", hint="copy the model again") from None
+    if not saved_model.meta_graphs:
+        raise error("damaged-saved-model", f"{file} holds no graph", hint="copy the model again")
+    return saved_model
+
+
+def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None, folder: Path) -> pb.MetaGraphDef:
+    graphs = list(saved_model.meta_graphs)
+    wanted = {"serve"} if tags is None else set(tags)
+    for graph in graphs:
+        if set(graph.meta_info_def.tags) == wanted:
+            return graph
+    if tags is None and len(graphs) == 1:
+        return graphs[0]
+    there = "; ".join(",".join(graph.meta_info_def.tags) or "(none)" for graph in graphs)
+    raise error("unknown-tags", f"{folder} has no graph with the tags {','.join(sorted(wanted))}",
+                hint=f"the tags of its graphs are: {there}")  # fmt: skip
+
+
+def signature_entries(
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    wanted: Sequence[str] | None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None,
+) -> list[EntryPoint]:
+    """Returns an entry point for each chosen signature; equal ones become one with several exported names.
+
+    Args:
+        meta_graph: The MetaGraph.
+        nodes: Its nodes by name.
+        wanted: The signatures, every one by default.
+        input_shapes: Shapes of inputs by name, for every signature that has the input.
+
+    Raises:
+        ConversionError: There is no such signature or input, or a signature is damaged.
+    """
+    input_shapes = input_shapes or {}
+    there = [key for key in sorted(meta_graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)]
+    keys = there if wanted is None else list(dict.fromkeys(wanted))
+    for key in keys:
+        if key not in there:
+            raise error("unknown-signature", f"the model has no signature {key!r}",
+                        hint=f"its signatures are: {', '.join(there) or '(none)'}")  # fmt: skip
+    if not keys:
+        raise error("no-signature", "the model has no signature to convert",
+                    hint="save it with signatures=model.signature_function.get_concrete_function(...)")  # fmt: skip
+    library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
+    by_meaning: dict[Hashable, EntryPoint] = {}
+    used: set[str] = set()
+    for key in keys:
+        entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
+        same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
+        if same is not entry:
+            same.exported_names.append(key)
+    if unknown := sorted(input_shapes.keys() - used):
+        known = sorted({each.name for entry in by_meaning.values() for each in entry.inputs})
+        raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
+                    hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
+    return list(by_meaning.values())
+
+
+def _entry_point(
+    key: str,
+    signature: pb.SignatureDef,
+    nodes: Mapping[str, pb.NodeDef],
+    input_shapes: Mapping[str, Sequence[int | None]],
+    used: set[str],
+) -> EntryPoint:
+    outputs = [GraphOutput(parse_graph_input(_tensor_name(key, name, info)), name)
+               for name, info in sorted(signature.outputs.items())]  # fmt: skip
+    inputs = []
+    for name, info in sorted(signature.inputs.items()):
+        tensor = parse_graph_input(_tensor_name(key, name, info))
+        element = types.element_type(info.dtype)
+        if element is None or tensor.node not in nodes:
+            raise error("bad-signature", f"input {name!r} of signature {key!r} names a tensor that isn't there",
+                        hint="the model file is damaged")  # fmt: skip
+        shape = shape_of(info.tensor_shape)
+        if name in input_shapes:
+            used.add(name)
+            shape = override_shape(name, shape, input_shapes[name])
+        inputs.append(GraphInput(tensor, types.tensor(element, shape), name))
+    # The caller's order is that of a TensorFlow 2 signature's function; proto maps have none.
+    positions = _call_positions(nodes, outputs)
+    inputs.sort(key=lambda each: (positions.get(each.tensor.node, len(positions)), each.name))
+    outputs.sort(key=lambda each: (each.tensor.node, each.tensor.position, each.name))
+    return EntryPoint(key, [key], inputs, outputs)
+
+
+def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
+    if info.WhichOneof("encoding") != "name":
+        raise error("bad-signature", f"{name!r} of signature {key!r} is a sparse or composite tensor",
+                    hint="export a signature of dense tensors")  # fmt: skip
+    return info.name
+
+
+def _call_positions(nodes: Mapping[str, pb.NodeDef], outputs: Sequence[GraphOutput]) -> dict[str, int]:
+    node = nodes.get(outputs[0].tensor.node) if outputs else None
+    if node is None or node.op not in ("StatefulPartitionedCall", "PartitionedCall"):
+        return {}
+    return {parse_graph_input(text).node: index for index, text in enumerate(node.input)}
+
+
+def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:
+    """Returns a key that only entry points share that compute the same from the same inputs.
+
+    It sees through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
+    same function. Others that are equal are merged by the pass `merge-functions`, at the price of importing them.
+    """
+    called = {output.tensor.node for output in entry.outputs}
+    node = nodes.get(next(iter(called))) if len(called) == 1 else None
+    if node is None or not node.op.endswith("PartitionedCall"):
+        return entry.symbol
+    fed = {each.tensor.node: index for index, each in enumerate(entry.inputs)}
+    operands = tuple(fed.get(parse_graph_input(text).node, text) for text in node.input)
+    inputs = tuple((each.name, each.type) for each in entry.inputs)
+    outputs = tuple((each.name, each.tensor.position) for each in entry.outputs)
+    return (node.op, _wrapper_meaning(node.attr["f"].func.name, library), operands, inputs, outputs)
+
+
+def _wrapper_meaning(name: str, library: Mapping[str, pb.FunctionDef]) -> Hashable:
+    """Returns what a small function does, whatever its arguments are called; any other function's name."""
+    function = library.get(name)
+    if function is None or len(function.node_def) > _WRAPPER_NODES:
+        return name
+    numbers = {argument.name: str(index) for index, argument in enumerate(function.signature.input_arg)}
+    return (
+        tuple(argument.type for argument in function.signature.input_arg),
+        tuple(
+            (
+                node.name,
+                node.op,
+                tuple(numbers.get(text, text) for text in node.input),
+                tuple((key, node.attr[key].SerializeToString(deterministic=True)) for key in sorted(node.attr)),
+            )
+            for node in function.node_def
+        ),
+        tuple(function.ret[output.name] for output in function.signature.output_arg),
+        tuple(sorted(function.control_ret.values())),
+    )

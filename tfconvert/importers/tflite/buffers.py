@@ -1,0 +1,250 @@
+"""The constants of a .tflite file: handles of the places where their bytes lie, checked but not read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Attribute
+
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import (
+    SMALL,
+    Array,
+    BufferSource,
+    Constant,
+    FileSlice,
+    MappedFile,
+    Source,
+    TensorData,
+)
+from tfconvert.schema.tflite.reader import View
+
+PACKED = {"int4": 4, "uint4": 4, "int2": 2}
+"""Bits of an element of the types that share bytes, by TensorFlow's names."""
+
+MAX_ELEMENTS = 1 << 40
+"""Shapes beyond this are no one's: products of dimensions must stay far from the end of 64 bits."""
+
+
+def malformed(what: str, *, op: str = "", node: str = "") -> ConversionError:
+    """Returns the error of a file that says what no file can mean."""
+    return error("malformed-tflite", what, op=op, node=node, hint="make or download the file again")
+
+
+def elements(shape: tuple[int, ...]) -> int:
+    """Returns the number of elements of a static shape.
+
+    Raises:
+        ConversionError: There can't be so many (`malformed-tflite`).
+    """
+    count = math.prod(shape)
+    if len(shape) > 64 or count > MAX_ELEMENTS:
+        raise malformed(f"a tensor of shape {list(shape)[:8]} is beyond any machine")
+    return count
+
+
+class Content(Protocol):
+    """A file's bytes, and how a constant refers to some of them."""
+
+    view: memoryview
+
+    def source(self, offset: int, length: int) -> Source:
+        """Returns the source of a constant."""
+
+
+class FileContent:
+    """A mapped file.
+
+    Attributes:
+        view: Its bytes.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = MappedFile(path)
+        self.view = self._file.view(0, self._file.size) if self._file.size else memoryview(b"")
+
+    def source(self, offset: int, length: int) -> Source:
+        """Returns a slice of the file."""
+        return FileSlice(self._file, offset, length)
+
+
+class BytesContent:
+    """Bytes in memory.
+
+    Attributes:
+        view: The bytes.
+    """
+
+    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+        self.view = memoryview(data).cast("B")
+
+    def source(self, offset: int, length: int) -> Source:
+        """Returns what shares the memory."""
+        return BufferSource(np.frombuffer(self.view, np.uint8, length, offset))
+
+
+@dataclass(eq=False, slots=True)
+class PackedSource:
+    """Narrow integers, several in a byte.
+
+    Attributes:
+        packed: Where the bytes are.
+        size: Their number.
+        bits: Width of an element.
+    """
+
+    packed: Source
+    size: int
+    bits: int
+
+    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
+        """Returns the elements, a byte each."""
+        data = self.packed.array(np.dtype(np.uint8), (self.size,))
+        parts = data[:, None] >> np.arange(0, 8, self.bits, dtype=np.uint8) & ((1 << self.bits) - 1)
+        values = parts.reshape(-1)[: math.prod(shape)].astype(np.int8)
+        if not dtype.name.startswith("u"):
+            values -= (values >> (self.bits - 1)) << self.bits
+        return values.astype(dtype).reshape(shape)
+
+    def release(self) -> None:
+        """Gives back what the bytes took."""
+        self.packed.release()
+
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Returns the bytes' fingerprint and the width."""
+        return ("packed", self.bits, self.packed.fingerprint())
+
+
+@dataclass(eq=False, slots=True)
+class StringSource:
+    """Strings as the runtime keeps them: their number, the offset of each and of the end, then the bytes.
+
+    Attributes:
+        data: The bytes, with offsets that have been checked.
+    """
+
+    data: memoryview
+
+    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
+        """Returns the strings as `bytes` objects."""
+        count = math.prod(shape)
+        ends = np.frombuffer(self.data, "<i4", count + 1, 4).tolist()
+        values = np.empty(count, object)
+        for index, (start, end) in enumerate(pairwise(ends)):
+            values[index] = bytes(self.data[start:end])
+        return values.reshape(shape)
+
+    def release(self) -> None:
+        """Does nothing: the pages are shared with what lies around them."""
+
+    def fingerprint(self) -> tuple[Any, ...]:
+        """Returns the identity of the source."""
+        return ("strings", id(self))
+
+
+def _check_strings(data: memoryview, count: int) -> None:
+    if len(data) < 4 * (count + 2) or int.from_bytes(data[:4], "little") != count:
+        raise malformed(f"a tensor of {count} strings has a buffer that does not hold {count}")
+    ends = np.frombuffer(data, "<i4", count + 1, 4)
+    if ends[0] < 4 * (count + 2) or ends[-1] > len(data) or bool((np.diff(ends) < 0).any()):
+        raise malformed("the strings of a tensor do not lie in its buffer")
+
+
+class Buffers:
+    """The buffers of a model.
+
+    Attributes:
+        content: The file.
+    """
+
+    def __init__(self, model: View, content: Content) -> None:
+        self.content = content
+        self._views: list[View] = model["buffers"] or []
+        self._places: dict[int, tuple[int, int]] = {}
+        self._sources: dict[tuple[int, Attribute], Source] = {}
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Returns the position and the length of a buffer's bytes, length 0 if it has none.
+
+        Raises:
+            ConversionError: There is no such buffer, or it does not lie in the file.
+        """
+        known = self._places.get(index)
+        if known is None:
+            if not 0 <= index < len(self._views):
+                raise malformed(f"there is no buffer {index}")
+            known = self._places[index] = self._place(self._views[index])
+        return known
+
+    def _place(self, view: View) -> tuple[int, int]:
+        offset: int = view["offset"]
+        if offset > 1:
+            return self.outside(offset, view["size"])
+        return view.place("data")
+
+    def outside(self, offset: int, size: int) -> tuple[int, int]:
+        """Returns a place outside of the tables, if it is in the file.
+
+        Raises:
+            ConversionError: It is not.
+        """
+        if offset + size > len(self.content.view):
+            raise malformed("a buffer is longer than the file")
+        return offset, size
+
+    def data(self, index: int) -> bytes:
+        """Returns a buffer's bytes."""
+        offset, length = self.place(index)
+        return bytes(self.content.view[offset : offset + length])
+
+    def constant(self, index: int, tensor_type: TensorType[Attribute]) -> Constant:
+        """Returns the constant of a buffer.
+
+        Args:
+            index: The buffer's index.
+            tensor_type: Static type of the value.
+
+        Raises:
+            ConversionError: The buffer's size is not that of the type.
+        """
+        row = types.from_mlir(tensor_type.element_type)
+        assert row is not None
+        offset, length = self.place(index)
+        count = elements(types.shape_of(tensor_type) or ())
+        if row.name == "string":
+            return self._strings(index, count, tensor_type)
+        if row.dtype == object:
+            raise malformed(f"a {row.name} can't be a constant")
+        bits = PACKED.get(row.name, 8 * row.dtype.itemsize)
+        if length != -(-count * bits // 8):
+            raise malformed(f"a tensor of {count} {row.name} has a buffer of {length} bytes")
+        source = self._sources.get((index, tensor_type.element_type))
+        if source is None:
+            source = self.content.source(offset, length)
+            if row.name in PACKED:
+                source = PackedSource(source, length, bits)
+            self._sources[index, tensor_type.element_type] = source
+        handle = TensorData(tensor_type, source)
+        return handle if length > SMALL or row.name in PACKED else tensor_data.of_array(handle.array(), row.mlir)
+
+    def _strings(self, index: int, count: int, tensor_type: TensorType[Attribute]) -> Constant:
+        offset, length = self.place(index)
+        data = self.content.view[offset : offset + length]
+        _check_strings(data, count)
+        source = self._sources.setdefault((index, tensor_type.element_type), StringSource(data))
+        return TensorData(tensor_type, source)
+
+
+def zeros(tensor_type: TensorType[Attribute]) -> Constant:
+    """Returns the value that state begins with, in next to no memory."""
+    dtype = types.numpy_dtype(tensor_type.element_type)
+    shape = types.shape_of(tensor_type) or ()
+    if elements(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:
+        return tensor_data.of_array(np.zeros(shape, dtype), tensor_type.element_type)
+    return TensorData(tensor_type, BufferSource(np.broadcast_to(np.zeros((), dtype), shape)))

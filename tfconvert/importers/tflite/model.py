@@ -1,0 +1,229 @@
+"""A .tflite file as a module: the reverse of the exporter.
+
+Each subgraph is a function, each operator a `tfl` op, each constant a handle of its bytes in the mapped file. What is
+made is the *image* of the file (`tfconvert.schema.dialects.tfl_file`): exported again, it is the same model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from tfconvert.importers.tflite import operators
+from tfconvert.importers.tflite.buffers import Buffers, BytesContent, Content, FileContent, malformed
+from tfconvert.importers.tflite.operators import Code, Properties
+from tfconvert.importers.tflite.subgraph import Shared, Subgraph
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tfl_file
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, INDEX_PATH
+from tfconvert.schema.tflite.reader import Allowance, View, read_model
+
+LOCATION_ENTRY = "buffer_location"
+"""The metadata entry of large files, which the exporter makes anew where it is needed."""
+
+_BESIDE = ("external_buffer_groups", "external_buffers")
+
+SCHEMA_VERSION = 3
+
+
+def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> ModuleOp:
+    """Returns the module of a .tflite file.
+
+    Weights are neither read nor copied: the file must stay as it is for as long as the module is in use.
+
+    Args:
+        source: The file's path, or its bytes.
+
+    Raises:
+        ConversionError: There is no such file (`model-not-found`), or it is no .tflite file or a damaged one, or of a
+            newer version of the format (`malformed-tflite`).
+    """
+    content: Content
+    if isinstance(source, bytes | bytearray | memoryview):
+        content = BytesContent(source)
+    else:
+        try:
+            content = FileContent(os.fspath(source))
+        except OSError as problem:
+            message = f"can't read {os.fspath(source)}: {problem.strerror or problem}"
+            raise error("model-not-found", message) from problem
+    try:
+        return _Importer(read_model(content.view, Allowance(len(content.view))), content).module()
+    except ConversionError as problem:
+        if problem.code != "bad-flatbuffer":
+            raise
+        raise malformed(problem.diagnostics[0].message) from problem
+
+
+class _Importer:
+    def __init__(self, model: View, content: Content) -> None:
+        if model["version"] != SCHEMA_VERSION:
+            raise malformed(f"the file has version {model['version']} of the format, not {SCHEMA_VERSION}")
+        self._model = model
+        self._views: list[View] = model["subgraphs"] or []
+        if not self._views:
+            raise malformed("the file has no subgraph")
+        self._symbols = _symbols(self._views)
+        self._codes = [operators.code(view) for view in model["operator_codes"] or ()]
+        self._buffers = Buffers(model, content)
+
+    def module(self) -> ModuleOp:
+        """Returns the module."""
+        shared = Shared(self._buffers, self._codes, Properties(self._buffers, self._symbols), {})
+        signatures = self._signatures()
+        functions: list[FuncOp] = []
+        calls: list[set[int]] = []
+        for index, (view, symbol) in enumerate(zip(self._views, self._symbols, strict=True)):
+            subgraph = Subgraph(shared, view, symbol)
+            function = subgraph.build(is_entry=index == 0 or index in signatures)
+            _sign(function, subgraph, signatures.get(index, ()))
+            functions.append(function)
+            calls.append(subgraph.calls)
+        _check_calls(calls, self._symbols)
+        return ModuleOp(functions, self._attributes(shared.versions))
+
+    def _signatures(self) -> dict[int, list[View]]:
+        """Returns the signatures by subgraph."""
+        result: dict[int, list[View]] = {}
+        for view in self._model["signature_defs"] or ():
+            index = view["subgraph_index"]
+            if index >= len(self._views):
+                raise malformed(f"signature {view['signature_key']!r} is of subgraph {index}, but there is none")
+            result.setdefault(index, []).append(view)
+        return result
+
+    def _attributes(self, needed: Mapping[str, int]) -> dict[str, Attribute]:
+        """Returns what is said of the model as a whole; `needed` are the versions that its operators must have."""
+        result: dict[str, Attribute] = {tfl_file.SCHEMA_VERSION: attrs.int32(SCHEMA_VERSION)}
+        result[tfl_file.DESCRIPTION] = attrs.string(self._model["description"] or "")
+        metadata = {
+            view["name"] or "": tfl_file.text_or_bytes(self._buffers.data(view["buffer"]))
+            for view in self._model["metadata"] or ()
+            if view["name"] != LOCATION_ENTRY
+        }
+        if metadata:
+            result[tfl_file.METADATA] = DictionaryAttr(metadata)
+        versions = _versions(self._codes, needed)
+        if versions:
+            result[tfl_file.OPERATOR_VERSIONS] = DictionaryAttr(versions)
+        beside = {name: [view.tree() for view in self._model[name]] for name in _BESIDE if self._model[name]}
+        if any(max(item.get("offset", 0), item.get("length", 0)) >> 63 for items in beside.values() for item in items):
+            raise malformed("an external buffer is beyond any machine")
+        if beside:
+            result[tfl_file.EXTERNAL_BUFFERS] = tfl_file.to_dictionary("Model", beside)
+        return result
+
+
+def _versions(codes: Sequence[Code], needed: Mapping[str, int]) -> dict[str, Attribute]:
+    """Returns the versions that are not what the calls need; one that runs all is the greatest of several."""
+    versions: dict[str, int] = {}
+    for code in codes:
+        name = code.custom or code.name.upper()
+        versions[name] = max(versions.get(name, 0), code.version)
+    return {name: attrs.int32(version) for name, version in sorted(versions.items()) if version != needed.get(name, 1)}
+
+
+def _symbols(views: Sequence[View]) -> list[str]:
+    """Returns a symbol for each subgraph: its name, unless it has none or another has it too."""
+    taken: set[str] = set()
+    symbols = []
+    for index, view in enumerate(views):
+        wanted = view["name"] or ("main" if index == 0 else f"subgraph_{index}")
+        symbol, number = wanted, index
+        while symbol in taken:
+            symbol, number = f"{wanted}_{number}", number + 1
+        taken.add(symbol)
+        symbols.append(symbol)
+    return symbols
+
+
+def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
+    """Refuses subgraphs that call each other in a circle: they would never come to an end."""
+    waiting = [0] * len(calls)
+    for called in calls:
+        for index in called:
+            waiting[index] += 1
+    ready = [index for index, count in enumerate(waiting) if not count]
+    done = 0
+    while ready:
+        done += 1
+        for index in calls[ready.pop()]:
+            waiting[index] -= 1
+            if not waiting[index]:
+                ready.append(index)
+    if done < len(calls):
+        names = ", ".join(repr(symbol) for symbol, count in zip(symbols, waiting, strict=True) if count)
+        raise malformed(f"subgraphs call each other in a circle: {names}")
+
+
+def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> None:
+    """Notes the signatures of a function: as index paths where all agree on the names, else one by one."""
+    maps = [tuple(_names(view, which, tensors) for which, tensors in _sides(subgraph)) for view in signatures]
+    keys = [view["signature_key"] or "" for view in signatures]
+    if not maps:
+        return
+    simple = [_by_position(pairs, len(tensors)) for pairs, (_, tensors) in zip(maps[0], _sides(subgraph), strict=True)]
+    if all(entry == maps[0] for entry in maps) and None not in simple:
+        function.attributes[EXPORTED_NAMES] = ArrayAttr(map(attrs.string, keys))
+        function.arg_attrs = _with_paths(function.arg_attrs, simple[0] or [])
+        function.res_attrs = _with_paths(function.res_attrs, simple[1] or [])
+        return
+    items = [
+        {
+            "signature_key": key,
+            **{
+                which: [{"name": name, "tensor_index": position} for position, name in pairs]
+                for which, pairs in zip(("inputs", "outputs"), entry, strict=True)
+            },
+        }
+        for key, entry in zip(keys, maps, strict=True)
+    ]
+    function.attributes[tfl_file.SIGNATURE_DEFS] = ArrayAttr(
+        [tfl_file.to_dictionary("SignatureDef", item) for item in items]
+    )
+
+
+def _sides(subgraph: Subgraph) -> tuple[tuple[str, list[int]], tuple[str, list[int]]]:
+    return ("inputs", subgraph.inputs), ("outputs", subgraph.outputs)
+
+
+def _names(view: View, which: str, tensors: Sequence[int]) -> list[tuple[int, str]]:
+    """Returns the names that a signature gives to inputs or outputs, with their positions, in their order.
+
+    A tensor that is returned twice under two names has each name once.
+    """
+    positions: dict[int, list[int]] = {}
+    for position, tensor in enumerate(tensors):
+        positions.setdefault(tensor, []).append(position)
+    pairs: list[tuple[int, str]] = []
+    used: dict[int, int] = {}
+    for item in view[which] or ():
+        tensor = item["tensor_index"]
+        if tensor not in positions:
+            raise malformed(f"a signature names tensor {tensor}, which is none of its subgraph's {which}")
+        count = used[tensor] = used.get(tensor, 0) + 1
+        pairs.append((positions[tensor][min(count, len(positions[tensor])) - 1], item["name"] or ""))
+    return sorted(pairs)
+
+
+def _by_position(pairs: Sequence[tuple[int, str]], count: int) -> list[str] | None:
+    """Returns one name a position, `None` if it is not that simple."""
+    names = [name for _, name in pairs]
+    complete = [position for position, _ in pairs] == list(range(count))
+    return names if complete and all(names) else None
+
+
+def _with_paths(attributes: Any, names: Sequence[str]) -> ArrayAttr[DictionaryAttr] | None:
+    """Returns the attributes of arguments or results with their index paths."""
+    known = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr({})] * len(names)
+    items = [
+        DictionaryAttr({INDEX_PATH: ArrayAttr([attrs.string(name)]), **item.data})
+        for item, name in zip(known, names, strict=True)
+    ]
+    return ArrayAttr(items) if items else None

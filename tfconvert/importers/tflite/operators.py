@@ -1,0 +1,185 @@
+"""Operators of a .tflite file: their codes and their options, as names and properties of `tfl` ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute
+
+from tfconvert.importers.tflite.buffers import Buffers, malformed
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
+
+_PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
+
+_IN_IR = frozenset((
+    "opcode_index", "inputs", "outputs", "intermediates", "custom_options", "custom_options_format",
+    "large_custom_options_offset", "large_custom_options_size", "builtin_options_type", "builtin_options",
+    "builtin_options2_type", "builtin_options2",
+))  # fmt: skip
+"""Fields of `Operator` that the op, its operands and its properties stand for."""
+
+_DEPRECATED = frozenset(("new_height", "new_width"))
+"""Options that nothing reads any more; seen only in files that store them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An entry of the model's list of operators.
+
+    Attributes:
+        name: The op's name in the `tfl` dialect.
+        custom: Name of a custom operator.
+        version: Its version.
+    """
+
+    name: str
+    custom: str
+    version: int
+
+    @property
+    def shown(self) -> str:
+        """The name that errors show."""
+        return self.custom or f"tfl.{self.name}"
+
+
+def code(view: View) -> Code:
+    """Returns an entry of the list of operators.
+
+    Raises:
+        ConversionError: The format has no such operator, or it is of a newer version than ours.
+    """
+    # Files from before there were 127 operators have only the narrow field; later ones state both.
+    number = max(view["builtin_code"], view["deprecated_builtin_code"])
+    name = TFLITE.member("BuiltinOperator", number)
+    if name is None or number == _PLACEHOLDER:
+        raise malformed(f"operator number {number} is unknown to this version")
+    custom = view["custom_code"] or ""
+    if name == "CUSTOM" and not custom:
+        raise malformed("a custom operator has no name")
+    return Code(name.lower(), custom if name == "CUSTOM" else "", view["version"])
+
+
+class Properties:
+    """Makes the properties of ops.
+
+    Args:
+        buffers: The model's buffers, for options that lie outside of the tables.
+        symbols: The symbols of the subgraphs.
+    """
+
+    def __init__(self, buffers: Buffers, symbols: Sequence[str]) -> None:
+        self._buffers = buffers
+        self._symbols = symbols
+
+    def of(self, view: View, operator: Code) -> tuple[dict[str, Attribute], dict[str, Any], list[int]]:
+        """Returns an operator's properties, the fields that no property stands for, and the subgraphs it calls.
+
+        Raises:
+            ConversionError: The options can't be read.
+        """
+        rest = {key: value for key, value in view.tree().items() if key not in _IN_IR} if _has_more(view) else {}
+        options = self._custom_options(view)
+        if operator.name == tfl.CUSTOM:
+            properties: dict[str, Attribute] = {tfl.CUSTOM_CODE: attrs.string(operator.custom)}
+            if options is not None:
+                properties[tfl.CUSTOM_OPTION] = tfl.ConstBytesAttr(options)
+            return properties, rest, []
+        if options is not None:
+            rest["custom_options"] = options
+        builtin = operators.lookup(operator.name)
+        assert builtin is not None
+        table = None
+        for union in (operators.OPTIONS, operators.OPTIONS_2):
+            number = view[f"{union}_type"]
+            found = view[union]
+            if number and TFLITE.member(_union_name(union), number) is None:
+                raise malformed(f"options number {number} are unknown to this version", op=operator.shown)
+            if found is None:
+                continue
+            if found.table == builtin.options and union == builtin.union:
+                table = found
+            else:
+                # Options of another operator mean nothing to the kernel, but are the file's.
+                rest[union] = (found.table, found.tree())
+        if not builtin.options:
+            return {}, rest, []
+        properties, calls = self._properties(operator, builtin.options, table)
+        return properties, rest, calls
+
+    def _custom_options(self, view: View) -> bytes | None:
+        offset = view["large_custom_options_offset"]
+        if offset > 1:
+            place, size = self._buffers.outside(offset, view["large_custom_options_size"])
+            return bytes(self._buffers.content.view[place : place + size])
+        options = view["custom_options"]
+        return None if options is None else options.tobytes()
+
+    def _properties(self, operator: Code, table: str, view: View | None) -> tuple[dict[str, Attribute], list[int]]:
+        """Returns all scalar options, since a default is worth seeing, and what else is stored."""
+        properties: dict[str, Attribute] = {}
+        calls: list[int] = []
+        subgraphs = _subgraph_fields(operator.name)
+        stored = set(view.stored()) if view is not None else set()
+        for name, field in TFLITE.fields(table).items():
+            if name in subgraphs:
+                value = view[name] if view is not None else field.default
+                if value is not None:
+                    properties[subgraphs[name]] = self._symbol(value, calls, operator)
+            elif name in stored:
+                assert view is not None
+                properties[name] = _property(field, view, operator)
+            elif field.kind in SCALARS and name not in _DEPRECATED:
+                properties[name] = _default(field)
+        return properties, calls
+
+    def _symbol(self, value: Any, calls: list[int], operator: Code) -> Attribute:
+        indices = value.tolist() if isinstance(value, np.ndarray) else [value]
+        for index in indices:
+            if not 0 <= index < len(self._symbols):
+                raise malformed(f"subgraph {index} is called, but there is none", op=operator.shown)
+        calls += indices
+        symbols = [attrs.symbol(self._symbols[index]) for index in indices]
+        return ArrayAttr(symbols) if isinstance(value, np.ndarray) else symbols[0]
+
+
+def _has_more(view: View) -> bool:
+    return not _IN_IR.issuperset(view.stored())
+
+
+def _union_name(union: str) -> str:
+    return TFLITE.fields("Operator")[union].refers
+
+
+@cache
+def _subgraph_fields(name: str) -> Mapping[str, str]:
+    """Returns the property for each option that is a subgraph's index."""
+    return {option: prop for prop, option in tfl.SUBGRAPHS.get(name, {}).items()}
+
+
+@cache
+def _default(field: Field) -> Attribute:
+    value = TFLITE.member(field.refers, field.default) if field.refers else None
+    return tfl.to_attribute(field, field.default if value is None else value)
+
+
+def _property(field: Field, view: View, operator: Code) -> Attribute:
+    value = view[field.name]
+    if field.kind == "[ubyte]":
+        return tfl.ConstBytesAttr(value.tobytes())
+    numbers = value.tolist() if isinstance(value, np.ndarray) else value
+    if field.refers:
+        many = isinstance(numbers, list)
+        names = [TFLITE.member(field.refers, number) for number in (numbers if many else [numbers])]
+        if None in names:
+            raise malformed(f"option {field.name!r} has the value {numbers}, which is unknown", op=operator.shown)
+        numbers = names if many else names[0]
+    return tfl.to_attribute(field, numbers)

@@ -1,0 +1,148 @@
+"""The tensors of a subgraph: their types, their names, and what neither can say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects.builtin import IntegerType, TensorType, UnrankedTensorType
+from xdsl.ir import Attribute
+
+from tfconvert.importers.tflite.buffers import elements, malformed
+from tfconvert.schema.dialects import quant, types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.versions import Operand
+
+_ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}
+
+_IN_IR = frozenset(("shape", "type", "buffer", "name", "has_rank", "shape_signature", "is_variable"))
+"""Fields of `Tensor` that types, names and ops stand for."""
+
+MAX_INDEX = 2**31 - 1
+
+
+@dataclass(slots=True)
+class Tensor:
+    """A tensor as the IR sees it.
+
+    Attributes:
+        type: The tensor type, its elements quantised perhaps.
+        name: The name.
+        buffer: Index of the buffer that may hold its value.
+        is_variable: It holds state.
+        fields: Further fields of its table.
+    """
+
+    type: TensorType[Attribute] | UnrankedTensorType[Attribute]
+    name: str
+    buffer: int
+    is_variable: bool
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def operand(self) -> Operand:
+        """The tensor as the rules for versions see it."""
+        element = types.element_of(self.type)
+        row = types.from_mlir(quant.storage_of(element))
+        assert row is not None
+        scales = element.data.scales if isinstance(element, UniformType) else ()
+        return Operand(row.tflite, types.shape_of(self.type), scales, "sparsity" in self.fields)
+
+    def stored_type(self, is_constant: bool) -> TensorType[Attribute] | None:
+        """Returns the static type of the tensor's value as it is stored, `None` if it has none.
+
+        Args:
+            is_constant: A constant without dimensions is a scalar, whatever else the file says.
+        """
+        shape = types.shape_of(self.type)
+        if shape is None and is_constant:
+            shape = ()
+        if shape is None or not types.is_static(shape):
+            return None
+        made = types.tensor(quant.storage_of(types.element_of(self.type)), shape)
+        assert isinstance(made, TensorType)
+        return made
+
+
+class Tensors:
+    """The tensors of one subgraph, each looked at when it is first asked for."""
+
+    def __init__(self, views: list[View]) -> None:
+        self._views = views
+        self._known: dict[int, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self._views)
+
+    def __getitem__(self, index: int) -> Tensor:
+        """Returns a tensor.
+
+        Raises:
+            ConversionError: There is none of that index, or it has no type that the IR knows.
+        """
+        known = self._known.get(index)
+        if known is None:
+            if not 0 <= index < len(self._views):
+                raise malformed(f"there is no tensor {index}")
+            known = self._known[index] = _tensor(self._views[index])
+        return known
+
+
+def _tensor(view: View) -> Tensor:
+    name: str = view["name"] or ""
+    kind = view.name("type")
+    if kind is None or kind not in _ROWS:
+        raise malformed(f"tensor {name!r} has the type number {view['type']}, which this version does not know")
+    shape, fields = _shape(view, name)
+    stored = set(view.stored()) - _IN_IR
+    if stored:
+        fields.update((key, value) for key, value in view.tree().items() if key in stored)
+    element: Attribute = _ROWS[kind].mlir
+    quantization = _stripped(fields.pop("quantization", {}))
+    uniform = _uniform(quantization, element, shape)
+    if uniform is not None:
+        element = UniformType(uniform)
+    elif quantization:
+        fields["quantization"] = quantization
+    if fields.get("external_buffer", 0) > MAX_INDEX:
+        raise malformed(f"tensor {name!r} has no external buffer {fields['external_buffer']}")
+    fields = {key: value for key, value in fields.items() if value or key == "shape"}
+    return Tensor(types.tensor(element, shape), name, view["buffer"], view["is_variable"], fields)
+
+
+def _shape(view: View, name: str) -> tuple[tuple[int, ...] | None, dict[str, Any]]:
+    """Returns the shape of a tensor's type, and the fields that it can't express."""
+    shape, signature = (() if view[key] is None else tuple(view[key].tolist()) for key in ("shape", "shape_signature"))
+    if signature and shape and len(signature) != len(shape):
+        raise malformed(f"tensor {name!r} has a shape of rank {len(shape)} and one of rank {len(signature)}")
+    if min((*shape, *signature), default=0) < -1:
+        raise malformed(f"tensor {name!r} has the shape {list(signature or shape)}")
+    elements(tuple(max(dim, 1) for dim in signature or shape))
+    if not signature:
+        return (shape if shape or view["has_rank"] else None), {}
+    allocated = tuple(1 if dim < 0 else dim for dim in signature)
+    return signature, {} if shape == allocated else {"shape": shape}
+
+
+def _stripped(quantization: dict[str, Any]) -> dict[str, Any]:
+    """Returns quantisation parameters without what says nothing: writers fill in empty vectors."""
+    return {key: value for key, value in quantization.items() if value not in ((), 0)}
+
+
+def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:
+    """Returns quantisation parameters as a type has them, `None` if no type has such."""
+    scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
+    if not scales or len(scales) != len(zero_points) or set(fields) - {"scale", "zero_point", "quantized_dimension"}:
+        return None
+    if not isinstance(element, IntegerType) or element.width.data > 32 or element == types.I1:
+        return None
+    if not all(0 < scale < math.inf for scale in scales):
+        return None
+    axis = fields.get("quantized_dimension", 0)
+    if len(scales) == 1:
+        return Uniform(element, scales, zero_points) if axis == 0 else None
+    if shape is None or not 0 <= axis < len(shape) or shape[axis] != len(scales):
+        return None
+    return Uniform(element, scales, zero_points, axis)

@@ -1,0 +1,1 @@
+"""What things are: dialects, the formats of TensorFlow and LiteRT, and diagnostics."""

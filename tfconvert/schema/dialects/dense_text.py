@@ -1,0 +1,163 @@
+"""How the elements of a constant are written, between `dense<` and `>`: numbers, strings, or one string of hex digits.
+
+The forms are MLIR's: a value that fills the tensor is written once, up to `LITERAL` elements one by one, more as the
+hexadecimal bytes of the tensor, little endian and in row-major order. Truth values are packed into bits there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ComplexType, IntegerType
+from xdsl.ir import Attribute
+
+from tfconvert.schema.dialects import types
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+LITERAL = 100
+"""Up to this many elements are written one by one, unless all are equal."""
+
+_CHUNK = 1 << 16
+"""Bytes that are made hexadecimal, or elements that are compared, at a time."""
+
+_SHORT_DIGITS, _FLOAT_DIGITS = 6, {4: 9, 8: 17}
+"""Significant digits of a short number, and of any number by the width of its type."""
+
+_PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
+
+
+def can_write(element: Attribute) -> bool:
+    """Tells whether constants of an element type have a `dense` form; handles and quantised types have none."""
+    row = types.from_mlir(element)
+    return row is not None and row.name[0] != "q" and row.name not in ("resource", "variant")
+
+
+def literal(value: Array, element: Attribute) -> Iterator[str]:
+    """Yields the text of a constant's elements, piece by piece.
+
+    Args:
+        value: The value.
+        element: The element type, one that `can_write` takes.
+    """
+    if value.size == 0:
+        return
+    flat = value.reshape(-1)
+    write = _writer(element, value.dtype)
+    if _is_splat(flat):
+        yield write(flat[0])
+    elif flat.dtype == object or flat.size <= LITERAL:
+        yield from _nested(flat, value.shape, write)
+    else:
+        yield from _hexadecimal(flat, element)
+
+
+def _is_splat(flat: Array) -> bool:
+    """Tells whether all elements have the same bits."""
+    if flat.dtype == object:
+        return all(item == flat[0] for item in flat)
+    bits = np.ascontiguousarray(flat).view(np.uint8).reshape(len(flat), -1)
+    return all((bits[start : start + _CHUNK] == bits[0]).all() for start in range(0, len(bits), _CHUNK))
+
+
+def _nested(flat: Array, shape: types.Shape, write: Callable[[Any], str]) -> Iterator[str]:
+    """Yields brackets around rows; only tensors without empty dimensions get here."""
+    rows: list[int] = []
+    size = 1
+    for dim in reversed(shape):
+        size *= dim
+        rows.append(size)
+    for index, item in enumerate(flat):
+        opened = sum(index % size == 0 for size in rows)
+        closed = sum((index + 1) % size == 0 for size in rows)
+        yield f"{', ' if index else ''}{'[' * opened}{write(item)}{']' * closed}"
+
+
+def _writer(element: Attribute, dtype: np.dtype[Any]) -> Callable[[Any], str]:
+    if dtype.kind == "O":
+        return quoted
+    if isinstance(element, ComplexType):
+        return lambda value: f"({_float(value.real)},{_float(value.imag)})"
+    if dtype == np.bool_:
+        return lambda value: "true" if value else "false"
+    row = types.from_mlir(element)
+    return _float if row is not None and "int" not in row.name else lambda value: str(int(value))
+
+
+def quoted(data: bytes | str) -> str:
+    """Returns a string literal of bytes; all but plain ASCII is escaped."""
+    data = data.encode() if isinstance(data, str) else data
+    return '"' + "".join(chr(b) if b in _PLAIN else "\\\\" if b == 0x5C else f"\\{b:02X}" for b in data) + '"'
+
+
+def _float(value: Any) -> str:
+    """Returns the shortest of MLIR's forms from which a number is read back with the same bits."""
+    width = value.dtype.itemsize
+    number = float(value)
+    if not np.isfinite(number):
+        return f"0x{value.tobytes()[::-1].hex().upper()}"
+    short = f"{number:.{_SHORT_DIGITS - 1}e}"
+    mantissa, _, exponent = short.partition("e")
+    if value.dtype.type(float(short)) == value:
+        return f"{mantissa}0e{exponent}"
+    text = f"{number:.{_FLOAT_DIGITS[width]}g}" if width in _FLOAT_DIGITS else repr(number)
+    mantissa, e, exponent = text.partition("e")
+    # MLIR takes digits without a point for an integer.
+    return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+
+
+def _hexadecimal(flat: Array, element: Attribute) -> Iterator[str]:
+    """Yields a quoted hexadecimal string."""
+    if flat.dtype == np.bool_:
+        flat = np.packbits(flat, bitorder="little")
+    elif width := _partial_width(element):
+        flat = flat.astype(np.int8).view(np.uint8) & np.uint8((1 << width) - 1)
+    data = np.ascontiguousarray(flat).view(np.uint8)
+    yield '"0x'
+    for start in range(0, len(data), _CHUNK):
+        yield data[start : start + _CHUNK].tobytes().hex().upper()
+    yield '"'
+
+
+def _partial_width(element: Attribute) -> int:
+    """Returns the bits of an integer type that fills only a part of its byte; 0 of all others."""
+    width = element.width.data if isinstance(element, IntegerType) else 0
+    return width if 1 < width < 8 else 0
+
+
+def from_hexadecimal(data: bytes, count: int, element: Attribute) -> Array | None:
+    """Returns the elements of a hexadecimal string, flat; one element's bytes fill the tensor.
+
+    Args:
+        data: The bytes.
+        count: Number of elements of the tensor.
+        element: The element type.
+
+    Returns:
+        A flat array, `None` if the bytes are too few or too many.
+    """
+    dtype = types.numpy_dtype(element)
+    if dtype == np.bool_:
+        return _from_bits(data, count)
+    if width := _partial_width(element):
+        free = 8 - width
+        signed = np.frombuffer(data, np.uint8) << free
+        values = ((signed if dtype.name.startswith("u") else signed.view(np.int8)) >> free).astype(dtype)
+    elif len(data) % dtype.itemsize:
+        return None
+    else:
+        values = np.frombuffer(data, dtype)
+    if len(values) == 1 and count > 0:
+        return np.repeat(values, count)
+    return values if len(values) == count else None
+
+
+def _from_bits(data: bytes, count: int) -> Array | None:
+    """Returns truth values, packed into bits as TensorFlow's MLIR has them, or a byte each as others write them."""
+    if len(data) == -(-count // 8):
+        return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").astype(np.bool_)
+    if len(data) == 1:
+        return np.full(count, data[0] != 0)
+    return np.frombuffer(data, np.uint8) != 0 if len(data) == count else None

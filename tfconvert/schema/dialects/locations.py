@@ -1,0 +1,64 @@
+"""What a location says to a person: the node it came from, its source line, the calls around it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.ir import Attribute, Operation
+
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+
+class Place(NamedTuple):
+    """A location, taken apart.
+
+    Attributes:
+        node: The graph node's name, without its function.
+        source: `file:line`, empty if unknown.
+        calls: Names of the nodes that call the function that the node is in, innermost first.
+    """
+
+    node: str
+    source: str
+    calls: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = [self.source] if self.source else []
+        if self.calls:
+            parts.append(f"called from {' <- '.join(self.calls)}")
+        return ", ".join(parts)
+
+
+def node_of(location: Attribute) -> str:
+    """Returns the name of the graph node that a location says, empty if it says none."""
+    return place_of(location).node
+
+
+def place_of(location: Attribute) -> Place:
+    """Returns what a location says; of a fusion the last part, which is the op that gave the result its name."""
+    calls: list[str] = []
+    while True:
+        if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr) and location.locations.data:
+            location = location.locations.data[-1]
+        elif isinstance(location, CallSiteLoc):
+            calls.insert(0, place_of(location.caller).node)
+            location = location.callee
+        else:
+            break
+    name, source = "", location
+    if isinstance(location, NameLoc):
+        name, source = location.desc.data, location.location
+    text = f"{source.filename.data}:{source.line.data}" if isinstance(source, FileLineColLoc) else ""
+    return Place(name.partition("@")[0], text, tuple(calls))
+
+
+def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnostic:
+    """Returns a finding about an op, with its name, node and source line."""
+    place = place_of(op.location)
+    return Diagnostic(code, message, op.name, place.node, str(place), hint)
+
+
+def error_at(op: Operation, code: str, message: str, hint: str = "") -> ConversionError:
+    """Returns an error about one op, ready to be raised."""
+    return ConversionError([found_at(op, code, message, hint)])

@@ -1,0 +1,73 @@
+"""LiteRT's operators that keep state among their operands: which there are, and how a state may come about.
+
+A state operand is a tensor that the operator overwrites. The memory of such a *variable* tensor grows with the batch
+only in models all of whose sizes follow from those of the inputs. Where an operator before has a result of a size that
+only the run tells, a larger batch later writes behind the state, and nothing notices. A tensor is safe that the
+operator which makes it allots anew at each run, because only then it can know the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.schema.dialects import tensor_data, tfl, types
+
+STEPS = frozenset({"lstm", "rnn", "svdf"})
+"""Operators that compute one step of a sequence, and keep their state from run to run."""
+
+SEQUENCES = frozenset({
+    "unidirectional_sequence_lstm", "bidirectional_sequence_lstm", "unidirectional_sequence_rnn",
+    "bidirectional_sequence_rnn",
+})  # fmt: skip
+"""Operators that compute a whole sequence, which begins anew at each run of the model."""
+
+COPY, COPIES = "cast", "unpack"
+"""The operators that make a state of a known shape, or several. Others that could copy may share memory instead."""
+
+RESIZED: Mapping[str, int] = {"fill": 0, "broadcast_to": 1}
+"""Operators that can make a state of any shape, and which operand of theirs is the shape.
+
+They allot their result at each run, provided that the shape is not known before the first one.
+"""
+
+BARRIER = "maximum"
+"""An operator whose result LiteRT never computes before a run, even from what it knows by then, such as shapes."""
+
+
+def state_operands(op: Operation) -> tuple[int, ...]:
+    """Returns the indices of an op's operands that hold state and are there; none for most ops."""
+    if not isinstance(op, tfl.TFLOp) or not (op.op_name in SEQUENCES or op.op_name in STEPS) or op.operator is None:
+        return ()
+    return tuple(
+        index for index in op.operator.variables if index < len(op.operands) and not tfl.is_absent(op.operands[index])
+    )
+
+
+def is_own_state(value: SSAValue) -> bool:
+    """Tells whether nothing but the one operator that uses a value as its state will ever see it.
+
+    It also has to be made anew at each run, and in memory of the right size.
+    """
+    owner = value.owner
+    if not isinstance(owner, tfl.TFLOp) or not value.has_one_use():
+        return False
+    if owner.op_name in (COPY, COPIES):
+        return types.is_static(types.shape_of(value.type))
+    shape = RESIZED.get(owner.op_name)
+    if shape is None:
+        return False
+    barrier = owner.operands[shape].owner
+    return isinstance(barrier, tfl.TFLOp) and barrier.op_name == BARRIER
+
+
+def keeps_state(op: Operation, value: SSAValue) -> bool:
+    """Tells whether a state operand is the runtime's own tensor, zero before the first run and never set again.
+
+    So begins what computes steps, if its operand is zeros.
+    """
+    constant = tensor_data.constant_of(value)
+    if constant is None or op.name.removeprefix(tfl.PREFIX) not in STEPS:
+        return False
+    return not tensor_data.to_array(constant).any()

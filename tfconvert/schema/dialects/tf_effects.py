@@ -1,0 +1,354 @@
+"""What `tf` ops do beside computing results: which states they read and write, and whether they must run.
+
+A *state* is what is behind a resource: a variable or a table (by container and name), whatever a function's argument
+refers to (arguments are taken for different things), the place where an op's asserts or messages go. `ANY` stands for
+all there are. The sources are OpDefs (`is_stateful`, resource and reference arguments) and the tables below, which are
+finer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from enum import Enum
+from functools import cache
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.traits import IsTerminator, SymbolOpInterface
+
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tf_attributes import FunctionAttr
+from tfconvert.schema.tensorflow import op_defs
+
+ANY = "any state"
+"""Stands for every state there is."""
+
+_SENT, _RECEIVED = "sent", "received"
+
+
+class Effects(NamedTuple):
+    """The states that an op may touch.
+
+    Attributes:
+        reads: Those that it may read.
+        writes: Those that it may write.
+    """
+
+    reads: frozenset[Hashable] = frozenset()
+    writes: frozenset[Hashable] = frozenset()
+
+    def __or__(self, other: Effects) -> Effects:
+        return Effects(self.reads | other.reads, self.writes | other.writes)
+
+
+NO_EFFECTS = Effects()
+ANY_EFFECTS = Effects(frozenset({ANY}), frozenset({ANY}))
+
+
+class _Kind(Enum):
+    """What an op does, as far as its name tells.
+
+    Members:
+        PURE: Nothing but compute; equal ones may be merged.
+        UNIQUE: The same, but each is a thing of its own: inputs, handles without a name, random numbers.
+        HANDLE: Names a state; equal ones are the same unless they have no name.
+        READS: Reads what its handles refer to.
+        WRITES: Writes what its handles refer to, and does not look at what was there.
+        UPDATES: Reads and writes what its handles refer to.
+        FAILS: May end the run with a message: must run, in any order.
+        SENDS, RECEIVES: Exchanges values with another part of the program.
+        CALLS: Does what its functions or regions do.
+        UNKNOWN: Anything.
+    """
+
+    PURE = "pure"
+    UNIQUE = "unique"
+    HANDLE = "handle"
+    READS = "reads"
+    WRITES = "writes"
+    UPDATES = "updates"
+    FAILS = "fails"
+    SENDS = "sends"
+    RECEIVES = "receives"
+    CALLS = "calls"
+    UNKNOWN = "unknown"
+
+
+_NAMES: Mapping[_Kind, str] = {
+    _Kind.PURE: "GuaranteeConst StatelessRandomGetAlg DeepCopy",
+    _Kind.UNIQUE: (
+        "Placeholder PlaceholderV2 PlaceholderWithDefault _Arg _DeviceArg RandomUniform RandomUniformInt"
+        " RandomStandardNormal RandomShuffle RandomGamma RandomPoisson RandomPoissonV2 RandomCrop Multinomial"
+        " ParameterizedTruncatedNormal TruncatedNormal NonDeterministicInts SampleDistortedBoundingBox"
+        " SampleDistortedBoundingBoxV2 AllCandidateSampler FixedUnigramCandidateSampler LearnedUnigramCandidateSampler"
+        " LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler Timestamp"
+        " TensorArrayV2 TensorArrayV3 DummyIterationCounter DummyMemoryCache DummySeedGenerator"
+    ),
+    _Kind.HANDLE: (
+        "VarHandleOp Variable VariableV2 HashTable HashTableV2 MutableHashTable MutableHashTableV2"
+        " MutableHashTableOfTensors MutableHashTableOfTensorsV2 MutableDenseHashTable MutableDenseHashTableV2"
+        " IteratorV2 Iterator FIFOQueue FIFOQueueV2 PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2"
+        " RandomShuffleQueue RandomShuffleQueueV2 MutexV2 Barrier StubResourceHandleOp"
+        " BoostedTreesEnsembleResourceHandleOp BoostedTreesQuantileStreamResourceHandleOp"
+    ),
+    _Kind.READS: (
+        "ReadVariableOp ResourceGather ResourceGatherNd VariableShape VarIsInitializedOp LookupTableFindV2"
+        " LookupTableFind LookupTableSizeV2 LookupTableSize LookupTableExportV2 LookupTableExport TensorArraySizeV3"
+        " QueueSizeV2 QueueIsClosedV2 ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompletedV2"
+        " IteratorToStringHandle IteratorGetDevice BoostedTreesPredict IsBoostedTreesEnsembleInitialized"
+        " BoostedTreesGetEnsembleStates ResourceInitializedOp"
+    ),
+    _Kind.WRITES: "AssignVariableOp InitializeTableV2 InitializeTableFromTextFileV2 InitializeTableFromDataset Assign",
+    _Kind.FAILS: "Assert CheckNumerics CheckNumericsV2 RequiresOlderGraphVersion TPUCompileSucceededAssert",
+    _Kind.SENDS: "Send _Send _HostSend _XlaSendFromHost _XlaSendFromHostV2 XlaSend XlaSendToHost",
+    _Kind.RECEIVES: "Recv _Recv _HostRecv _XlaRecvAtHost _XlaRecvAtHostV2 XlaRecv XlaRecvFromHost",
+    _Kind.CALLS: (
+        "If While Case StatefulPartitionedCall LegacyCall IfRegion WhileRegion CaseRegion PartitionedCall"
+        " StatelessIf StatelessWhile StatelessCase"
+    ),
+}
+
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+
+_STATELESS = frozenset({"PartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase"})
+
+_DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
+"""Ops that describe a stream of values; nothing happens before somebody iterates it."""
+
+_PASSES_ON = frozenset({"tf.Identity", "tf.IdentityN", "tf_executor.Enter", "tf_executor.Exit", "tf.StopGradient"})
+"""Ops whose results are their operands, one by one, as far as handles are concerned."""
+
+_NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor.fetch", "tf_executor.yield")
+
+
+@cache
+def _kind(op_name: str) -> _Kind:
+    """Returns the kind of an op by its name in TensorFlow's registry."""
+    listed = _KINDS.get(op_name)
+    if listed is not None:
+        return listed
+    op_def = op_defs.lookup(op_name)
+    if op_def is None:
+        return _Kind.UNKNOWN
+    if any(arg.is_ref for arg in op_def.input_arg):
+        return _Kind.UPDATES
+    if not op_def.is_stateful or _DATASET.search(op_name):
+        return _Kind.PURE
+    if op_name.startswith("Anonymous"):
+        return _Kind.UNIQUE
+    return _Kind.UPDATES if any(arg.type == _RESOURCE for arg in op_def.input_arg) else _Kind.UNKNOWN
+
+
+_RESOURCE = 20
+"""TensorFlow's number of the type of handles."""
+
+_MUST_RUN = frozenset(
+    {_Kind.WRITES, _Kind.UPDATES, _Kind.FAILS, _Kind.SENDS, _Kind.RECEIVES, _Kind.CALLS, _Kind.UNKNOWN}
+)
+
+
+def has_side_effects(op: Operation) -> bool:
+    """Tells whether an op may not be erased although nothing uses its results; anything but a `tf` op may not.
+
+    An op that TensorFlow's registry doesn't know counts as effectful.
+    """
+    if not op.name.startswith("tf."):
+        return True
+    kind = _kind(op.name[3:])
+    return kind in _MUST_RUN and not (kind is _Kind.CALLS and _is_stateless(op))
+
+
+def is_pure(op: Operation) -> bool:
+    """Tells whether an op is a function of its operands and attributes: equal ones may be merged, and moved freely."""
+    if not op.name.startswith("tf."):
+        return False
+    kind = _kind(op.name[3:])
+    if kind is _Kind.PURE:
+        return not any(isinstance(types.element_of(operand.type), types.RefType) for operand in op.operands)
+    return (kind is _Kind.CALLS and _is_stateless(op)) or (kind is _Kind.HANDLE and bool(_name(op)))
+
+
+def effects(op: Operation) -> Effects:
+    """Returns the states that an op reads and writes; a call may touch any, but `ModuleEffects` knows better."""
+    if op.name.startswith("tf."):
+        kind = _kind(op.name[3:])
+        if kind is _Kind.CALLS:
+            return NO_EFFECTS if _is_stateless(op) else _of_regions(op) if op.regions else ANY_EFFECTS
+        return _of_kind(op, kind)
+    if op.name in _NONE_ELSEWHERE or op.has_trait(IsTerminator):
+        return NO_EFFECTS
+    return _of_regions(op) if op.regions else _of_executor(op)
+
+
+def _of_executor(op: Operation) -> Effects:
+    return NO_EFFECTS if op.name.startswith("tf_executor.") else ANY_EFFECTS
+
+
+def _of_regions(op: Operation) -> Effects:
+    return _union(effects(inner) for region in op.regions for block in region.blocks for inner in block.ops)
+
+
+def _union(parts: Iterable[Effects]) -> Effects:
+    total = NO_EFFECTS
+    for part in parts:
+        if part is not NO_EFFECTS:
+            total |= part
+    return total
+
+
+_FIXED: Mapping[_Kind, Effects] = {
+    _Kind.FAILS: NO_EFFECTS,
+    _Kind.UNIQUE: NO_EFFECTS,
+    _Kind.HANDLE: NO_EFFECTS,
+    _Kind.SENDS: Effects(writes=frozenset({_SENT})),
+    _Kind.RECEIVES: Effects(writes=frozenset({_RECEIVED})),
+    _Kind.UNKNOWN: ANY_EFFECTS,
+}
+
+
+def _of_kind(op: Operation, kind: _Kind) -> Effects:
+    fixed = _FIXED.get(kind)
+    if fixed is not None:
+        return fixed
+    if kind is _Kind.PURE:
+        return _reads_of_references(op)
+    states = frozenset(resource_identity(operand) for operand in op.operands if _is_handle(operand.type))
+    return Effects(
+        states if kind is not _Kind.WRITES else frozenset(), states if kind is not _Kind.READS else frozenset()
+    )
+
+
+def _reads_of_references(op: Operation) -> Effects:
+    """Returns the reads of an op that takes a reference for a value."""
+    references = [value for value in op.operands if isinstance(types.element_of(value.type), types.RefType)]
+    return Effects(reads=frozenset(map(resource_identity, references))) if references else NO_EFFECTS
+
+
+def _is_handle(tensor_type: Attribute) -> bool:
+    return isinstance(types.element_of(tensor_type), types.ResourceType | types.RefType)
+
+
+def _is_stateless(op: Operation) -> bool:
+    if op.name[3:] in _STATELESS:
+        return True
+    flag = op.properties.get("is_stateless")
+    return isinstance(flag, IntegerAttr) and flag.value.data != 0
+
+
+def _name(op: Operation) -> tuple[str, str] | None:
+    """Returns the container and the name of the state that a handle op names; `None` if it has no name."""
+    container, name = (op.properties.get(key) for key in ("container", "shared_name"))
+    if not isinstance(name, StringAttr) or not name.data:
+        return None
+    return (container.data if isinstance(container, StringAttr) else "", name.data)
+
+
+def resource_identity(value: SSAValue) -> Hashable:
+    """Returns which state a handle refers to: equal for equal states, `ANY` if it could be any.
+
+    Args:
+        value: A resource or a reference.
+    """
+    while True:
+        if isinstance(value, BlockArgument):
+            return ANY if value.block.parent_op() is None else value
+        if not isinstance(value, OpResult):
+            return ANY
+        op = value.op
+        if op.name in _PASSES_ON:
+            value = op.operands[value.index]
+        elif op.name == "tf_executor.island" and op.regions[0].block.last_op is not None:
+            value = op.regions[0].block.last_op.operands[value.index]
+        elif op.name.startswith("tf.") and _kind(op.name[3:]) in (_Kind.HANDLE, _Kind.UNIQUE):
+            name = _name(op)
+            return value if name is None else (op.name, *name)
+        elif isinstance(types.element_of(value.type), types.RefType) and op.operands:
+            value = op.operands[0]  # ops that update a reference hand it on
+        else:
+            return ANY
+
+
+class ModuleEffects:
+    """The effects of ops with those of the functions that they call, worked out once a function.
+
+    Args:
+        module: The module; what is found out about a function holds until the function changes.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._functions = {
+            name.data: op
+            for op in module.ops
+            if op.has_trait(SymbolOpInterface)
+            and op.regions
+            and isinstance(name := op.properties.get("sym_name"), StringAttr)
+        }
+        self._known: dict[str, Effects] = {}
+
+    def effects(self, op: Operation) -> Effects:
+        """Returns the states that an op reads and writes, itself and through calls."""
+        return _union(self._inner(inner) for inner in (op.walk() if op.regions else (op,)))
+
+    def _inner(self, op: Operation) -> Effects:
+        """Returns the effects of an op without those of the ops in its regions."""
+        callees = _callees(op)
+        if not callees:
+            return NO_EFFECTS if op.regions else effects(op)
+        if op.name.startswith("tf.") and _is_stateless(op):
+            return NO_EFFECTS
+        return _union(self._of_call(op, callee) for callee in callees)
+
+    def _of_call(self, op: Operation, callee: str) -> Effects:
+        """Returns a function's effects with the states behind its arguments as the caller names them."""
+        found = self._function(callee)
+        function = self._functions.get(callee)
+        if function is None or not function.regions[0].blocks:
+            return found
+        given = list(op.operands)
+        arguments = function.regions[0].blocks[0].args
+        # `If` and `Case` have the condition before what the branches take.
+        given = given[len(given) - len(arguments) :]
+        names = {a: resource_identity(v) for a, v in zip(arguments, given, strict=False)}
+        return Effects(
+            frozenset(names.get(state, state) if isinstance(state, BlockArgument) else state for state in found.reads),
+            frozenset(names.get(state, state) if isinstance(state, BlockArgument) else state for state in found.writes),
+        )
+
+    def _function(self, name: str) -> Effects:
+        """Returns a function's effects; works out callees first, without recursion."""
+        stack, entered = [name], set[str]()
+        while stack:
+            current = stack[-1]
+            function = self._functions.get(current)
+            if current in self._known or function is None:
+                self._known.setdefault(current, ANY_EFFECTS)
+                stack.pop()
+                continue
+            needed = [c for op in function.walk() for c in _callees(op) if c not in self._known]
+            if current not in entered and needed:
+                entered.add(current)
+                # A function that calls itself may do anything as far as we know.
+                recursive = [callee for callee in needed if callee in entered]
+                self._known.update(dict.fromkeys(recursive, ANY_EFFECTS))
+                stack += [callee for callee in needed if callee not in entered]
+                continue
+            self._known[current] = _union(self._inner(op) for op in function.walk() if op is not function)
+            stack.pop()
+        return self._known[name]
+
+
+def _callees(op: Operation) -> list[str]:
+    """Returns the functions that a call or a control-flow op runs."""
+    if op.name == "func.call" or (op.name.startswith("tf.") and _kind(op.name[3:]) is _Kind.CALLS):
+        return [name for value in op.properties.values() for name in _symbols(value)]
+    return []
+
+
+def _symbols(value: Attribute) -> list[str]:
+    if isinstance(value, FunctionAttr):
+        value = value.function
+    if isinstance(value, SymbolRefAttr):
+        return [value.root_reference.data]
+    return [name for item in value.data for name in _symbols(item)] if isinstance(value, ArrayAttr) else []

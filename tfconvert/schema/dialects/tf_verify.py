@@ -1,0 +1,337 @@
+"""Checks `tf` ops against TensorFlow's OpDefs: how many operands and results, of which types, and the attributes.
+
+An OpDef is made into a `Plan` when an op of its kind is first seen. An op that TensorFlow's registry doesn't know is
+not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple, NoReturn
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BytesAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from tfconvert.schema.dialects import tf_regions, types
+from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+KEPT: Mapping[str, frozenset[str]] = {"ParseExampleV2": frozenset({"num_sparse"})}
+"""Attributes that operands and results tell, but which MLIR demands all the same, by op."""
+
+OPERAND_SEGMENTS, RESULT_SEGMENTS = "operandSegmentSizes", "resultSegmentSizes"
+"""Properties that tell how many values each argument has, where there are several lists of them."""
+
+_KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
+    "string": (StringAttr, BytesAttr),
+    "int": (IntegerAttr,),
+    "float": (FloatAttr,),
+    "bool": (IntegerAttr,),
+    "type": (Attribute,),
+    "shape": (ShapeAttr,),
+    "tensor": (Attribute,),
+    "func": (SymbolRefAttr, FunctionAttr),
+}
+
+_DERIVED_FROM_HANDLES = frozenset({"type", "list(type)", "shape", "list(shape)"})
+"""Kinds of attributes that MLIR leaves out where a handle's subtypes tell them."""
+
+
+class Argument(NamedTuple):
+    """An input or output argument: one value, or a list of them.
+
+    Attributes:
+        name: The argument's name.
+        element: Its element type if that is fixed.
+        type_attr: The attribute that holds the type of all its values, if any.
+        length: The attribute that tells how many values there are, empty for a single one.
+        is_typed_one_by_one: Whether `length` is a list with a type for each.
+    """
+
+    name: str
+    element: Attribute | None
+    type_attr: str
+    length: str
+    is_typed_one_by_one: bool
+
+
+class Limits(NamedTuple):
+    """What an attribute's value must be.
+
+    Attributes:
+        kind: The OpDef's name of the kind: `int`, `list(type)`, ...
+        is_required: Whether there is no default.
+        allowed: The values that there may be (strings or element types), empty if any.
+        minimum: The least value, or length of a list.
+    """
+
+    kind: str
+    is_required: bool
+    allowed: frozenset[str | Attribute]
+    minimum: int | None
+
+
+class Side(NamedTuple):
+    """All operands or all results of an op.
+
+    Attributes:
+        what: What they are called in messages.
+        arguments: The arguments.
+        segments: The property that holds the arguments' lengths if there are several lists, else empty.
+    """
+
+    what: str
+    arguments: tuple[Argument, ...]
+    segments: str
+
+
+class Plan(NamedTuple):
+    """An OpDef, ready for checking.
+
+    Attributes:
+        operands: The inputs.
+        results: The outputs.
+        attributes: The attributes that are kept as properties.
+        derived: Those that operands and results tell.
+    """
+
+    operands: Side
+    results: Side
+    attributes: Mapping[str, Limits]
+    derived: Mapping[str, Limits]
+
+
+@cache
+def plan_of(op_name: str) -> Plan | None:
+    """Returns the plan of an op by its name in TensorFlow's registry; `None` if it is not there."""
+    op_def = op_defs.lookup(op_name)
+    if op_def is None:
+        return None
+    arguments = (*op_def.input_arg, *op_def.output_arg)
+    derived = {name for arg in arguments for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
+    derived -= KEPT.get(op_name, frozenset())
+    return Plan(
+        _side("operand", op_def.input_arg, OPERAND_SEGMENTS),
+        _side("result", op_def.output_arg, RESULT_SEGMENTS),
+        {attr.name: _limits(attr) for attr in op_def.attr if attr.name not in derived},
+        {attr.name: _limits(attr) for attr in op_def.attr if attr.name in derived},
+    )
+
+
+def _side(what: str, args: Sequence[pb.OpDef.ArgDef], segments: str) -> Side:
+    arguments = tuple(
+        Argument(
+            arg.name,
+            types.dereferenced(types.element_type(arg.type)) if arg.type else None,
+            arg.type_attr,
+            arg.number_attr or arg.type_list_attr,
+            bool(arg.type_list_attr),
+        )
+        for arg in args
+    )
+    lists = sum(bool(argument.length) for argument in arguments)
+    return Side(what, arguments, segments if lists > 1 else "")
+
+
+def _limits(attr: pb.OpDef.AttrDef) -> Limits:
+    values = attr.allowed_values.list
+    allowed = [*(value.decode() for value in values.s), *(types.element_type(number) for number in values.type)]
+    return Limits(
+        attr.type,
+        not attr.HasField("default_value"),
+        frozenset(value for value in allowed if value is not None),
+        attr.minimum if attr.has_minimum else None,
+    )
+
+
+def verify(op: Operation, op_name: str) -> None:
+    """Checks an op.
+
+    Args:
+        op: The op.
+        op_name: Its name in TensorFlow's registry.
+
+    Raises:
+        VerifyException: It has other operands, results or attributes than its OpDef says.
+    """
+    plan = plan_of(op_name)
+    if plan is None:
+        tf_regions.verify(op, op_name)
+        return
+    _check_attributes(op, plan)
+    bound: dict[str, tuple[object, str]] = {}
+    for side, values in ((plan.operands, op.operands), (plan.results, op.results)):
+        _check_side(op, side, values, bound)
+    for name, (value, place) in bound.items():
+        if name in plan.derived:
+            _check_derived(op, name, plan.derived[name], value, place)
+    if op_name == "Const":
+        _check_constant(op)
+
+
+def _fail(op: Operation, message: str) -> NoReturn:
+    raise VerifyException(f"{op.name}: {message}")
+
+
+def _check_side(op: Operation, side: Side, values: Sequence[SSAValue], bound: dict[str, tuple[object, str]]) -> None:
+    lengths = _lengths(op, side, len(values), bound)
+    if lengths is None:
+        return
+    start = 0
+    for argument, length in zip(side.arguments, lengths, strict=True):
+        place = f"{side.what} {argument.name!r}"
+        elements = [types.element_of(value.type) for value in values[start : start + length]]
+        start += length
+        if argument.length and not argument.is_typed_one_by_one:
+            _bind(op, bound, argument.length, length, place)
+        if argument.is_typed_one_by_one:
+            _bind(op, bound, argument.length, tuple(map(types.dereferenced, elements)), place)
+            continue
+        for element in map(types.dereferenced, elements):
+            if argument.element is None:
+                _bind(op, bound, argument.type_attr, element, place)
+            elif element is not argument.element and element != argument.element:
+                _fail(op, f"{place} must have elements of type {_shown(argument.element)}, found {_shown(element)}")
+
+
+def _bind(op: Operation, bound: dict[str, tuple[object, str]], name: str, value: object, place: str) -> None:
+    """Notes the value of a derived attribute, or checks that it is the one noted before."""
+    known = bound.setdefault(name, (value, place))
+    if known[0] is not value and known[0] != value:
+        _fail(
+            op,
+            f"{place} makes the attribute {name!r} {_shown(value)}, but {known[1]} makes it {_shown(known[0])}",
+        )
+
+
+def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[object, str]]) -> Sequence[int] | None:
+    """Returns how many values each argument has; `None` if there are several lists and nothing tells."""
+    single = sum(not argument.length for argument in side.arguments)
+    lists = [argument.length for argument in side.arguments if argument.length]
+    if not lists:
+        if count != single:
+            _fail(op, f"expected {single} {side.what}s, found {count}")
+        return [1] * count
+    segments = op.properties.get(side.segments) if side.segments else None
+    if segments is not None:
+        return _segments(op, side, segments, count)
+    known = {name: _length(bound[name][0]) for name in lists if name in bound}
+    rest = count - single - sum(known.get(name, 0) for name in lists)
+    unknown = [name for name in lists if name not in known]
+    if rest < 0 or (rest and not unknown):
+        _fail(op, f"expected {'at least ' if unknown else ''}{count - rest} {side.what}s, found {count}")
+    if len(set(unknown)) > 1:
+        return None
+    if unknown and rest % len(unknown):
+        _fail(op, f"expected lists of equal length, found {rest} {side.what}s for {len(unknown)} of them")
+    each = rest // len(unknown) if unknown else 0
+    return [known.get(argument.length, each) if argument.length else 1 for argument in side.arguments]
+
+
+def _length(value: object) -> int:
+    return value if isinstance(value, int) else len(value) if isinstance(value, tuple) else 0
+
+
+def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Sequence[int]:
+    lengths = [int(length) for length in segments.get_values()] if isinstance(segments, DenseArrayBase) else []
+    if len(lengths) != len(side.arguments) or sum(lengths) != count or min(lengths, default=0) < 0:
+        _fail(op, f"{side.segments!r} must tell the lengths of {len(side.arguments)} lists with {count} {side.what}s")
+    for argument, length in zip(side.arguments, lengths, strict=True):
+        if not argument.length and length != 1:
+            _fail(op, f"{side.what} {argument.name!r} must be one value, found {length}")
+    return lengths
+
+
+def _check_attributes(op: Operation, plan: Plan) -> None:
+    for name, limits in plan.attributes.items():
+        value = op.properties.get(name)
+        if value is None:
+            if limits.is_required and not (limits.kind in _DERIVED_FROM_HANDLES and _has_handle(op)):
+                _fail(op, f"the attribute {name!r} is missing")
+        elif not isinstance(value, PlaceholderAttr | NoneAttr):
+            _check_kind(op, name, limits, value)
+
+
+def _has_handle(op: Operation) -> bool:
+    elements = (types.element_of(value.type) for value in (*op.operands, *op.results))
+    return any(isinstance(element, types.ResourceType | types.VariantType) for element in elements)
+
+
+def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> None:
+    if not limits.kind.startswith("list("):
+        _check_item(op, name, limits, limits.kind, value)
+        number = value.value.data if isinstance(value, IntegerAttr) else None
+        if limits.minimum is not None and number is not None and number < limits.minimum:
+            _fail(op, f"the attribute {name!r} must be at least {limits.minimum}, found {number}")
+        return
+    if not isinstance(value, ArrayAttr):
+        _fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
+    if limits.minimum is not None and len(value.data) < limits.minimum:
+        _fail(op, f"the attribute {name!r} must have at least {limits.minimum} items, found {len(value.data)}")
+    for item in value.data:
+        _check_item(op, name, limits, limits.kind[5:-1], item)
+
+
+def _check_item(op: Operation, name: str, limits: Limits, kind: str, value: Attribute) -> None:
+    if not isinstance(value, _KINDS[kind]) or not _is_of_kind(kind, value):
+        _fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
+    if limits.allowed:
+        given = value.data if isinstance(value, StringAttr) else value
+        if given not in limits.allowed and types.dereferenced(value) not in limits.allowed:
+            _fail(op, f"the attribute {name!r} must be one of {_listed(limits.allowed)}, found {value}")
+
+
+def _is_of_kind(kind: str, value: Attribute) -> bool:
+    if isinstance(value, IntegerAttr) and kind in ("int", "bool"):
+        return (kind == "bool") is bool(value.type == types.I1)
+    if kind == "type":
+        return types.from_mlir(types.dereferenced(value) or value) is not None
+    return kind != "tensor" or _is_tensor(value)
+
+
+def _is_tensor(value: Attribute) -> bool:
+    return isinstance(getattr(value, "type", None), TensorType)
+
+
+def _check_derived(op: Operation, name: str, limits: Limits, value: object, place: str) -> None:
+    """Checks what operands and results tell against the limits of their attribute."""
+    if limits.minimum is not None and not isinstance(value, Attribute) and _length(value) < limits.minimum:
+        _fail(op, f"{place} must have at least {limits.minimum} values, found {_length(value)}")
+    if limits.allowed and not isinstance(value, int):
+        for element in value if isinstance(value, tuple) else (value,):
+            if element not in limits.allowed and types.from_mlir(element) is not None:
+                _fail(op, f"{place} must have elements of type {_listed(limits.allowed)}, found {_shown(element)}")
+
+
+def _check_constant(op: Operation) -> None:
+    """Checks that a constant's value is of the result's type, whose shape may be less exact."""
+    value, result = getattr(op.properties["value"], "type", None), op.results[0].type
+    if value is None or value is result or value == result:
+        return
+    given, said = types.shape_of(value), types.shape_of(result)
+    fits = said is None or (
+        given is not None and len(given) == len(said) and all(b < 0 or a == b for a, b in zip(given, said, strict=True))
+    )
+    if not fits or types.element_of(value) != types.element_of(result):
+        _fail(op, f"result 'output' must have the value's type {value}, found {result}")
+
+
+def _shown(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+
+
+def _listed(values: frozenset[str | Attribute]) -> str:
+    return ", ".join(sorted(str(value) for value in values))

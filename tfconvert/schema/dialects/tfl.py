@@ -1,0 +1,379 @@
+"""The `tfl` dialect: LiteRT's builtin operators, each a class that is made when it is first asked for (design §3).
+
+Everything comes from the operator table and the schema of the model format: an op's *properties* are the fields of its
+options table, by name. Enum fields are strings (`"SAME"`), integers `i32` (`i64` where the field is 64 bits wide),
+flags `i1`, vectors arrays or, of bytes, byte strings. A property that is not set has the schema's default. Ops that
+call other functions name them by symbol (`cond = @cond_fn`).
+
+Some ops are no builtin operators: `tfl.pseudo_const` holds a constant, `tfl.pseudo_qconst` a quantised one (its value
+is the stored integers), `tfl.pseudo_sparse_const` one that is stored sparse (its value is what is stored, in a row),
+`tfl.external_const` one that lies in a file beside the model, `tfl.no_value` stands for an optional operand that is
+absent, and `tfl.custom` calls an operator that the runtime is told about by its user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    NoneType,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Data, Dialect, Operation, OpTraits, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import irdl_attr_definition
+from xdsl.utils.exceptions import VerifyException
+
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import quant, tensor_data, types
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
+
+if TYPE_CHECKING:
+    from xdsl.parser import AttrParser
+    from xdsl.printer import Printer
+
+PREFIX = "tfl."
+
+PSEUDO_CONST = "pseudo_const"
+PSEUDO_QCONST = "pseudo_qconst"
+PSEUDO_SPARSE_CONST = "pseudo_sparse_const"
+EXTERNAL_CONST = "external_const"
+NO_VALUE = "no_value"
+CUSTOM = "custom"
+
+HELD = frozenset((PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST))
+"""Ops that hold a value of the file's."""
+
+BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
+"""Ops that are no operators of the runtime."""
+
+CUSTOM_CODE = "custom_code"
+CUSTOM_OPTION = "custom_option"
+
+NONE_TYPE = NoneType()
+
+SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
+    "call": {"callee": "subgraph"},
+    "call_once": {"session_init_function": "init_subgraph_index"},
+    "if": {"then_branch": "then_subgraph_index", "else_branch": "else_subgraph_index"},
+    "while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
+    "stablehlo_case": {"branches": "branch_subgraph_indices"},
+    "stablehlo_custom_call": {"called_computations": "called_computations"},
+    "stablehlo_composite": {"decomposition": "decomposition_subgraph_index"},
+    "stablehlo_reduce": {"body": "body_subgraph_index"},
+    "stablehlo_reduce_window": {"body": "body_subgraph_index"},
+    "stablehlo_scatter": {"update_computation": "update_computation_subgraph_index"},
+    "stablehlo_sort": {"comparator": "comparator_subgraph_index"},
+    "stablehlo_while": {"cond": "cond_subgraph_index", "body": "body_subgraph_index"},
+}
+"""Properties that name functions by symbol, and the option that holds the function's index in the file."""
+
+_WIDE = frozenset(("long", "ulong"))
+_REAL = frozenset(("float", "double"))
+
+
+@irdl_attr_definition
+class ConstBytesAttr(Data[bytes], SpacedOpaqueSyntaxAttribute):
+    """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
+
+    name = "tfl.const_bytes"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> bytes:
+        """Parses what follows the name."""
+        parser.parse_punctuation(":")
+        digits = parser.parse_str_literal()
+        try:
+            return bytes.fromhex(digits.removeprefix("0x"))
+        except ValueError:
+            parser.raise_error("expected a string of hexadecimal digits")
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Prints what `parse_parameter` takes."""
+        printer.print_string(f': "0x{self.data.hex().upper()}"')
+
+
+@cache
+def option_fields(op_name: str) -> Mapping[str, Field]:
+    """Returns the fields of an operator's options that are properties of its op, by name."""
+    operator = operators.lookup(op_name)
+    if operator is None or not operator.options:
+        return {}
+    indices = set(SUBGRAPHS.get(op_name, {}).values())
+    return {name: field for name, field in TFLITE.fields(operator.options).items() if name not in indices}
+
+
+class TFLOp(Operation):
+    """Base of all `tfl` ops.
+
+    Attributes:
+        op_name: The name without `tfl.`.
+    """
+
+    op_name: ClassVar[str]
+    traits = OpTraits(lambda: ())
+
+    @property
+    def operator(self) -> operators.Operator | None:
+        """The builtin operator; `None` for what is no call of one."""
+        return operators.lookup(self.op_name)
+
+    def verify_(self) -> None:
+        """Checks numbers of operands and results, and that every property is known and of the right kind.
+
+        Raises:
+            VerifyException: Something is wrong.
+        """
+        if self.op_name in HELD:
+            _verify_constant(self)
+        elif self.op_name not in BESIDE:
+            _verify_builtin(self)
+
+
+def _verify_constant(op: TFLOp) -> None:
+    value = op.properties.get("value")
+    if not isinstance(value, DenseIntOrFPElementsAttr | tensor_data.TensorData):
+        raise VerifyException(f"{op.name} needs the property 'value', a tensor's value")
+    elements = [quant.storage_of(types.element_of(result.type)) for result in op.results]
+    if elements != [types.element_of(value.type)]:
+        raise VerifyException(f"{op.name} needs one result of its value's element type")
+
+
+def _verify_builtin(op: TFLOp) -> None:
+    operator = op.operator
+    assert operator is not None
+    for what, values, (least, most) in (
+        ("operands", op.operands, operator.operand_range),
+        ("results", op.results, operator.result_range),
+    ):
+        if not least <= len(values) <= most:
+            expected = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
+            raise VerifyException(f"{op.name} expects {expected} {what}, not {len(values)}")
+    if op.op_name == CUSTOM:
+        _verify_custom(op)
+        return
+    fields, calls = option_fields(op.op_name), SUBGRAPHS.get(op.op_name, {})
+    for name, value in op.properties.items():
+        if name in calls:
+            _verify_symbol(op, name, value)
+        elif name not in fields:
+            raise VerifyException(f"{op.name} has no property '{name}'")
+        elif not fits(fields[name], value):
+            raise VerifyException(f"property '{name}' of {op.name} can't be {value}")
+
+
+def _verify_custom(op: TFLOp) -> None:
+    if not isinstance(op.properties.get(CUSTOM_CODE), StringAttr):
+        raise VerifyException(f"{op.name} needs the property '{CUSTOM_CODE}', a string")
+    option = op.properties.get(CUSTOM_OPTION)
+    if option is not None and not isinstance(option, ConstBytesAttr):
+        raise VerifyException(f"property '{CUSTOM_OPTION}' of {op.name} must be bytes")
+
+
+def _verify_symbol(op: TFLOp, name: str, value: Attribute) -> None:
+    symbols = value.data if isinstance(value, ArrayAttr) else (value,)
+    if not all(isinstance(symbol, SymbolRefAttr) for symbol in symbols):
+        raise VerifyException(f"property '{name}' of {op.name} must be the symbol of a function")
+
+
+def fits(field: Field, value: Attribute) -> bool:
+    """Tells whether an attribute can be the value of an options field."""
+    kind = field.kind
+    if kind == "[ubyte]":
+        return isinstance(value, ConstBytesAttr)
+    if kind[0] == "[":
+        element = Field(field.name, 0, kind[1:-1], None, field.refers, 0)
+        return isinstance(value, ArrayAttr) and all(fits(element, item) for item in value.data)
+    if field.refers:
+        return isinstance(value, StringAttr) and value.data in TFLITE.enums[field.refers]
+    if kind == "string":
+        return isinstance(value, StringAttr)
+    if kind in _REAL:
+        return isinstance(value, FloatAttr)
+    expected = types.I1 if kind == "bool" else types.I64 if kind in _WIDE else types.I32
+    return isinstance(value, IntegerAttr) and value.type == expected
+
+
+_CLASSES: dict[str, type[TFLOp]] = {}
+
+
+def op_class(name: str) -> type[TFLOp]:
+    """Returns the class of an op by its name without `tfl.` (`conv_2d`).
+
+    Raises:
+        KeyError: LiteRT has no such operator.
+    """
+    made = _CLASSES.get(name)
+    if made is None:
+        if operators.lookup(name) is None and name not in BESIDE:
+            raise KeyError(name)
+        class_name = "".join(part.capitalize() for part in name.split("_")) + "Op"
+        made = _CLASSES[name] = type(class_name, (TFLOp,), {"name": PREFIX + name, "op_name": name})
+    return made
+
+
+def dialect() -> Dialect:
+    """Returns the dialect for xDSL's parser, with the classes of all ops."""
+    return Dialect("tfl", [op_class(name) for name in (*operators.names(), *BESIDE)], [ConstBytesAttr])
+
+
+def to_attribute(field: Field, value: attrs.Value) -> Attribute:
+    """Returns the attribute that a property of an options field has for a Python value.
+
+    Args:
+        field: The field.
+        value: The value; an attribute is returned as it is.
+    """
+    if isinstance(value, Attribute):
+        return value
+    kind = field.kind
+    if isinstance(value, str):
+        return attrs.string(value)
+    if isinstance(value, bytes):
+        return ConstBytesAttr(value)
+    if not isinstance(value, int | float):
+        element = Field(field.name, 0, kind[1:-1], None, field.refers, 0)
+        return ArrayAttr([to_attribute(element, item) for item in value])
+    if kind == "bool":
+        return attrs.boolean(bool(value))
+    if kind in _REAL:
+        return attrs.float32(float(value))
+    return attrs.integer(int(value)) if kind in _WIDE else attrs.int32(int(value))
+
+
+def build(
+    name: str,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    properties: Mapping[str, attrs.Value] | None = None,
+    location: LocationAttr | None = None,
+) -> TFLOp:
+    """Returns a detached `tfl` op.
+
+    Args:
+        name: The name without `tfl.`.
+        operands: The operands, `no_value` where an optional one is absent before one that is there.
+        result_types: The results' types.
+        properties: Fields of the options table, as Python values or attributes; symbols for functions that are called.
+        location: Where the op comes from.
+
+    Raises:
+        KeyError: There is no such op, or it has no such property.
+    """
+    cls = op_class(name)
+    given: dict[str, Attribute] = {}
+    if properties:
+        fields = option_fields(name)
+        for key, value in properties.items():
+            given[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
+    return cls.create(operands=operands, result_types=result_types, properties=given, location=location)
+
+
+def constant(
+    value: tensor_data.Constant, location: LocationAttr | None = None, result_type: Attribute | None = None
+) -> TFLOp:
+    """Returns what holds a value: a `tfl.pseudo_const`, or a `tfl.pseudo_qconst` if its type is quantised.
+
+    Args:
+        value: The value; of a quantised type the stored integers.
+        location: Where it comes from.
+        result_type: The tensor type, if it is quantised.
+    """
+    if result_type is not None and result_type != value.type:
+        properties = {"value": value, "qtype": result_type}
+        return op_class(PSEUDO_QCONST).create(result_types=(result_type,), properties=properties, location=location)
+    return op_class(PSEUDO_CONST).create(result_types=(value.type,), properties={"value": value}, location=location)
+
+
+def no_value() -> TFLOp:
+    """Returns what stands for an optional operand that is absent."""
+    return op_class(NO_VALUE).create(result_types=(NONE_TYPE,), properties={"value": UnitAttr()})
+
+
+def custom(
+    custom_code: str,
+    custom_option: bytes,
+    operands: Sequence[SSAValue],
+    result_types: Sequence[Attribute],
+    location: LocationAttr | None = None,
+) -> TFLOp:
+    """Returns a `tfl.custom`.
+
+    Args:
+        custom_code: The name that the operator is registered by in the runtime.
+        custom_option: Its options, usually a flexbuffer.
+        operands: The operands.
+        result_types: The results' types.
+        location: Where the op comes from.
+    """
+    properties: dict[str, Attribute] = {
+        CUSTOM_CODE: attrs.string(custom_code),
+        CUSTOM_OPTION: ConstBytesAttr(custom_option),
+    }
+    return op_class(CUSTOM).create(
+        operands=operands, result_types=result_types, properties=properties, location=location
+    )
+
+
+def is_absent(value: SSAValue) -> bool:
+    """Tells whether an operand is a `tfl.no_value`."""
+    return value.type == NONE_TYPE
+
+
+def python_value(value: Attribute) -> Any:
+    """Returns a property as a Python value: a number, `str`, `bytes`, a tuple, or a symbol's name.
+
+    Raises:
+        TypeError: The attribute has no Python counterpart.
+    """
+    if isinstance(value, IntegerAttr):
+        number = value.value.data
+        return bool(number) if value.type == types.I1 else number
+    if isinstance(value, FloatAttr):
+        return value.value.data
+    if isinstance(value, StringAttr | ConstBytesAttr):
+        return value.data
+    if isinstance(value, ArrayAttr):
+        return tuple(python_value(item) for item in value.data)
+    if isinstance(value, SymbolRefAttr):
+        return value.root_reference.data
+    raise TypeError(f"{value.name} is no property of a tfl op")
+
+
+def attribute(op: Operation, name: str) -> Any:
+    """Returns a property of an op as a Python value, the schema's default if it is not set.
+
+    Args:
+        op: A `tfl` op.
+        name: A field of its options table, or a property that names a function.
+
+    Raises:
+        KeyError: The op has no such property.
+    """
+    value = op.properties.get(name)
+    if value is not None:
+        return python_value(value)
+    return _default(option_fields(op.name.removeprefix(PREFIX))[name])
+
+
+def _default(field: Field) -> Any:
+    if field.kind not in SCALARS:
+        return () if field.kind[0] == "[" else None
+    return TFLITE.member(field.refers, field.default) if field.refers else field.default
+
+
+def has_side_effects(op: Operation) -> bool:
+    """Tells whether an op may not be erased although nothing uses its results; anything but a `tfl` op may not."""
+    if not isinstance(op, TFLOp):
+        return True
+    operator = op.operator
+    return operator is not None and operator.has_effect

@@ -1,0 +1,150 @@
+"""What a .tflite file says that has no place in an op, its location or its types: attributes that carry it along.
+
+A module with the attribute `tfl.schema_version` is the image of a file: each of its functions is a subgraph, in order,
+and what the exporter makes of it has the same tensors under the same names. The fields of the file's tables that the
+IR has no better place for stand in dictionaries, under the names that the schema gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
+
+SCHEMA_VERSION = "tfl.schema_version"
+DESCRIPTION = "tfl.description"
+METADATA = "tfl.metadata"
+OPERATOR_VERSIONS = "tfl.operator_versions"
+"""Of a module: the versions of operators that are not what their calls need; custom ones by their own name."""
+EXTERNAL_BUFFERS = "tfl.external_buffers"
+"""Of a module: the fields of `Model` that tell of files beside it."""
+
+SUBGRAPH_NAME = "tfl.subgraph_name"
+"""Of a function: its subgraph's name, where that is no symbol of its own."""
+SIGNATURE_DEFS = "tfl.signature_defs"
+"""Of a function: signatures that index paths can't express; inputs and outputs by position."""
+
+TENSOR = "tfl.tensor"
+"""Of an argument: fields of its tensor."""
+TENSORS = "tfl.tensors"
+"""Of an op: fields of its results' tensors, a dictionary a result."""
+INTERMEDIATES = "tfl.intermediates"
+"""Of an op: the tensors that its kernel uses on its own, each a dictionary of its fields and its type, `tensor`."""
+OPERATOR = "tfl.operator"
+"""Of an op: fields of its `Operator` table."""
+IS_VARIABLE = "tfl.is_variable"
+"""Of a constant: it is the initial state of a variable."""
+
+_VECTORS: Mapping[str, Attribute] = {
+    "byte": types.I32, "ubyte": types.I32, "short": types.I32, "ushort": types.I32, "int": types.I32, "uint": types.I64,
+    "long": types.I64, "ulong": types.I64, "float": types.F32, "double": types.F32,
+}  # fmt: skip
+
+
+def is_variable(value: SSAValue) -> bool:
+    """Tells whether a value is the tensor of a file's variable, which several operators may share."""
+    owner = value.owner
+    return isinstance(owner, Operation) and IS_VARIABLE in owner.attributes
+
+
+def is_image(module: ModuleOp) -> bool:
+    """Tells whether a module is the image of a file."""
+    return SCHEMA_VERSION in module.attributes
+
+
+def to_dictionary(table: str, tree: Mapping[str, Any]) -> DictionaryAttr:
+    """Returns fields of a table as a dictionary.
+
+    Args:
+        table: The table's name.
+        tree: Its fields, as `reader.View.tree` gives them.
+    """
+    fields = TFLITE.fields(table)
+    return DictionaryAttr({name: _to_attribute(fields[name], value) for name, value in tree.items()})
+
+
+def _to_attribute(field: Field, value: Any) -> Attribute:
+    kind = field.kind
+    if kind == "table":
+        return to_dictionary(field.refers, value)
+    if kind == "union":
+        name, content = value
+        return DictionaryAttr({name: to_dictionary(name, content)})
+    if kind == "[table]":
+        return ArrayAttr([to_dictionary(field.refers, item) for item in value])
+    if kind == "[ubyte]":
+        return tfl.ConstBytesAttr(bytes(value))
+    if kind[1:-1] in _VECTORS:
+        # A few bytes each, where an array of attributes would take hundreds.
+        return _dense(_VECTORS[kind[1:-1]], value)
+    if field.refers and kind in SCALARS and value.__class__ is int:
+        value = TFLITE.member(field.refers, value) or value
+    return tfl.to_attribute(field, value)
+
+
+def _dense(element: Attribute, values: Sequence[Any]) -> Attribute:
+    if isinstance(element, IntegerType):
+        return DenseArrayBase.from_list(element, [int(value) for value in values])
+    return DenseArrayBase.from_list(types.F32, [float(value) for value in values])
+
+
+def from_dictionary(table: str, dictionary: Attribute | None) -> dict[str, Any]:
+    """Returns what `to_dictionary` took, in the form that `writer.encode` takes; unknown fields are left out."""
+    if not isinstance(dictionary, DictionaryAttr):
+        return {}
+    fields = TFLITE.fields(table)
+    return {name: _from_attribute(fields[name], value) for name, value in dictionary.data.items() if name in fields}
+
+
+def _from_attribute(field: Field, value: Attribute) -> Any:
+    if isinstance(value, DictionaryAttr):
+        if field.kind == "union":
+            name, content = next(iter(value.data.items()))
+            return name, from_dictionary(name, content)
+        return from_dictionary(field.refers, value)
+    if isinstance(value, ArrayAttr) and field.kind == "[table]":
+        return [from_dictionary(field.refers, item) for item in value.data]
+    if isinstance(value, DenseArrayBase):
+        return tuple(value.get_values())
+    return tfl.python_value(value)
+
+
+def text_or_bytes(content: bytes) -> Attribute:
+    """Returns bytes as a string where they are text, with zeros behind it perhaps."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return tfl.ConstBytesAttr(content)
+    return attrs.string(text) if text.rstrip("\0").isprintable() else tfl.ConstBytesAttr(content)
+
+
+def content_of(value: Attribute) -> bytes:
+    """Returns the bytes that `text_or_bytes` took."""
+    if isinstance(value, StringAttr):
+        return value.data.encode("utf-8", "surrogateescape")
+    return value.data if isinstance(value, tfl.ConstBytesAttr) else b""
+
+
+def dictionaries(value: Attribute | None) -> list[Attribute]:
+    """Returns the items of an array, none if it is no array."""
+    return list(value.data) if isinstance(value, ArrayAttr) else []
+
+
+def numbers(value: Attribute | None) -> dict[str, int]:
+    """Returns a dictionary of integers."""
+    items: Iterable[tuple[str, Attribute]] = value.data.items() if isinstance(value, DictionaryAttr) else ()
+    return {name: item.value.data for name, item in items if isinstance(item, IntegerAttr)}

@@ -1,0 +1,1 @@
+"""TensorFlow's protobuf messages and the ops that it registers."""

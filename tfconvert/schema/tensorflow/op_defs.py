@@ -1,0 +1,36 @@
+"""The definitions of TensorFlow's ops: `lookup("Conv2D")`.
+
+The registry is a serialised `OpList`, sorted by name, without descriptions (`make_op_defs.py` makes it). Parsing all of
+its two thousand ops would be time spent on every start, so it is only cut into its ops, and an op is parsed when it is
+asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import CollectionDef, OpDef
+
+PATH = Path(__file__).parent / "op_defs.binpb"
+
+
+@cache
+def lookup(name: str) -> OpDef | None:
+    """Returns an op's definition, the same object at each call, or `None` if TensorFlow has no such op."""
+    data = _index().get(name.encode())
+    return None if data is None else OpDef.FromString(data)
+
+
+def names() -> list[str]:
+    """Returns the names of all ops, sorted."""
+    return sorted(name.decode() for name in _index())
+
+
+@cache
+def _index() -> dict[bytes, bytes]:
+    """Returns the serialised definitions by name."""
+    # On the wire a list of messages is a list of byte strings, so protobuf itself cuts the file. Each definition begins
+    # with its name: a tag, a length that fits a byte (the tests see to it), the text.
+    ops = CollectionDef.BytesList.FromString(PATH.read_bytes()).value
+    return {op[2 : 2 + op[1]]: op for op in ops}

@@ -1,0 +1,1 @@
+"""LiteRT's file format, its operators and their versions."""

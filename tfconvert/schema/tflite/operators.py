@@ -1,0 +1,114 @@
+"""The builtin operators: their numbers, options, operands and results, from the table in `operators.tsv`.
+
+The table's names are the dialect's: the format's enumerators in lower case. It is read when the first operator is
+looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tfconvert.schema.tflite.tables import TFLITE
+
+TABLE = Path(__file__).parent / "operators.tsv"
+
+OPTIONS = "builtin_options"
+OPTIONS_2 = "builtin_options2"
+
+UNBOUNDED = 1 << 30
+"""The most operands of an operator that takes any number."""
+
+
+class Value(NamedTuple):
+    """An operand or a result as the table declares it.
+
+    Attributes:
+        name: What it is called.
+        optional: It may be absent.
+        variadic: It stands for any number of values.
+        variable: The operator keeps state in it between calls.
+    """
+
+    name: str
+    optional: bool = False
+    variadic: bool = False
+    variable: bool = False
+
+
+class Operator(NamedTuple):
+    """One builtin operator.
+
+    Attributes:
+        name: Its name in the `tfl` dialect, without the prefix.
+        code: Its number.
+        options: Name of its options table; empty if it has none.
+        union: The field of `Operator` that holds the options.
+        operands: Its operands.
+        results: Its results.
+        has_effect: Whether a call whose results are not used must still be kept.
+    """
+
+    name: str
+    code: int
+    options: str
+    union: str
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    has_effect: bool
+
+    @property
+    def operand_range(self) -> tuple[int, int]:
+        """The least and the most operands; an optional one in the middle is counted, since its place is filled."""
+        return _range(self.operands)
+
+    @property
+    def result_range(self) -> tuple[int, int]:
+        """The least and the most results."""
+        return _range(self.results)
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """Indices of the operands that hold state."""
+        return tuple(index for index, operand in enumerate(self.operands) if operand.variable)
+
+
+def _range(values: tuple[Value, ...]) -> tuple[int, int]:
+    least = max((index + 1 for index, value in enumerate(values) if not (value.optional or value.variadic)), default=0)
+    return least, UNBOUNDED if any(value.variadic for value in values) else len(values)
+
+
+def _value(text: str) -> Value:
+    name = text.rstrip("?*&")
+    marks = text[len(name) :]
+    return Value(name, "?" in marks, "*" in marks, "&" in marks)
+
+
+def _values(text: str) -> tuple[Value, ...]:
+    return () if text == "-" else tuple(map(_value, text.split(" ")))
+
+
+@cache
+def _rows() -> Mapping[str, tuple[str, ...]]:
+    lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return {row[0]: tuple(row) for row in (line.split("\t") for line in lines)}
+
+
+def names() -> tuple[str, ...]:
+    """Returns the names of all builtin operators, in the order of their numbers."""
+    return tuple(_rows())
+
+
+@cache
+def lookup(name: str) -> Operator | None:
+    """Returns the operator of a name in lower case, `None` if there is none."""
+    row = _rows().get(name)
+    if row is None:
+        return None
+    _, options, operands, results, flags = row
+    options = "" if options == "-" else options
+    union = OPTIONS_2 if options in TFLITE.enums["BuiltinOptions2"] else OPTIONS
+    code = TFLITE.enums["BuiltinOperator"][name.upper()]
+    return Operator(name, code, options, union, _values(operands), _values(results), flags == "effect")

@@ -1,0 +1,88 @@
+"""A flatbuffer schema at run time: what tables and enums there are, looked up by name.
+
+`TFLITE` is the model format, `CONVERSION_METADATA` the small format of the metadata entry of that name. Both are
+views of generated literals; a table's fields become objects only when the table is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from tfconvert.schema.tflite.generated import conversion_metadata_tables, tflite_tables
+
+SCALARS: Mapping[str, str] = {
+    "bool": "?", "utype": "B", "byte": "b", "ubyte": "B", "short": "h", "ushort": "H",
+    "int": "i", "uint": "I", "long": "q", "ulong": "Q", "float": "f", "double": "d",
+}  # fmt: skip
+"""Kinds of scalar fields, with their `struct` format."""
+
+SIZES: Mapping[str, int] = {
+    "bool": 1, "utype": 1, "byte": 1, "ubyte": 1, "short": 2, "ushort": 2,
+    "int": 4, "uint": 4, "long": 8, "ulong": 8, "float": 4, "double": 8,
+}  # fmt: skip
+"""Kinds of scalar fields, with their size in bytes."""
+
+
+class Field(NamedTuple):
+    """One field of a table.
+
+    Attributes:
+        name: The field's name in the `.fbs` file.
+        slot: Its place in the table's vtable.
+        kind: A key of `SCALARS`, `string`, `table`, `union`, or one of these in brackets for a vector.
+        default: Value of a scalar that is not stored.
+        refers: The enum of a scalar or union, the table of a `table`; empty if there is none.
+        align: Alignment that a vector's first element must have, 0 if just its natural one.
+    """
+
+    name: str
+    slot: int
+    kind: str
+    default: Any
+    refers: str
+    align: int
+
+
+class Schema:
+    """Tables and enums by name.
+
+    Attributes:
+        root: Name of the table that a file begins with.
+        enums: Members' numbers by name, for each enum; a union is an enum of table names.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.root: str = module.ROOT
+        self.enums: Mapping[str, Mapping[str, int]] = module.ENUMS
+        self._rows: Mapping[str, tuple[tuple[str, int, str, Any, str, int], ...]] = module.TABLES
+        self._fields: dict[str, Mapping[str, Field]] = {}
+        self._members: dict[str, Mapping[int, str]] = {}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of all tables."""
+        return tuple(self._rows)
+
+    def fields(self, table: str) -> Mapping[str, Field]:
+        """Returns the fields of a table by name, in slot order.
+
+        Raises:
+            KeyError: There is no such table.
+        """
+        made = self._fields.get(table)
+        if made is None:
+            made = self._fields[table] = {row[0]: Field(*row) for row in self._rows[table]}
+        return made
+
+    def member(self, enum: str, number: int) -> str | None:
+        """Returns the name of an enum's member, `None` if the number is not in use."""
+        made = self._members.get(enum)
+        if made is None:
+            made = self._members[enum] = {value: name for name, value in self.enums[enum].items()}
+        return made.get(number)
+
+
+TFLITE = Schema(tflite_tables)
+CONVERSION_METADATA = Schema(conversion_metadata_tables)

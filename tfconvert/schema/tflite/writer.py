@@ -1,0 +1,232 @@
+"""Writes any table of a schema as a flatbuffer.
+
+A table is given as a mapping of field names to Python values: numbers, names of enum members, strings, bytes,
+sequences, mappings for tables, `(table, mapping)` pairs for unions. A field that is not in the mapping is not stored.
+
+Unlike the usual builders, which write children first, this one writes a table before what it refers to. That costs
+nothing, since an offset can be patched, and leaves the end of the file open: the vectors that a `Later` stands for are
+written by the caller, behind all tables. Equal strings, vectors of numbers and union tables are stored once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.schema.tflite.tables import SCALARS, SIZES, Field, Schema
+
+_OFFSET = struct.Struct("<I")
+_REFERENCE, _TYPE, _SCALAR = range(3)
+
+SHARED_ITEMS = 64
+"""Vectors of numbers up to this length are looked up among those already written."""
+
+
+class Later(NamedTuple):
+    """Stands for a vector that is written by someone else.
+
+    Attributes:
+        key: What the caller knows it by.
+    """
+
+    key: Hashable
+
+
+class Encoded(NamedTuple):
+    """Tables in their final form, but for the offsets of what comes later.
+
+    Attributes:
+        data: The bytes.
+        later: Where the offset of each `Later` belongs, with its key.
+    """
+
+    data: bytearray
+    later: list[tuple[int, Hashable]]
+
+    def resolve(self, place: int, target: int) -> None:
+        """Stores the position of a vector that was to come later."""
+        _OFFSET.pack_into(self.data, place, target - place)
+
+
+@dataclass(slots=True)
+class _Layout:
+    """How a table with a certain set of fields is laid out."""
+
+    packer: struct.Struct
+    inline: list[tuple[str, int, Mapping[str, int] | None]]
+    references: list[tuple[str, int, Field]]
+    vtable: bytes
+    align: int
+    place: int = -1  # of the vtable, once written
+
+
+class _Writer:
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.data = bytearray()
+        self.later: list[tuple[int, Hashable]] = []
+        self.layouts: dict[Hashable, _Layout] = {}
+        # What may be shared is written last, so that all that refers to it lies before it: key -> places of offsets.
+        self.unions: dict[tuple[str, Any], tuple[Mapping[str, Any], list[int]]] = {}
+        self.leaves: dict[tuple[int, bytes], list[int]] = {}
+
+    def pad(self, align: int, ahead: int = 0) -> int:
+        """Pads so that what comes after `ahead` bytes is aligned; returns the position."""
+        missing = -(len(self.data) + ahead) % align
+        if missing:
+            self.data.extend(bytes(missing))
+        return len(self.data)
+
+    def table(self, name: str, values: Mapping[str, Any]) -> int:
+        """Writes a table and all that belongs to it alone; returns its position."""
+        key = (name, *values)
+        layout = self.layouts.get(key)
+        if layout is None:
+            layout = self.layouts[key] = self.layout(name, values)
+        data = self.data
+        if layout.place < 0:
+            layout.place = self.pad(2)
+            data.extend(layout.vtable)
+        place = self.pad(layout.align)
+        numbers: list[Any] = [place - layout.place]
+        for field, mode, enum in layout.inline:
+            value: Any = 0 if mode == _REFERENCE else values[field]
+            if mode == _TYPE:
+                value = value[0]
+            numbers.append(enum[value] if enum is not None and value.__class__ is str else value)
+        data.extend(layout.packer.pack(*numbers))
+        for field, offset, info in layout.references:
+            self.reference(place + offset, values[field], info)
+        return place
+
+    def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
+        """Decides on the order of the fields: wide ones first, which needs the least padding."""
+        known = self.schema.fields(name)
+        items: list[tuple[int, int, str, int, Field]] = []
+        for key in values:
+            field = known[key]
+            if field.kind in SCALARS:
+                items.append((-SIZES[field.kind], field.slot, SCALARS[field.kind], _SCALAR, field))
+                continue
+            items.append((-4, field.slot, "I", _REFERENCE, field))
+            if field.kind == "union":
+                items.append((-1, field.slot - 1, "B", _TYPE, field))
+        items.sort(key=lambda item: item[:2])
+        wide = bool(items) and items[0][0] == -8
+        form, position = ("<i4x", 8) if wide else ("<i", 4)
+        slots = [0] * max((item[1] + 1 for item in items), default=0)
+        inline: list[tuple[str, int, Mapping[str, int] | None]] = []
+        references = []
+        for size, slot, code, mode, field in items:
+            slots[slot] = position
+            enum = self.schema.enums[field.refers] if mode != _REFERENCE and field.refers else None
+            inline.append((field.name, mode, enum))
+            if mode == _REFERENCE:
+                references.append((field.name, position, field))
+            form += code
+            position -= size
+        vtable = struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
+        return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
+
+    def reference(self, place: int, value: Any, field: Field) -> None:
+        """Writes what a field refers to, or notes that it is to be written, and stores its offset at `place`."""
+        kind = field.kind
+        if value.__class__ is Later:
+            self.later.append((place, value.key))
+        elif kind == "table":
+            _OFFSET.pack_into(self.data, place, self.table(field.refers, value) - place)
+        elif kind == "union":
+            name, content = value
+            try:
+                self.unions.setdefault((name, tuple(content.items())), (content, []))[1].append(place)
+            except TypeError:  # a list among the values: not worth a key
+                _OFFSET.pack_into(self.data, place, self.table(name, content) - place)
+        elif kind == "string":
+            self.leaf(place, _string(value), 4)
+        elif kind == "[table]":
+            self.children(place, value, field.refers)
+        elif kind == "[string]":
+            for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
+                self.leaf(slot, _string(item), 4)
+        else:
+            self.numbers(place, value, field)
+
+    def offsets(self, place: int, count: int) -> range:
+        """Writes a vector of offsets, all open; returns their places."""
+        start = self.pad(4)
+        _OFFSET.pack_into(self.data, place, start - place)
+        self.data.extend(_OFFSET.pack(count) + bytes(4 * count))
+        return range(start + 4, start + 4 + 4 * count, 4)
+
+    def children(self, place: int, values: Sequence[Mapping[str, Any]], name: str) -> None:
+        """Writes a vector of tables."""
+        for slot, value in zip(self.offsets(place, len(values)), values, strict=True):
+            target = self.table(name, value)
+            _OFFSET.pack_into(self.data, slot, target - slot)
+
+    def numbers(self, place: int, value: Any, field: Field) -> None:
+        """Writes a vector of numbers."""
+        kind = field.kind[1:-1]
+        if isinstance(value, bytes | bytearray):
+            content, count = bytes(value), len(value) // SIZES[kind]
+        elif isinstance(value, np.ndarray):
+            content, count = value.astype(f"<{SCALARS[kind]}", copy=False).tobytes(), value.size
+        else:
+            enum = self.schema.enums[field.refers] if field.refers else {}
+            count = len(value)
+            items = [enum[item] if item.__class__ is str else item for item in value] if enum else value
+            content = struct.pack(f"<{count}{SCALARS[kind]}", *items)
+        content = _OFFSET.pack(count) + content
+        align = max(field.align, SIZES[kind], 4)
+        if count <= SHARED_ITEMS:
+            self.leaf(place, content, align)
+        else:
+            _OFFSET.pack_into(self.data, place, self.pad(align, 4) - place)
+            self.data.extend(content)
+
+    def leaf(self, place: int, content: bytes, align: int) -> None:
+        """Notes that a vector is to be written with those that are shared."""
+        self.leaves.setdefault((align, content), []).append(place)
+
+    def finish(self) -> Encoded:
+        """Writes what is shared."""
+        for (name, _), (content, places) in self.unions.items():
+            target = self.table(name, content)
+            for place in places:
+                _OFFSET.pack_into(self.data, place, target - place)
+        for (align, leaf), places in self.leaves.items():
+            target = self.pad(align, 4)
+            self.data.extend(leaf)
+            for place in places:
+                _OFFSET.pack_into(self.data, place, target - place)
+        return Encoded(self.data, self.later)
+
+
+def _string(value: str) -> bytes:
+    text = value.encode("utf-8", "surrogateescape")
+    return _OFFSET.pack(len(text)) + text + b"\0"
+
+
+def encode(schema: Schema, root: Mapping[str, Any], identifier: bytes = b"") -> Encoded:
+    """Writes a flatbuffer.
+
+    Args:
+        schema: The schema; its root table is what is written.
+        root: The root table's fields.
+        identifier: The file identifier, four bytes; empty for none.
+
+    Returns:
+        The bytes, with the places that still wait for an offset.
+
+    Raises:
+        KeyError: A field or an enum's member is unknown.
+        struct.error: A number does not fit its field.
+    """
+    writer = _Writer(schema)
+    writer.data.extend(_OFFSET.pack(0) + identifier)
+    _OFFSET.pack_into(writer.data, 0, writer.table(schema.root, root))
+    return writer.finish()
