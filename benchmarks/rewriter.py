@@ -22,10 +22,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.dsl import op, rest, tfl, value
+from tfconvert.converter.rewrite.op_info import signature_of
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.rewrite.terms import op, rest, tfl, value
-from tfconvert.converter.rewrite.vocabulary import signature_of
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow import op_defs

@@ -23,10 +23,10 @@ from xdsl.ir import Block, Operation
 from xdsl.parser import Parser
 
 from tests.random_graphs import BOOL, INT, random_graph
-from tfconvert.converter.evaluate import executor
-from tfconvert.importers.function_library import make_function
-from tfconvert.importers.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
-from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.converter.executor import executor
+from tfconvert.importers.graph.function_library import make_function
+from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.dialects import tf_executor
 from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.locations import node_of

@@ -26,9 +26,11 @@ from xdsl.dialects.builtin import ModuleOp
 import tfconvert
 from tests.differential import tell
 from tests.random_programs import Program, random_program
-from tfconvert.converter import litert, pipeline
-from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.litert import runtime
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline import stages
+from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
 
 _MAX_ITERATIONS = 1000
@@ -83,11 +85,11 @@ def check_program(tf: ModuleType, summary: Summary, name: str, program: Program)
         path = Path(folder) / "program.pb"
         path.write_bytes(program.graph.SerializeToString())
         try:
-            _check_passes(summary, name, program, pipeline.import_model(path, options), options, expected)
+            _check_passes(summary, name, program, open_model.import_model(path, options), options, expected)
             if not program.log:
                 content = bytes(tfconvert.convert(path, inputs=options.inputs, outputs=options.outputs))
                 for feed, results in zip(program.feeds(), expected, strict=True):
-                    summary.compare(f"{name} in LiteRT", results, litert.run_file(content, "", feed, []))
+                    summary.compare(f"{name} in LiteRT", results, runtime.run_file(content, "", feed, []))
         except ConversionError as problem:
             summary.problems.append(f"{name}: {problem}")
     summary.counts["programs"] += 1
@@ -103,7 +105,7 @@ def _check_passes(
 ) -> None:
     summary.counts["V1 ops"] += sum(op.name.startswith("tf_executor.Switch") for op in module.walk())
     done = "import"
-    for step in [None, *pipeline.steps(options)]:
+    for step in [None, *stages.steps(options)]:
         if step is not None:
             if step.run.name == "initialize-state":
                 return

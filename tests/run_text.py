@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from tfconvert.converter.evaluate import executor
+from tfconvert.converter.executor import executor
 from tfconvert.schema.dialects.context import dialect_context
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -9,6 +9,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import PACKAGES, SourceFile
 
 MAY_IMPORT = {
@@ -18,28 +20,70 @@ MAY_IMPORT = {
     "converter": {"schema", "importers", "exporters", "converter"},
     "tfconvert": {"schema", "importers", "exporters", "converter", "tfconvert"},
 }
+# The rooms of a package, folders and single files, from the ground up: an import goes down to another floor, never up
+# and never to another room of the same floor. Rooms that are yet to be built have their place already.
+ROOMS = {
+    "tfconvert.converter": (
+        ("interpreter", "ir", "kernels"),
+        ("composites", "control_flow", "executor", "functionalize", "report", "resource_ops", "rewrite"),
+        ("options", "shapes"),
+        ("recurrence", "tensor_lists"),
+        ("passes",),
+        ("litert", "stablehlo"),
+        ("pipeline", "validation"),
+        ("conversion",),
+        ("api",),
+        ("batch", "compat"),
+        ("service",),
+        ("cli",),
+    ),
+    "tfconvert.converter.litert": (
+        ("hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
+        ("fusions", "runtime_process"),
+        ("quantize",),
+        ("passes",),
+        ("stages",),
+    ),
+    "tfconvert.importers": (
+        ("checkpoint", "mlir", "tflite"),
+        ("graph",),
+        ("graph_def", "saved_model"),
+        ("concrete_functions", "keras", "meta_graph"),
+        ("open_model", "source"),
+    ),
+}
+FLOORS = {
+    package: {room: floor for floor, rooms in enumerate(floors) for room in rooms} for package, floors in ROOMS.items()
+}
 # Where a late import keeps start-up lean: `tfconvert --help` needs neither numpy nor xDSL. The two of the front door
 # are how `import tfconvert` itself stays empty-handed.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
-    "tfconvert.converter.cli",
-    "tfconvert.converter.evaluate.kernels",
-    "tfconvert.converter.legalize.table",
-    "tfconvert.converter.opt",
-    "tfconvert.converter.pipeline",
-    "converter.service.app",
+    "tfconvert.converter.cli.main",
+    "tfconvert.converter.cli.opt",
+    "tfconvert.converter.conversion",
+    "tfconvert.converter.kernels.registry",
+    "tfconvert.converter.litert.legalize.registry",
+    "tfconvert.converter.pipeline.stages",
+    "tfconvert.converter.service.app",
+    "tfconvert.importers.open_model",
     "tfconvert",
     "tfconvert.__main__",
 }
 # Only in-memory Keras models and concrete functions need TensorFlow, and the script that lists its ops.
 TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
-MAY_IMPORT_TENSORFLOW = {"importers.keras", "tfconvert.schema.tensorflow.make_op_defs"}
+MAY_IMPORT_TENSORFLOW = {"tfconvert.importers.keras", "tfconvert.schema.tensorflow.make_op_defs"}
 
 
 def _package(module: str) -> str:
     """Returns which of our packages a module is in, `tfconvert` for the front door."""
     name = module.removeprefix("tfconvert.").partition(".")[0]
     return name if name in PACKAGES else "tfconvert"
+
+
+def _room(module: str, package: str) -> str:
+    """Returns the room of a package that a module is in; empty for what is in none."""
+    return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
 
 
 def _for_types_only(node: ast.AST) -> bool:
@@ -109,6 +153,24 @@ def test_imports_point_down(source_files: Sequence[SourceFile]) -> None:
                 other = _package(target)
                 if target.partition(".")[0] == "tfconvert" and other not in MAY_IMPORT[file.package]:
                     wrong.append(f"{file.path}:{statement.lineno}: {file.package} imports {other}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_every_room_has_its_floor(package: str, source_files: Sequence[SourceFile]) -> None:
+    assert {_room(file.module, package) for file in source_files} - {""} <= set(FLOORS[package])
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_imports_between_rooms_go_down(package: str, source_files: Sequence[SourceFile]) -> None:
+    floors = FLOORS[package]
+    wrong = [
+        f"{module} imports {target}"
+        for module, targets in _edges(source_files, with_typing=True).items()
+        for target in targets
+        if (room := _room(module, package)) and (other := _room(target, package)) and room != other
+        if floors[other] >= floors[room]
+    ]
     assert not wrong, "\n".join(wrong)
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests import sample_models
 from tests.mlir import graphs, oracle
-from tfconvert.converter import pipeline
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline import stages
+from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
 
 # The control text must be refused, or the oracle judges nothing.
@@ -21,9 +22,9 @@ _BUILDS = sample_models.MODELS | sample_models.UNSUPPORTED
 
 def _texts(model: Path, options: Options) -> dict[str, str]:
     """Returns the module as imported and after each pass before the dialect is LiteRT's, by pass."""
-    module = pipeline.import_model(model, options)
+    module = open_model.import_model(model, options)
     texts = {"import": oracle.whole_text(module)}
-    for step in pipeline.steps(options):
+    for step in stages.steps(options):
         if step.run.name == "initialize-state":
             break
         try:

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner, Result
 
-from tfconvert.converter.cli import main
+from tfconvert.converter.cli.main import main
 from tfconvert.importers.mlir import import_mlir
 
 IDENTITY = """\
@@ -233,7 +233,7 @@ def test_a_closed_pipe_is_no_traceback(digits_model: Path) -> None:
 
 def test_help_shows_the_verbs_and_needs_nothing() -> None:
     code = (
-        "import sys; from tfconvert.converter.cli import main\n"
+        "import sys; from tfconvert.converter.cli.main import main\n"
         "for arguments in (['--help'], ['opt', '--help']):\n"
         "    main(arguments, standalone_mode=False)\n"
         "print([name for name in ('numpy', 'xdsl') if name in sys.modules])"

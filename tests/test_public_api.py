@@ -79,7 +79,7 @@ try:
 except SystemExit as end:
     assert not end.code, end.code
 """
-    assert "tfconvert.converter.cli" in (modules := _imported_by(code))
+    assert "tfconvert.converter.cli.main" in (modules := _imported_by(code))
     assert not HEAVY & modules
 
 

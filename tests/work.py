@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Any
 
 from tests.run_text import parse
-from tfconvert.converter.step import Pass
+from tfconvert.converter.pipeline.stage import Pass
 
 _SLACK = 1.15
 """How much faster than the ops the work may grow."""

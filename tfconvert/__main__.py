@@ -13,7 +13,7 @@ def main() -> None:
     gc.disable()
     # Nor does it multiply large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from tfconvert.converter.cli import main as command
+    from tfconvert.converter.cli.main import main as command
 
     try:
         command(prog_name="tfconvert")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from tfconvert.converter.rewrite.declarative import Match, rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
-from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.rewrite.terms import (
+from tfconvert.converter.rewrite.dsl import (
     array,
     attr,
     check,
@@ -21,6 +18,9 @@ from tfconvert.converter.rewrite.terms import (
     tfl,
     value,
 )
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.rewriter import Rewriter
 
 __all__ = [
     "Failure",

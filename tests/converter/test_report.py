@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from tfconvert.converter.interface import Interface, Tensor
+from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.converter.report import OutputError, Report, Stage, ranked
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
 

@@ -20,7 +20,7 @@ import tfconvert
 from tests.conftest import RunTFLite
 from tests.importers import v1_models
 from tests.importers.v1_models import Saved
-from tfconvert.converter.evaluate import executor
+from tfconvert.converter.executor import executor
 from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

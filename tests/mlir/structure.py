@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ArrayAttr, BytesAttr, FloatAttr, ModuleOp, Str
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, TypeAttribute
 
-from tfconvert.importers.op_signatures import OpRegistry
+from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
 from tfconvert.schema.tensorflow import op_defs
 

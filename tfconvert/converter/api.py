@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter.call_stack import with_room
+from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report, Stage
 
@@ -113,12 +113,12 @@ def convert(
 @with_room
 def convert_with(model: str | os.PathLike[str], options: Options) -> Model:
     """Converts a model with the settings in one object; see `convert`."""
-    from tfconvert.converter import pipeline
+    from tfconvert.converter import conversion
 
     path = os.fspath(model)
-    result = Model(*pipeline.run(path, options))
+    result = Model(*conversion.run(path, options))
     if options.verify:
-        from tfconvert.converter import verify
+        from tfconvert.converter.validation import result_check
 
-        result.report.verification = verify.verify(path, options, bytes(result))
+        result.report.verification = result_check.verify(path, options, bytes(result))
     return result

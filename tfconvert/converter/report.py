@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
-    from tfconvert.converter.interface import Interface
+    from tfconvert.converter.ir.interface import Interface
 
 _FEW = 8
 """How many rows a section of the short text has."""

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from tfconvert.importers.entry_points import (
+from tfconvert.importers.graph.entry_points import (
     EntryPoint,
     GraphInput,
     GraphOutput,
@@ -20,15 +20,15 @@ from tfconvert.importers.entry_points import (
     override_shape,
     versions_attribute,
 )
-from tfconvert.importers.function_instances import FunctionLibrary
-from tfconvert.importers.function_library import import_callees
-from tfconvert.importers.node_graph import ImportContext, parse_graph_input
-from tfconvert.importers.op_signatures import OpRegistry
-from tfconvert.importers.protos import parse_proto
-from tfconvert.importers.reachability import unused_nodes
-from tfconvert.importers.refusals import PLACEHOLDERS
-from tfconvert.importers.tensor_proto import shape_of
-from tfconvert.importers.variables import check_values
+from tfconvert.importers.graph.function_instances import FunctionLibrary
+from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
+from tfconvert.importers.graph.protos import parse_proto
+from tfconvert.importers.graph.reachability import unused_nodes
+from tfconvert.importers.graph.refusals import PLACEHOLDERS
+from tfconvert.importers.graph.tensor_proto import shape_of
+from tfconvert.importers.graph.variables import check_values
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

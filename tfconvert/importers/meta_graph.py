@@ -9,18 +9,18 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp
 
-from tfconvert.importers.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
-from tfconvert.importers.function_instances import FunctionLibrary
-from tfconvert.importers.function_library import import_callees
+from tfconvert.importers.graph.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
+from tfconvert.importers.graph.function_instances import FunctionLibrary
+from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
+from tfconvert.importers.graph.protos import parse_proto
+from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
+from tfconvert.importers.graph.refusals import PLACEHOLDERS
+from tfconvert.importers.graph.table_initializers import import_table_initializers
+from tfconvert.importers.graph.variables import check_values, import_variables
 from tfconvert.importers.graph_def import named_entry, output_types
-from tfconvert.importers.node_graph import ImportContext, parse_graph_input
-from tfconvert.importers.op_signatures import OpRegistry
-from tfconvert.importers.protos import parse_proto
-from tfconvert.importers.reachability import dependent_nodes, unused_nodes
-from tfconvert.importers.refusals import PLACEHOLDERS
 from tfconvert.importers.saved_model import signature_entries
-from tfconvert.importers.table_initializers import import_table_initializers
-from tfconvert.importers.variables import check_values, import_variables
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types

@@ -1,7 +1,7 @@
 """SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules (design §4).
 
 A signature is a list of feeds and fetches in the main graph, in both kinds; what differs is how a variable's node is
-tied to the checkpoint, which `tfconvert/importers/variables.py` knows. Only what the chosen signatures reach is
+tied to the checkpoint, which `tfconvert/importers/graph/variables.py` knows. Only what the chosen signatures reach is
 imported: a SavedModel's save and restore functions are most of it.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
-from tfconvert.importers.debug_info import load_debug_info
-from tfconvert.importers.entry_points import (
+from tfconvert.importers.graph.debug_info import load_debug_info
+from tfconvert.importers.graph.entry_points import (
     EntryPoint,
     GraphInput,
     GraphOutput,
@@ -24,14 +24,14 @@ from tfconvert.importers.entry_points import (
     override_shape,
     versions_attribute,
 )
-from tfconvert.importers.function_instances import FunctionLibrary
-from tfconvert.importers.function_library import import_callees
-from tfconvert.importers.node_graph import ImportContext, parse_graph_input
-from tfconvert.importers.op_signatures import OpRegistry
-from tfconvert.importers.protos import parse_proto
-from tfconvert.importers.table_initializers import INITIALIZER, import_table_initializers
-from tfconvert.importers.tensor_proto import shape_of
-from tfconvert.importers.variables import import_variables
+from tfconvert.importers.graph.function_instances import FunctionLibrary
+from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.op_signatures import OpRegistry
+from tfconvert.importers.graph.protos import parse_proto
+from tfconvert.importers.graph.table_initializers import INITIALIZER, import_table_initializers
+from tfconvert.importers.graph.tensor_proto import shape_of
+from tfconvert.importers.graph.variables import import_variables
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types

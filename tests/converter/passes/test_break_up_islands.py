@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from tests import differential
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tests.random_graphs import random_graph
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
-from tfconvert.converter.rewrite.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp

@@ -13,21 +13,23 @@ from typing import Any
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.converter.passes.conftest import check_results
+from tests.converter.conftest import check_results
 from tfconvert.converter import passes
-from tfconvert.converter.passes import table
+from tfconvert.converter.litert import passes as litert_passes
+from tfconvert.converter.pipeline import registry
 from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 
-NOT_A_PASS = {"table"}
-"""Files that hold no pass."""
-
-FILES = [module.name for module in pkgutil.iter_modules(passes.__path__) if module.name not in NOT_A_PASS]
+FILES = [
+    module.name
+    for package in (passes, litert_passes)
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
+]
 
 
 def _pass(file: str) -> tuple[ModuleType, Any]:
     """Returns a file's module and the pass in it, with the default options."""
-    module = importlib.import_module(f"tfconvert.converter.passes.{file}")
+    module = importlib.import_module(file)
     found = [
         value
         for value in vars(module).values()
@@ -83,6 +85,6 @@ def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
     module, rewrite = _pass(file)
-    assert table.PASSES[rewrite.name] is type(rewrite)
+    assert registry.PASSES[rewrite.name] is type(rewrite)
     assert rewrite.name == file.replace("_", "-")
     assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")

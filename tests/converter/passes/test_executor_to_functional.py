@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import text_format
 from xdsl.dialects.func import FuncOp
 
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError

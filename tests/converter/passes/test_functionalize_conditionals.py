@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tests.run_text import parse
-from tfconvert.converter.evaluate import executor
-from tfconvert.converter.evaluate.executor import Executor
+from tfconvert.converter.executor import executor
+from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.schema.diagnostics import ConversionError
 

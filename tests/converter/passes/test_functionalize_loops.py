@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tests.converter.control_flow.graphs import functionalize, imported, refused
-from tests.converter.passes.conftest import FileCheck
-from tfconvert.converter.evaluate.executor import Executor
+from tests.converter.conftest import FileCheck
+from tests.converter.functionalize.graphs import functionalize, imported, refused
+from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
 
 LOOP = """

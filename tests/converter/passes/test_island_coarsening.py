@@ -8,7 +8,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests import differential
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tests.random_graphs import random_graph
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.converter.passes.island_coarsening import IslandCoarsening

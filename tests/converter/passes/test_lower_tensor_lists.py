@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.context import dialect_context

@@ -9,8 +9,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests import sample_models
-from tfconvert.converter import pipeline
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline import stages
+from tfconvert.importers import open_model
 
 
 @pytest.fixture(scope="module", params=sample_models.MODELS)
@@ -19,13 +20,13 @@ def imported(request: pytest.FixtureRequest, tf: ModuleType, tmp_path_factory: p
     model: Path = sample_models.save(
         tf, sample_models.MODELS[request.param], tmp_path_factory.mktemp("models") / request.param
     )
-    return pipeline.import_model(model, Options())
+    return open_model.import_model(model, Options())
 
 
 def test_what_is_done_is_done(imported: ModuleOp) -> None:
     """Each pass verifies and, applied again at once, changes nothing."""
     module = imported.clone()
-    for step in pipeline.steps(Options()):
+    for step in stages.steps(Options()):
         step.run.apply(module)
         module.verify()
         once = str(module)

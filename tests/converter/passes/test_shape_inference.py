@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
 from xdsl.parser import Parser
 
-from tests.converter.passes.conftest import FileCheck
-from tfconvert.converter.evaluate.executor import run
+from tests.converter.conftest import FileCheck
+from tfconvert.converter.executor.executor import run
 from tfconvert.converter.passes import shape_inference
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.schema.diagnostics import ConversionError

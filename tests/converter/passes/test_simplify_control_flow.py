@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.converter import control_flow_programs as programs
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tests.work import check_linear
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
 from tfconvert.schema.dialects.context import dialect_context

@@ -1,4 +1,4 @@
-"""TensorFlow's own MLIR accepts the texts in this folder's tests and in the passes' docstrings: none is nonsense."""
+"""TensorFlow's own MLIR accepts the texts in the passes' tests and docstrings: none is nonsense."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from tests.mlir import oracle
 from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 
-FOLDERS = ("tests/converter/passes", "tfconvert/converter/passes")
+FOLDERS = (
+    "tests/converter/passes",
+    "tests/converter/litert/passes",
+    "tfconvert/converter/passes",
+    "tfconvert/converter/litert/passes",
+)
 
 # The control text must be refused, or the oracle judges nothing.
 WRONG = 'func.func @f(%x: tensor<2xf32>) { "tf.AddV2"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n func.return }'

@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tests.converter.passes.conftest import FileCheck
+from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.unique_callees import UniqueCallees
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.context import dialect_context

@@ -12,9 +12,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from tests.converter.rewrite.ir import names, parse, rewrite
 from tfconvert.converter.rewrite.automaton import Automaton
 from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Capture, Op, Term, check, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.converter.rewrite.terms import Capture, Op, Term, check, constant, op, tfl, value
 from tfconvert.schema.dialects import tensor_data
 
 UNARY, BINARY = ("tfl.relu", "tfl.exp"), ("tfl.add", "tfl.mul")

@@ -12,8 +12,7 @@ from xdsl.ir import Operation, OpResult
 
 from tests.converter.rewrite.ir import last, names, parse, rewrite
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
-from tfconvert.converter.rewrite.terms import (
+from tfconvert.converter.rewrite.dsl import (
     array,
     attr,
     check,
@@ -27,6 +26,7 @@ from tfconvert.converter.rewrite.terms import (
     tfl,
     value,
 )
+from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect

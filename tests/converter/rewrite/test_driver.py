@@ -18,10 +18,10 @@ from xdsl.parser import Parser
 from tests.converter.rewrite.ir import last, names, parse, rewrite
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.dsl import tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.rewrite.terms import tfl, value
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes, tf
 from tfconvert.schema.dialects.context import dialect_context

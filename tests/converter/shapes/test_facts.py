@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.converter.shapes.dims import UNKNOWN, symbol
+from tfconvert.converter.ir.dims import UNKNOWN, symbol
 from tfconvert.converter.shapes.facts import Fact, agreed, constant_of, join
 from tfconvert.schema.dialects import tensor_data, types
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
-from tfconvert.converter.evaluate import validate
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
+from tfconvert.converter.validation import pass_check
 from tfconvert.schema.dialects.context import dialect_context
 
 LIST, ROW, SHAPE = "tensor<!tf_type.variant>", "tensor<2xf32>", "tensor<1xi32>"
@@ -134,4 +134,4 @@ def test_programs(steps: list[tuple[int, int, int]]) -> None:
     LowerTensorLists().apply(module)
     module.verify()
     assert not any("TensorList" in op.name for op in module.walk())
-    assert validate.check(before, module, "lower-tensor-lists") == []
+    assert pass_check.check(before, module, "lower-tensor-lists") == []

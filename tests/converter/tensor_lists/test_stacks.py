@@ -12,9 +12,9 @@ import pytest
 
 import tfconvert
 from tests.conftest import RunTFLite
-from tfconvert.converter import pipeline
-from tfconvert.converter.evaluate import executor
+from tfconvert.converter.executor import executor
 from tfconvert.converter.options import Options
+from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
 
 Function = Callable[[Any, Any], Any]
@@ -100,7 +100,7 @@ def test_gradients(
     assert any(node.op == "StackPushV2" for node in graph.as_graph_def().node)
     options = Options(inputs=["x"], outputs=["y", "gradient"])
     content = bytes(tfconvert.convert(tmp_path / "graph.pb", inputs=["x"], outputs=["y", "gradient"]))
-    module = pipeline.import_model(tmp_path / "graph.pb", options)
+    module = open_model.import_model(tmp_path / "graph.pb", options)
     with tf.compat.v1.Session(graph=graph) as session:
         for batch in (1, 3):
             x = np.random.default_rng(batch).standard_normal((batch, 4)).astype(np.float32) * 0.5

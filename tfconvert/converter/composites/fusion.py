@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.presence import IMPLEMENTS
+from tfconvert.converter.composites.marks import IMPLEMENTS
 
 Check = Callable[[Composite], str | None]
 """Returns why a function can't be fused, as the end of a sentence; `None` if it can."""

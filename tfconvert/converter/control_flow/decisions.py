@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from tfconvert.converter.control_flow.functional import IFS, Construct, Kind, returned
+from tfconvert.converter.control_flow.constructs import IFS, Construct, Kind, returned
 from tfconvert.schema.dialects import tensor_data, tf
 
 _FORWARDING = frozenset({"tf.Identity", "tf.IdentityN", "tf.StopGradient", "tf.PreventGradient"})

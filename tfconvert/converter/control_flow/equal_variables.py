@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tfconvert.converter.control_flow.functional import Construct, returned
+from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.schema.dialects import tf_effects
 
 _MAX_ROUNDS = 8

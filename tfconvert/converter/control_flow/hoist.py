@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from tfconvert.converter.control_flow.constructs import Construct, Kind, rebuild, restate
 from tfconvert.converter.control_flow.decisions import invariants
-from tfconvert.converter.control_flow.functional import Construct, Kind, rebuild, restate
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir.edit import erase
 
 _HEAVY = frozenset({
     "tf.BatchMatMul", "tf.BatchMatMulV2", "tf.BatchMatMulV3", "tf.Conv2D", "tf.Conv3D", "tf.DepthwiseConv2dNative",

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tfconvert.converter.control_flow.functional import Construct, returned
-from tfconvert.converter.shapes.folding import fold
-from tfconvert.converter.shapes.operands import MAX_VALUE_BYTES
+from tfconvert.converter.control_flow.constructs import Construct, returned
+from tfconvert.converter.ir.constants import MAX_VALUE_BYTES
+from tfconvert.converter.kernels.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import shape_of

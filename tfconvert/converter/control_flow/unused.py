@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tfconvert.converter.control_flow.functional import Construct, Kind, drop, rebuild, returned, without
-from tfconvert.converter.shapes.sweep import erase_dead
+from tfconvert.converter.control_flow.constructs import Construct, Kind, drop, rebuild, returned, without
+from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.schema.dialects import tf
 
 

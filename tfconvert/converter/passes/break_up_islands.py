@@ -49,8 +49,8 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tfconvert.converter.rewrite.edit import erase
-from tfconvert.converter.rewrite.effect_order import EffectOrder
+from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.effect_order import EffectOrder
 from tfconvert.schema.dialects import tf, tf_effects
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
 

@@ -27,14 +27,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from tfconvert.converter.ir.edit import restate_functions
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
-from tfconvert.converter.rewrite.edit import restate_functions
+from tfconvert.converter.rewrite.dsl import op, rest
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.rewrite.terms import op, rest
 from tfconvert.schema.dialects import tf, types
 
 _FORWARDING = (

@@ -32,7 +32,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Use
 
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects, tfl
 
 _APPLIED = "cse"

@@ -39,7 +39,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects
 
 _READ = "tf.ReadVariableOp"

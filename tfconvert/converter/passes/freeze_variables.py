@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tfconvert.converter.rewrite.edit import erase, restate_results, walk
+from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tensor_data import Constant

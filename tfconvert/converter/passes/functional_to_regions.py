@@ -52,9 +52,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tfconvert.converter.legalize.control_flow import is_boolean
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.control_flow.constructs import is_boolean
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
@@ -83,7 +83,7 @@ class FunctionalToRegions:
             ConversionError: A function that is named is not in the module (`missing-function`), or takes another
                 number of values than it is given, or of other element types (`bad-call`).
         """
-        functions = symbols.functions_of(module)
+        functions = symbol_table.functions_of(module)
         ops = [op for op in module.walk() if op.name in _KINDS]
         for op in ops:
             _replace(op, functions)
@@ -95,10 +95,10 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
     assert block is not None
     keys = _FUNCTIONS[kind]
     if kind == _CASE:
-        names = symbols.symbols(op.properties[keys[0]]) if keys[0] in op.properties else []
+        names = symbol_table.symbols(op.properties[keys[0]]) if keys[0] in op.properties else []
     else:
-        names = [symbols.named(op, key) for key in keys]
-    callees = [symbols.function_named(functions, name, op) for name in names]
+        names = [symbol_table.named(op, key) for key in keys]
+    callees = [symbol_table.function_named(functions, name, op) for name in names]
     properties = {name: value for name, value in op.properties.items() if name not in keys}
     if op.name.startswith("tf.Stateless"):
         properties["is_stateless"] = attrs.boolean(True)

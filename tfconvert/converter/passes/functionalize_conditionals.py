@@ -55,9 +55,9 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tfconvert.converter.control_flow.conditionals import Graph
-from tfconvert.converter.control_flow.graphs import graphs_with, restore
-from tfconvert.converter.control_flow.outline import Outliner
+from tfconvert.converter.functionalize.conditionals import Graph
+from tfconvert.converter.functionalize.graphs import graphs_with, restore
+from tfconvert.converter.functionalize.outline import Outliner
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
 
 _CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})

@@ -58,10 +58,10 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from tfconvert.converter.control_flow import loops
-from tfconvert.converter.control_flow.frames import find_frames
-from tfconvert.converter.control_flow.graphs import graphs_with, restore
-from tfconvert.converter.control_flow.outline import Outliner
+from tfconvert.converter.functionalize import loops
+from tfconvert.converter.functionalize.frames import find_frames
+from tfconvert.converter.functionalize.graphs import graphs_with, restore
+from tfconvert.converter.functionalize.outline import Outliner
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
 
 _OF_LOOPS = frozenset({EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp})

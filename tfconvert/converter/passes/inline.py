@@ -33,9 +33,9 @@ from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from tfconvert.converter.composites.presence import is_marked
-from tfconvert.converter.rewrite.edit import erase, restate_results, walk
-from tfconvert.converter.rewrite.symbols import (
+from tfconvert.converter.composites.marks import is_marked
+from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.ir.symbol_table import (
     erase_unreferenced,
     functions_of,
     is_private,

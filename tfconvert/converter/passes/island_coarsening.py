@@ -53,7 +53,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
 
 _APPLIED = "joined"

@@ -55,15 +55,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.constants import Scalar, constant_array, is_enumeration
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.shape_inference import ShapeInference
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.shapes.list_ops import OPS, ListClass
+from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import classes
-from tfconvert.converter.tensor_lists.calls import Calls
-from tfconvert.converter.tensor_lists.classes import OPS, ListClass
-from tfconvert.converter.tensor_lists.insertion import Inserter, Scalar, constant_array
-from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered, is_enumeration
+from tfconvert.converter.tensor_lists.insertion import Inserter
+from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
 from tfconvert.converter.tensor_lists.sizes import MAKERS, Positions, Sizes
-from tfconvert.converter.tensor_lists.symbols import Symbols
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import is_static

@@ -50,8 +50,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_effects
 
@@ -75,7 +75,7 @@ class MarkStateless:
 
         Functions that nothing but an erased op has named go with it.
         """
-        functions = symbols.functions_of(module)
+        functions = symbol_table.functions_of(module)
         applied: Counter[str] = Counter()
         if len(functions) < 2:
             return applied  # nothing calls anything
@@ -86,8 +86,8 @@ class MarkStateless:
                 applied[_improve(op, purity)] += 1
         applied.pop("", None)
         if applied["erased"]:
-            outside = symbols.names_outside(module)
-            symbols.erase_unreferenced(functions, outside)
+            outside = symbol_table.names_outside(module)
+            symbol_table.erase_unreferenced(functions, outside)
         return +applied
 
 
@@ -116,7 +116,7 @@ class _Purity:
 
     def of_op(self, op: Operation) -> int:
         """Returns what is known of an op, itself and through what it calls."""
-        callees = symbols.names(op)
+        callees = symbol_table.names(op)
         if callees:
             return min(map(self._of_function, callees))
         if op.regions or not op.name.startswith("tf."):
@@ -137,7 +137,7 @@ class _Purity:
             ops = list(function.body.walk())
             if current not in entered:
                 entered.add(current)
-                needed = {callee for op in ops for callee in symbols.names(op)} - self._known.keys()
+                needed = {callee for op in ops for callee in symbol_table.names(op)} - self._known.keys()
                 # A function that calls itself may never end.
                 self._known.update(dict.fromkeys(needed & entered, _EFFECTFUL))
                 stack += sorted(needed - entered)

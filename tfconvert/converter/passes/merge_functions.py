@@ -44,8 +44,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tfconvert.converter.rewrite.edit import erase
-from tfconvert.converter.rewrite.symbols import callees_first, functions_of, is_private, referring_ops
+from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, referring_ops
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES

@@ -59,10 +59,10 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct
 from tfconvert.converter.control_flow.equal_variables import merge_equal
-from tfconvert.converter.control_flow.functional import KINDS, Kind, callees, construct
 from tfconvert.converter.control_flow.unused import drop_unused
-from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.ir import symbol_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class MergeLoopVariables:
 
     def apply(self, module: ModuleOp) -> Counter[str]:
         """Rewrites every loop whose functions nothing else runs; returns how many variables went."""
-        functions = symbols.functions_of(module)
+        functions = symbol_table.functions_of(module)
         ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
-        references = Counter(symbols.names_outside(module))
-        references.update(name for name, function in functions.items() if not symbols.is_private(function))
+        references = Counter(symbol_table.names_outside(module))
+        references.update(name for name, function in functions.items() if not symbol_table.is_private(function))
         references.update(name for op in ops for name in callees(op))
         merged = 0
         for op in ops:

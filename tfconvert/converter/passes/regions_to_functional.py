@@ -64,8 +64,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.locations import node_of
@@ -86,7 +86,7 @@ class RegionsToFunctional:
         ops = _with_regions(module)
         if not ops:
             return Counter()
-        maker = symbols.FunctionMaker(module)
+        maker = symbol_table.FunctionMaker(module)
         applied = Counter(op.name.removeprefix("tf.") for op in ops)
         for op in reversed(ops):
             _outline(op, maker)
@@ -106,7 +106,7 @@ def _with_regions(module: ModuleOp) -> list[Operation]:
     return found
 
 
-def _outline(op: Operation, maker: symbols.FunctionMaker) -> None:
+def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
     """Replaces an op whose regions hold no other region of control flow."""
     is_loop = op.name == "tf.WhileRegion"
     called = _called(op)
@@ -157,7 +157,7 @@ def _called(op: Operation) -> tuple[list[str], Sequence[SSAValue]] | None:
         first, last = region.block.first_op, region.block.last_op
         if first is None or last is None or first.next_op is not last or first.name not in _CALLS:
             return None
-        name = symbols.named(first, "callee" if first.name == "func.call" else "f")
+        name = symbol_table.named(first, "callee" if first.name == "func.call" else "f")
         if not name or list(last.operands) != list(first.results):
             return None
         names.append(name)
@@ -211,7 +211,7 @@ def _taken(region: Region) -> dict[SSAValue, list[tuple[Operation, int]]]:
 
 
 def _function(
-    op: Operation, region: Region, role: str, carried: Sequence[SSAValue], maker: symbols.FunctionMaker
+    op: Operation, region: Region, role: str, carried: Sequence[SSAValue], maker: symbol_table.FunctionMaker
 ) -> str:
     """Makes a function of a region, whose arguments `_capture` has added; returns its name.
 

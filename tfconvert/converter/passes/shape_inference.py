@@ -87,8 +87,8 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import restate_functions
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import restate_functions
 from tfconvert.converter.shapes import flow
 
 
@@ -105,7 +105,7 @@ class ShapeInference:
             ConversionError: Shapes contradict each other (`shape-mismatch`), or a constant that has to be read is
                 damaged (`bad-checksum`).
         """
-        functions = symbols.functions_of(module)
-        outside = symbols.names_outside(module)
+        functions = symbol_table.functions_of(module)
+        outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)
         restate_functions(list(functions.values()))

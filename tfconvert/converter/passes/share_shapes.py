@@ -2,7 +2,7 @@
 
 Shapes that stay unknown until the model runs are often asked of values that were computed for nothing else: a masked
 layer of Keras runs its first step once more, for the shape of zeros. Unknown dimensions are symbols that go through
-loops and branches (`tfconvert/converter/tensor_lists/symbols.py`); where two shape tensors have the same elements, the
+loops and branches (`tfconvert/converter/shapes/symbolic.py`); where two shape tensors have the same elements, the
 first one stands for both. A loop gets what is known before it as a variable.
 
 Before:
@@ -53,13 +53,13 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tfconvert.converter.rewrite import symbols as names
-from tfconvert.converter.shapes.dims import UNKNOWN, Partial
-from tfconvert.converter.shapes.sweep import erase_dead
-from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir import symbol_table as names
+from tfconvert.converter.ir.dims import UNKNOWN, Partial
+from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.shapes.loop_dims import hand_in
+from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists.insertion import Inserter
-from tfconvert.converter.tensor_lists.loop_sizes import hand_in
-from tfconvert.converter.tensor_lists.symbols import Symbols
 from tfconvert.schema.dialects import types
 
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}

@@ -62,13 +62,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct, inline_body
 from tfconvert.converter.control_flow.decisions import decided_branch, handed_through, sink_constants
-from tfconvert.converter.control_flow.functional import KINDS, Construct, Kind, construct, inline_body
 from tfconvert.converter.control_flow.hoist import hoist
 from tfconvert.converter.control_flow.trip_count import trip_count
 from tfconvert.converter.control_flow.unused import drop_unused
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
 
@@ -90,10 +90,10 @@ class SimplifyControlFlow:
 
     def apply(self, module: ModuleOp) -> Counter[str]:
         """Rewrites every function; returns how often each simplification was applied."""
-        outside = symbols.names_outside(module)
+        outside = symbol_table.names_outside(module)
         applied: Counter[str] = Counter()
         while True:
-            functions = symbols.functions_of(module)
+            functions = symbol_table.functions_of(module)
             if len(functions) < 2:
                 return applied  # nothing runs anything
             work = _Work(functions, outside, self.unroll_up_to)
@@ -102,11 +102,11 @@ class SimplifyControlFlow:
                 pass
             applied += work.applied
             if work.applied:
-                symbols.erase_unreferenced(functions, outside)
+                symbol_table.erase_unreferenced(functions, outside)
             if not work.applied["decide"] + work.applied["unroll"]:
                 return applied
             # What has been decided may decide more.
-            flow.infer(symbols.functions_of(module), outside)
+            flow.infer(symbol_table.functions_of(module), outside)
 
 
 class _Work:
@@ -121,12 +121,12 @@ class _Work:
         self._functions = functions
         self._unroll_up_to = unroll_up_to
         self._references = Counter(outside)
-        self._references.update(name for name, function in functions.items() if not symbols.is_private(function))
+        self._references.update(name for name, function in functions.items() if not symbol_table.is_private(function))
         self._inside: dict[str, list[Operation]] = {}
         for name, function in functions.items():
             self._inside[name] = [op for op in function.body.walk() if op.name in KINDS]
             for op in self._inside[name]:
-                self._references.update(set(symbols.names(op)))
+                self._references.update(set(symbol_table.names(op)))
         self._ops: list[Operation] = []
 
     def _is_own(self, found: Construct) -> bool:
@@ -154,7 +154,7 @@ class _Work:
                     todo += reversed(self._inside[name])
 
     def _is_root(self, name: str) -> bool:
-        return not symbols.is_private(self._functions[name]) or not self._references[name]
+        return not symbol_table.is_private(self._functions[name]) or not self._references[name]
 
     def _place(self, found: Construct) -> list[Operation] | None:
         """Puts what constants choose in a construct's place; returns the constructs in it, `None` if all stays."""
@@ -200,7 +200,7 @@ class _Work:
             placed += [inner for inner in op.walk() if inner.name in KINDS]
             op = op.next_op
         for inner in placed:
-            self._references.update(set(symbols.names(inner)))
+            self._references.update(set(symbol_table.names(inner)))
         return placed, values
 
     def _forward(self, found: Construct) -> None:

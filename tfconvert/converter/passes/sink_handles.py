@@ -47,8 +47,8 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from tfconvert.converter.rewrite import symbols
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects, types
 
 _BRANCHES = frozenset({"tf.If", "tf.Case"})
@@ -67,7 +67,7 @@ class SinkHandles:
 
         Only private functions that one op names are changed: others are as their other users want them.
         """
-        functions = symbols.functions_of(module)
+        functions = symbol_table.functions_of(module)
         if len(functions) < 2:
             return Counter()  # nothing calls anything
         users: Counter[str] = Counter()
@@ -75,10 +75,10 @@ class SinkHandles:
         for name, function in functions.items():
             inner[name] = []
             for op in function.body.walk():
-                users.update(set(symbols.names(op)))
+                users.update(set(symbol_table.names(op)))
                 if op.name in _BRANCHES or op.name == _LOOP:
                     inner[name].append(op)
-        own = {name for name, function in functions.items() if users[name] == 1 and symbols.is_private(function)}
+        own = {name for name, function in functions.items() if users[name] == 1 and symbol_table.is_private(function)}
         sunk = sum(_sink_from(name, functions, inner, own) for name in functions if name not in own)
         return Counter({"handles": sunk}) if sunk else Counter()
 
@@ -91,7 +91,7 @@ def _sink_from(
     todo = [root]
     while todo:
         for op in inner[todo.pop()]:
-            names = [name for name in dict.fromkeys(symbols.names(op)) if name in functions]
+            names = [name for name in dict.fromkeys(symbol_table.names(op)) if name in functions]
             if own.issuperset(names):
                 sunk += _sink(op, [functions[name] for name in names])
                 todo += names
@@ -106,7 +106,7 @@ def _sink(op: Operation, callees: Sequence[FuncOp]) -> int:
     if len(blocks) != len(callees) or any(len(block.args) != len(given) for block in blocks):
         return 0
     if op.name == _LOOP:
-        handles = _kept_by(callees, symbols.named(op, "body"), handles)
+        handles = _kept_by(callees, symbol_table.named(op, "body"), handles)
     if not handles:
         return 0
     for callee in callees:

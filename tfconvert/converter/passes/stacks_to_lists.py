@@ -71,8 +71,8 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
-from tfconvert.converter.tensor_lists.calls import Calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from tfconvert.converter.control_flow.functional import KINDS, callees, rename_callees
-from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.control_flow.constructs import KINDS, callees, rename_callees
+from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 
@@ -81,12 +81,12 @@ class UniqueCallees:
             ConversionError: Functions run each other in a circle (`recursive-function`), one is missing
                 (`missing-function`), or the copies grow without measure (`too-many-copies`).
         """
-        functions = symbols.functions_of(module)
+        functions = symbol_table.functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
             return Counter()
-        outside = set(symbols.names_outside(module))
-        roots = outside | {name for name, function in functions.items() if not symbols.is_private(function)}
+        outside = set(symbol_table.names_outside(module))
+        roots = outside | {name for name, function in functions.items() if not symbol_table.is_private(function)}
         _check_size(functions, users, roots, self.max_operations)
         copier = _Copier(functions)
         copier.separate(roots)
@@ -133,7 +133,7 @@ class _Copier:
         self._origins[unique] = self._origins.get(name, name)
         copy.properties["sym_name"] = StringAttr(unique)
         copy.location = function.location
-        if not symbols.is_private(function):
+        if not symbol_table.is_private(function):
             _make_private(copy)
         assert function.parent is not None
         function.parent.insert_op_after(copy, function)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from tfconvert.converter.tensor_lists.insertion import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.schema.dialects import tf, types
 
 _DEPTH = 16

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import OpResult, SSAValue
 
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights, width
-from tfconvert.converter.recurrence.declined import Declined, need
+from tfconvert.converter.recurrence.decline import Declined, need
 from tfconvert.schema.dialects import tensor_data, types
 
 INPUT, FORGET, CELL, OUTPUT = "input", "forget", "cell", "output"

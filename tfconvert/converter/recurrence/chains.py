@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
 from tfconvert.converter.recurrence.cells import Cell, Lstm
-from tfconvert.converter.recurrence.declined import Declined
-from tfconvert.converter.recurrence.extents import Extents
-from tfconvert.converter.tensor_lists.insertion import constant_array
+from tfconvert.converter.recurrence.decline import Declined
+from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.schema.dialects import tensor_data
 
 

@@ -8,15 +8,14 @@ from typing import NamedTuple
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.ir.constants import constant_scalar, is_enumeration
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sums
 from tfconvert.converter.recurrence.cells import Cell, Lstm
-from tfconvert.converter.recurrence.declined import Declined, need
-from tfconvert.converter.recurrence.extents import Extents
+from tfconvert.converter.recurrence.decline import Declined, need
+from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import Scan, convolves, fixed_values
-from tfconvert.converter.recurrence.steps import Steps, steps_of
-from tfconvert.converter.tensor_lists.insertion import constant_scalar
-from tfconvert.converter.tensor_lists.lowering import is_enumeration
+from tfconvert.converter.recurrence.sequence import Steps, steps_of
 from tfconvert.schema.dialects import types
 
 _STATE_USED = "its last cell state is used, which the operator doesn't give"

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
+from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.control_flow.decisions import invariants, origin
-from tfconvert.converter.control_flow.functional import Construct, returned
-from tfconvert.converter.recurrence.declined import need
-from tfconvert.converter.tensor_lists.insertion import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import tf, tf_effects, types
 
 _COUNTING = "what it runs until is not just a count"

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from xdsl.ir import Operation
 
-from tfconvert.converter.rewrite import checking, making
+from tfconvert.converter.rewrite import materialize, verify
+from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Operand, Term, as_term
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.program import Bound, Program, depth_of, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.converter.rewrite.terms import Check, Computed, Op, Operand, Term, as_term
 
 Replacements = Mapping[Op, tuple[Term, ...]]
 """What takes the place of the results of matched ops."""
@@ -103,7 +103,7 @@ class Rule:
             elif not result:
                 return Failure(condition.reason)
         for op, terms in self.replacements.items():
-            failure = making.misfit(match.ops[op], terms, match.bound, match.ops)
+            failure = materialize.misfit(match.ops[op], terms, match.bound, match.ops)
             if failure is not None:
                 return failure
         return match
@@ -114,7 +114,7 @@ class Rule:
             names = parameters_of(self.native)[1:]
             self.native(rewriter, *(match.bound[name].value for name in names))
             return
-        making.Maker(match.bound, match.ops, rewriter).replace(self.replacements)
+        materialize.Maker(match.bound, match.ops, rewriter).replace(self.replacements)
 
 
 def rule(
@@ -152,8 +152,8 @@ def rule(
         each if isinstance(each, Check | Computed) else Check(each, f"{getattr(each, '__name__', each)} doesn't hold")
         for each in where
     )
-    checking.check_rule(name, root, replacements, native, conditions)
-    ordered = {op: replacements[op] for op in checking.in_order(root) if op in replacements}
+    verify.check_rule(name, root, replacements, native, conditions)
+    ordered = {op: replacements[op] for op in verify.in_order(root) if op in replacements}
     made = Rule(name, root, ordered, native, conditions)
     return Pattern(
         name,

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tfconvert.converter.rewrite import reasons, vocabulary
-from tfconvert.converter.rewrite.questions import Ask, Found, Kind, Path, Question, attribute_of, compiled, value_at
-from tfconvert.converter.rewrite.terms import (
+from tfconvert.converter.rewrite import explain, op_info
+from tfconvert.converter.rewrite.dsl import (
     ARRAY,
     CONSTANT,
     NUMBER,
@@ -25,6 +24,7 @@ from tfconvert.converter.rewrite.terms import (
     Result,
     Term,
 )
+from tfconvert.converter.rewrite.questions import Ask, Found, Kind, Path, Question, attribute_of, compiled, value_at
 from tfconvert.schema.dialects import tensor_data
 
 Asked = tuple[Question, frozenset[Any], str]
@@ -82,14 +82,14 @@ class Program:
     def reason(self, found: Found, index: int) -> str:
         """Returns why an op isn't matched, from what `run` returned."""
         question, expected, reason = self.asked[index]
-        return reason or reasons.of(question, expected, found, self.slots)
+        return reason or explain.of(question, expected, found, self.slots)
 
     def bind(self, found: Found) -> dict[str, Bound]:
         """Returns what each name stands for, from the ops that `run` found for a matched op."""
         bound = {name: _bind(value_at, found, self.slots, path, kind) for name, (path, kind) in self.captures.items()}
         for name, (path, attribute) in self.attributes.items():
             held = attribute_of(found[self.slots[path]], attribute)
-            bound[name] = Bound(None if held is None else vocabulary.python_value(held), held)
+            bound[name] = Bound(None if held is None else op_info.python_value(held), held)
         for label, path in self.labels.items():
             op = found[self.slots[path]]
             bound[label] = Bound(op, op)
@@ -178,7 +178,7 @@ def _flatten(root: Op, swapped: set[Op]) -> Program:
 
 def _has_results(op: Op) -> bool:
     """Tells whether an op may have several results."""
-    return any((vocabulary.signature_of(name) or vocabulary.ANYTHING).results[1] > 1 for name in op.names)
+    return any((op_info.signature_of(name) or op_info.ANYTHING).results[1] > 1 for name in op.names)
 
 
 def _flatten_op(program: Program, op: Op, path: Path) -> None:
@@ -198,7 +198,7 @@ def _flatten_op(program: Program, op: Op, path: Path) -> None:
                 _ask(program, op, Kind.SAME_ATTRIBUTE, path, True, argument=(name, *first))
         else:
             values = value.values if isinstance(value, OneOf) else (value,)
-            wanted = [vocabulary.to_attribute(each, name, value) for each in op.names for value in values]
+            wanted = [op_info.to_attribute(each, name, value) for each in op.names for value in values]
             _ask(program, op, Kind.ATTRIBUTE, path, *wanted, argument=name)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from tfconvert.converter.rewrite import vocabulary
+from tfconvert.converter.rewrite import op_info
 from tfconvert.schema.dialects import tensor_data, types
 
 Path = tuple[int, ...]
@@ -161,7 +161,7 @@ def _attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:
 def attribute_of(op: Operation, name: str) -> Attribute | None:
     """Returns an op's attribute, its default where it is not set; `None` if it has neither."""
     found = op.properties.get(name) or op.attributes.get(name)
-    return vocabulary.default_of(op.name, name) if found is None else found
+    return op_info.default_of(op.name, name) if found is None else found
 
 
 def _same_attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:

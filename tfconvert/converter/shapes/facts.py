@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from tfconvert.converter.shapes.dims import UNKNOWN, MismatchError, Partial, merge
-from tfconvert.converter.shapes.operands import Known
+from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, merge
+from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape

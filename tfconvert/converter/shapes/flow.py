@@ -19,8 +19,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 
-from tfconvert.converter.control_flow.decisions import branch_of, invariants
-from tfconvert.converter.control_flow.functional import (
+from tfconvert.converter.control_flow.constructs import (
     IFS,
     KINDS,
     Construct,
@@ -31,10 +30,12 @@ from tfconvert.converter.control_flow.functional import (
     restate,
     returned,
 )
-from tfconvert.converter.rewrite import symbols
+from tfconvert.converter.control_flow.decisions import branch_of, invariants
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
-from tfconvert.converter.shapes.operands import Known
-from tfconvert.converter.shapes.sweep import Folded, Sweep, erase_dead
+from tfconvert.converter.shapes.ops.operands import Known
+from tfconvert.converter.shapes.sweep import Folded, Sweep
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_executor import ExecutorOp
 
@@ -172,7 +173,7 @@ class _Flow:
         """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""
         is_outermost = block in body.blocks
         sweep = Sweep(
-            block, self._known, writes=writes, tolerates=symbols.is_private(body.function),
+            block, self._known, writes=writes, tolerates=symbol_table.is_private(body.function),
             folded=None if body.is_fixed else body.folded,
         )  # fmt: skip
         if body.results is not None and not body.is_fixed:
@@ -258,7 +259,10 @@ def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict
     return {
         name: kind
         for name, kind in kinds.items()
-        if count[name] == 1 and name in functions and symbols.is_private(functions[name]) and body_of(functions[name])
+        if count[name] == 1
+        and name in functions
+        and symbol_table.is_private(functions[name])
+        and body_of(functions[name])
     }
 
 

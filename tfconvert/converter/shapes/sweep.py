@@ -12,12 +12,12 @@ import numpy as np
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tfconvert.converter.shapes.dims import Partial, without_symbols
+from tfconvert.converter.ir.dims import Partial, without_symbols
+from tfconvert.converter.kernels.folding import fold
 from tfconvert.converter.shapes.facts import Fact, agreed, constant_of
-from tfconvert.converter.shapes.folding import fold
-from tfconvert.converter.shapes.functions import infer_shapes, infer_values
-from tfconvert.converter.shapes.operands import Known, Operands
-from tfconvert.converter.shapes.reshape_target import constant_target
+from tfconvert.converter.shapes.ops.operands import Known, Operands
+from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values
+from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -211,14 +211,3 @@ def _empty(op: Operation, shapes: list[Shape | None]) -> list[Constant] | None:
             return None
         constants.append(tensor_data.of_array(np.empty(shape or (), row.dtype), element))
     return constants
-
-
-def erase_dead(block: Block) -> None:
-    """Erases what nothing uses, from the last op to the first."""
-    op = block.last_op
-    while op is not None:
-        previous = op.prev_op
-        if op.results and all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):
-            op.detach()
-            op.erase()
-        op = previous

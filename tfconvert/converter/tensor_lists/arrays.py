@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tfconvert.converter.shapes.dims import MismatchError, merge
-from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.tensor_lists.classes import groups_of
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from tfconvert.converter.ir.constants import Scalar, constant_scalar
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.types import Shape
 
 _NO_MASKS = {"begin_mask": 0, "ellipsis_mask": 0, "end_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
-
-Scalar = SSAValue | int
-"""A scalar `i32`, or a number that becomes one where it is needed."""
 
 _COMPUTED: Mapping[str, Callable[[int, int], int]] = {
     "AddV2": operator.add, "Sub": operator.sub, "Mul": operator.mul, "Maximum": max, "Minimum": min,
@@ -153,22 +151,3 @@ class Inserter:
             return values[0]
         result_type = types.tensor(types.element_of(values[0].type), shape)
         return self.tf("ConcatV2", (*values, 0), result_type)
-
-
-def constant_scalar(value: Scalar) -> int | None:
-    """Returns an integer that is known, or a constant of one element; `None` if it is neither."""
-    if isinstance(value, int):
-        return value
-    array = constant_array(value)
-    return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
-
-
-def constant_array(value: SSAValue) -> tensor_data.Array | None:
-    """Returns a constant that is small enough to be about shapes, `None` otherwise."""
-    constant = tensor_data.constant_of(value)
-    if constant is None or (isinstance(constant, tensor_data.TensorData) and constant.nbytes > _SMALL):
-        return None
-    return tensor_data.to_array(constant)
-
-
-_SMALL = 1 << 16

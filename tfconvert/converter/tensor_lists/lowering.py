@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tfconvert.converter.tensor_lists.classes import ListClass
-from tfconvert.converter.tensor_lists.insertion import Inserter, Scalar, constant_array, constant_scalar
+from tfconvert.converter.ir.constants import Scalar, constant_array, constant_scalar, is_enumeration
+from tfconvert.converter.shapes.list_ops import ListClass
+from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.locations import found_at
@@ -259,17 +260,6 @@ def _scatter_into(one: Lowered) -> Results:
     shape = types.shape_of(indices.type) or (-1,)
     places = one.insert.tf("ExpandDims", (indices, 1), types.tensor(types.element_of(indices.type), (*shape, 1)))
     return [one.insert.tf("TensorScatterUpdate", (value, places, tensor), one.of.type)]
-
-
-def is_enumeration(indices: SSAValue) -> bool:
-    """Tells whether indices are 0, 1, 2 and so on."""
-    array = constant_array(indices)
-    if array is not None:
-        return bool(np.array_equal(array.reshape(-1), np.arange(array.size)))
-    owner = indices.owner
-    if not isinstance(owner, Operation) or owner.name != "tf.Range":
-        return False
-    return constant_scalar(owner.operands[0]) == 0 and constant_scalar(owner.operands[2]) == 1
 
 
 LOWERINGS: Mapping[str, Callable[[Lowered], Results]] = {

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from tfconvert.converter.shapes.dims import UNKNOWN
-from tfconvert.converter.shapes.functions import shape_function
+from tfconvert.converter.ir.dims import UNKNOWN
+from tfconvert.converter.shapes.ops.registry import shape_function
+from tfconvert.converter.shapes.symbolic import Source, Symbols
 from tfconvert.converter.tensor_lists.insertion import Inserter
-from tfconvert.converter.tensor_lists.symbols import Source, Symbols
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_effects import is_pure
 

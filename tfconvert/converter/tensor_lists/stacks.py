@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tfconvert.converter.rewrite.symbols import is_private
-from tfconvert.converter.shapes.dims import MismatchError, merge
-from tfconvert.converter.tensor_lists.calls import Calls
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.dims import MismatchError, merge
+from tfconvert.converter.ir.symbol_table import is_private
 from tfconvert.converter.tensor_lists.classes import Groups, groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from tfconvert.converter.control_flow.functional import rebuild
-from tfconvert.converter.rewrite.edit import erase
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.constructs import rebuild
+from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
-from tfconvert.converter.tensor_lists.calls import Calls
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.stacks import CLOSE, NEW, POP, PUSH, Stack, Stacks
 from tfconvert.schema.dialects import types

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tf_executor_values import compatible
+from tfconvert.schema.dialects.tf_executor.values import compatible
 
 YIELD = "tf.Yield"
 

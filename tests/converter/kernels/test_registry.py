@@ -1,0 +1,29 @@
+"""Which ops can be computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfconvert.converter.executor import control_flow, tables, variables
+from tfconvert.converter.kernels import uncommon
+from tfconvert.converter.kernels.call import Call
+from tfconvert.converter.kernels.registry import COMMON, WITHOUT, evaluate, kernel
+from tfconvert.converter.litert.legalize import registry
+from tfconvert.schema.diagnostics import ConversionError
+
+
+def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
+    supported = {op for _, op, _, _ in registry.supported_ops()}
+    by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
+    assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT)
+
+
+def test_an_op_has_one_kernel() -> None:
+    assert not COMMON.keys() & uncommon.KERNELS.keys()
+
+
+@pytest.mark.parametrize(("op", "reason"), [("RandomUniform", "generator"), ("NoSuchOp", "no reference kernel")])
+def test_an_op_without_a_kernel_says_so(op: str, reason: str) -> None:
+    with pytest.raises(ConversionError, match=reason) as caught:
+        evaluate(Call(op, (), {}))
+    assert caught.value.code == "no-reference-kernel"

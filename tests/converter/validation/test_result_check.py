@@ -1,0 +1,107 @@
+"""Verification: right results pass, wrong ones are found, and what can't be verified is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import TensorType
+
+import tfconvert
+from tests import sample_models
+from tfconvert.converter.litert import runtime
+from tfconvert.converter.options import Options
+from tfconvert.converter.validation import result_check
+from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+
+@pytest.fixture(scope="module")
+def content(digits_model: Path) -> bytes:
+    """Returns the example, converted."""
+    return bytes(tfconvert.convert(digits_model))
+
+
+def test_a_right_result_passes(digits_model: Path, content: bytes) -> None:
+    (checked,) = result_check.verify(str(digits_model), Options(), content)
+    assert checked.output == "output_0"
+    assert checked.max_relative < 1e-5
+
+
+@pytest.mark.parametrize("name", ["two_heads", "passes_through", "plain_types", "half_weights", "small_network"])
+def test_every_output_of_every_signature_is_checked(name: str, tf: ModuleType, tmp_path: Path) -> None:
+    folder = sample_models.save(tf, sample_models.MODELS[name], tmp_path / name)
+    model = tfconvert.convert(folder, verify=True)
+    checked = {each.output for each in model.report.verification}
+    assert checked == {tensor.name for interface in model.report.interfaces for tensor in interface.outputs}
+    assert max(each.max_relative for each in model.report.verification) < 1e-5
+
+
+def test_a_wrong_weight_is_found(digits_model: Path, content: bytes) -> None:
+    """One weight of the last layer, read off the checkpoint and found in the file, is changed."""
+    bias = _last_bias(digits_model).tobytes()
+    assert content.count(bias) == 1
+    wrong = np.frombuffer(bias, np.float32).copy()
+    wrong[3] += 1
+    with pytest.raises(ConversionError) as caught:
+        result_check.verify(str(digits_model), Options(), content.replace(bias, wrong.tobytes()))
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "verification-failed"
+    assert "output_0" in problem.message
+
+
+def _last_bias(model: Path) -> np.ndarray:
+    checkpoint = Checkpoint(model / "variables" / "variables")
+    key = next(key for key, entry in checkpoint.entries().items() if tuple(entry.shape) == (10,))
+    return tensor_data.to_array(TensorData(TensorType(types.F32, [10]), checkpoint.read(key)))
+
+
+def test_another_models_file_is_found(digits_model: Path, tf: ModuleType, tmp_path: Path) -> None:
+    folder = sample_models.save(tf, sample_models.nested, tmp_path / "model")
+    with pytest.raises(ConversionError) as caught:
+        result_check.verify(str(digits_model), Options(), bytes(tfconvert.convert(folder)))
+    assert caught.value.code in ("runtime-error", "verification-failed")
+
+
+def test_bytes_that_are_no_model_are_refused(digits_model: Path) -> None:
+    with pytest.raises(ConversionError) as caught:
+        result_check.verify(str(digits_model), Options(), b"hello" * 100)
+    assert caught.value.code == "runtime-error"
+
+
+def test_a_missing_runtime_is_told(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "Interpreter", None)
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(digits_model, verify=True)
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "litert-missing"
+    assert "tfconvert[verify]" in problem.hint
+
+
+def test_strings_cant_be_made_up(tf: ModuleType, tmp_path: Path) -> None:
+    folder = sample_models.save(tf, sample_models.strings, tmp_path / "model")
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(folder, verify=True)
+    assert caught.value.code == "unverifiable-input"
+    assert "words" in caught.value.diagnostics[0].message
+
+
+def test_a_plain_graph_is_verified_in_its_own_order(tmp_path: Path) -> None:
+    """Without a signature, values go to the inputs by position."""
+    graph = pb.GraphDef(versions=pb.VersionDef(producer=1882))
+    for name, size in (("narrow", 1), ("wide", 5)):
+        node = graph.node.add(name=name, op="Placeholder")
+        node.attr["dtype"].type = pb.DT_FLOAT
+        for dim in (-1, size):
+            node.attr["shape"].shape.dim.add(size=dim)
+    node = graph.node.add(name="difference", op="Sub", input=["narrow", "wide"])
+    node.attr["T"].type = pb.DT_FLOAT
+    path = tmp_path / "graph.pb"
+    path.write_bytes(graph.SerializeToString())
+    (checked,) = tfconvert.convert(path, inputs=["wide", "narrow"], verify=True).report.verification
+    assert checked.max_absolute == 0

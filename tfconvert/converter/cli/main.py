@@ -1,0 +1,112 @@
+"""The `tfconvert` command: a thin caller of `convert`, and the door to the verbs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfconvert.converter.cli.opt import opt
+from tfconvert.converter.cli.options import CONTEXT, keep_loops_option, show, source_options, to_options
+from tfconvert.schema.diagnostics import ConversionError
+
+if TYPE_CHECKING:
+    from tfconvert.converter.options import Options
+    from tfconvert.converter.report import Report
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert saved_model/ -o model.tflite
+  tfconvert saved_model/ -o model.tflite --signature serving_default --verify
+  tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
+  tfconvert frozen.pb -o model.tflite --input x --output scores:0
+  tfconvert model.ckpt-100.meta -o model.tflite --output scores
+  tfconvert saved_model/ -o model.tflite --json > report.json
+  tfconvert opt saved_model/ -p inline,freeze-variables
+
+A model whose name is a verb's is given with its folder: ./opt
+"""
+
+
+class MainCommand(click.Group):
+    """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Returns the context of the verb that is called, or of the main job."""
+        verb = self.commands.get(args[0]) if args else None
+        if verb is not None:
+            return verb.make_context(f"{info_name} {verb.name}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parses the main job's arguments; options may stand behind the model."""
+        ctx.allow_interspersed_args = True
+        return click.Command.parse_args(self, ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the verb or the main job."""
+        if ctx.command is not self:
+            return ctx.command.invoke(ctx)
+        return click.Command.invoke(self, ctx)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns the main job's arguments; the verbs have a section of their own."""
+        return click.Command.collect_usage_pieces(self, ctx)
+
+
+@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=[opt])
+@click.argument("model")
+@click.option("-o", "--output-file", metavar="FILE", required=True, help="The .tflite file to write.")
+@source_options
+@click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
+@keep_loops_option
+@click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
+@click.option("--check-passes", is_flag=True,
+              help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
+@click.version_option(package_name="tfconvert", message="%(prog)s %(version)s")
+def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+    """Convert a TensorFlow MODEL to a LiteRT file.
+
+    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta) or MLIR text
+    (.mlir).
+
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
+    """
+    try:
+        report = _convert(model, output_file, to_options(**settings))
+    except ConversionError as problem:
+        _print_error(problem, as_json)
+        sys.exit(1)
+    _print_report(report, output_file, as_json, quiet, verbose)
+
+
+def _convert(model: str, output_file: str, options: Options) -> Report:
+    from tfconvert.converter.api import convert_with
+
+    converted = convert_with(model, options)
+    converted.save(output_file)
+    return converted.report
+
+
+def _print_error(problem: ConversionError, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        click.echo(json.dumps(problem.to_dict(), indent=2))
+    show(problem.diagnostics)
+
+
+def _print_report(report: Report, output_file: str, as_json: bool, quiet: bool, verbose: bool) -> None:
+    if as_json:
+        import json
+
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    elif not quiet:
+        click.echo(report.to_text(output_file, verbose=verbose))

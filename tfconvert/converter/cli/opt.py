@@ -1,0 +1,115 @@
+"""The verb `opt`: shows a model as MLIR, and what passes make of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfconvert.converter.cli.options import CONTEXT, keep_loops_option, show, source_options, to_options, utf8
+from tfconvert.schema.diagnostics import ConversionError
+
+if TYPE_CHECKING:
+    from tfconvert.converter.cli.opt_job import Job, Outcome
+
+_TERMINAL_ELISION = 16
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert opt saved_model/                                    what the importer made
+  tfconvert opt saved_model/ --until shape-inference            what the conversion makes of it until there
+  tfconvert opt saved_model/ -p inline,freeze-variables -o frozen.mlir
+  tfconvert opt frozen.mlir -p "legalize{allow_custom_ops=true},cse" --time-passes
+  tfconvert opt tests.mlir -p canonicalize --split-input-file --verify-diagnostics
+"""
+
+
+@click.command("opt", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("model", metavar="INPUT", required=False)
+@click.option(
+    "-p", "--passes", metavar="PASSES", help='The passes to run, as "pass{option=value option2=value},pass2".'
+)
+@click.option("--pipeline", metavar="NAME",
+              help="Run a pipeline by name: tflite, the conversion's, or tf-standard, the part before TFLite's ops.",
+              )  # fmt: skip
+@click.option("--until", metavar="PASS", help="Stop the pipeline (default: tflite) after this pass.")
+@click.option("-o", "--output-file", metavar="FILE", help="The file to write. Default, or -: standard output.")
+@click.option("--list-passes", is_flag=True, help="Tell the passes with their options, and the pipelines.")
+@click.option("--elide", metavar="N", type=click.IntRange(min=0),
+              help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.")  # fmt: skip
+@click.option("--locations", is_flag=True, help="Print where ops come from.")
+@click.option("--verify-each", is_flag=True, help="Verify the IR after each pass.")
+@click.option("--check-passes", is_flag=True,
+              help="Run the IR before and after each pass on the same random inputs and compare.")  # fmt: skip
+@click.option("--print-ir-before", metavar="PASS", multiple=True, help="Print the IR before a pass; repeatable.")
+@click.option("--print-ir-after", metavar="PASS", multiple=True, help="Print the IR after a pass; repeatable.")
+@click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass.")
+@click.option("--time-passes", is_flag=True, help="Tell how long each pass took.")
+@click.option("--split-input-file", is_flag=True, help="MLIR: take the parts between lines `// -----` one by one.")
+@click.option("--verify-diagnostics", is_flag=True,
+              help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
+              )  # fmt: skip
+@source_options
+@click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
+@keep_loops_option
+def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
+    """Print a model as MLIR, after the passes that are asked for.
+
+    INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
+    file. What --print-ir-... and --time-passes tell goes to the error stream.
+
+    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong.
+    """
+    if list_passes:
+        _list_passes()
+        return
+    if model is None:
+        raise click.MissingParameter(param_hint="INPUT", param_type="argument")
+    if output_file == "-":
+        output_file = None
+    if settings["elide"] is None and output_file is None and sys.stdout.isatty():
+        settings["elide"] = _TERMINAL_ELISION
+    with _exiting(2):
+        job = _job(model, settings)
+    with _exiting(1):
+        outcome = job.run()
+        if output_file is not None:
+            job.save(outcome, output_file)
+        else:
+            job.write(outcome, utf8(sys.stdout))
+    _finish(outcome, job)
+
+
+def _job(model: str, settings: dict[str, Any]) -> Job:
+    from tfconvert.converter.cli.opt_job import Job, Request
+
+    own = {name: settings.pop(name) for name in Request.OPTIONS}
+    return Job(Request(model, to_options(**settings), **own), utf8(sys.stderr))
+
+
+def _list_passes() -> None:
+    from tfconvert.converter.cli.opt_job import described_passes
+
+    click.echo(described_passes())
+
+
+@contextmanager
+def _exiting(status: int) -> Iterator[None]:
+    """Ends the process with a status if what is done inside fails."""
+    try:
+        yield
+    except ConversionError as problem:
+        show(problem.diagnostics)
+        sys.exit(status)
+
+
+def _finish(outcome: Outcome, job: Job) -> None:
+    show(outcome.diagnostics)
+    if job.timing is not None:
+        click.echo(job.timing.table(), err=True)
+    if outcome.failed:
+        sys.exit(1)

@@ -1,0 +1,250 @@
+"""The work of `tfconvert opt`: read, run passes under the eyes of instruments, print (design §5)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, TextIO
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tfconvert.converter.cli.expected_diagnostics import compare, expectations
+from tfconvert.converter.conversion import instruments
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
+from tfconvert.converter.pipeline.registry import PASSES, find, options_of, parse_passes, summary_of
+from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched, notes_of
+from tfconvert.converter.pipeline.stages import PIPELINES, named_pipeline, names_of
+from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
+from tfconvert.importers.mlir import import_mlir, read_mlir
+from tfconvert.importers.open_model import import_model
+from tfconvert.schema.diagnostics import ERROR, ConversionError, Diagnostic, error
+
+_STDIN = "-"
+_SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for.
+
+    Attributes:
+        source: The file or folder, `-` for MLIR text on standard input.
+        options: What to import of a model, and the settings of pipelines.
+        passes: The passes to run, as text.
+        pipeline: The name of the pipeline to run.
+        until: The name of the pass after which the pipeline stops.
+        elide: Constants of more elements than this are not printed; `None` prints all.
+        locations: Whether to print locations.
+        print_ir_before: Names of passes before which the IR is printed.
+        print_ir_after: Names of passes after which it is.
+        print_ir_after_all: Whether it is printed after all passes.
+        time_passes: Whether to measure the passes.
+        split_input_file: Whether lines `// -----` cut the text into parts.
+        verify_diagnostics: Whether comments in the text announce the diagnostics.
+    """
+
+    OPTIONS: ClassVar[tuple[str, ...]] = (
+        "passes", "pipeline", "until", "elide", "locations", "print_ir_before", "print_ir_after", "print_ir_after_all",
+        "time_passes", "split_input_file", "verify_diagnostics",
+    )  # fmt: skip
+    """The attributes that are options of `opt` alone."""
+
+    source: str
+    options: Options
+    passes: str | None = None
+    pipeline: str | None = None
+    until: str | None = None
+    elide: int | None = None
+    locations: bool = False
+    print_ir_before: Sequence[str] = ()
+    print_ir_after: Sequence[str] = ()
+    print_ir_after_all: bool = False
+    time_passes: bool = False
+    split_input_file: bool = False
+    verify_diagnostics: bool = False
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the source is MLIR text."""
+        return self.source == _STDIN or self.source.endswith(".mlir")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a text, with the number of its first line."""
+
+    text: str
+    first_line: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run has come to.
+
+    Attributes:
+        modules: The modules of the parts that went well.
+        diagnostics: What there is to say.
+    """
+
+    modules: list[ModuleOp] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether something went wrong."""
+        return any(diagnostic.severity == ERROR for diagnostic in self.diagnostics)
+
+
+class Job:
+    """A run of `opt`.
+
+    Attributes:
+        request: What is asked for.
+        steps: The passes to run.
+        timing: The stopwatch, if times are asked for.
+    """
+
+    def __init__(self, request: Request, log: TextIO) -> None:
+        """Checks the request.
+
+        Args:
+            request: What is asked for.
+            log: Where IR between passes is printed.
+
+        Raises:
+            ConversionError: A pass, an option or a pipeline doesn't exist, or options contradict each other.
+        """
+        self.request = request
+        self.steps = _steps(request)
+        self.timing = TimePasses() if request.time_passes else None
+        self._write = partial(write_mlir, elide=request.elide, locations=request.locations)
+        self._instruments = self._watching(log)
+        if not request.is_text and (request.split_input_file or request.verify_diagnostics):
+            raise error("wrong-option", "--split-input-file and --verify-diagnostics are for MLIR text")
+
+    def run(self) -> Outcome:
+        """Reads and rewrites; the error of one part doesn't keep the next from running.
+
+        Raises:
+            ConversionError: The source can't be read.
+        """
+        outcome = Outcome()
+        if not self.request.is_text:
+            outcome.modules.append(self._rewritten(import_model(self.request.source, self.request.options)))
+        else:
+            for part in self._parts():
+                self._run_part(part, outcome)
+        outcome.diagnostics += [note for step in self.steps for note in notes_of(step.run)]
+        outcome.diagnostics += [note for instrument in self._instruments for note in instrument.notes]
+        return outcome
+
+    def write(self, outcome: Outcome, stream: TextIO) -> None:
+        """Prints the modules."""
+        write_modules(outcome.modules, stream, elide=self.request.elide, locations=self.request.locations)
+        stream.flush()
+
+    def save(self, outcome: Outcome, path: str | os.PathLike[str]) -> None:
+        """Writes the modules to a file, unless something failed.
+
+        Raises:
+            ConversionError: It can't be written.
+        """
+        if not outcome.failed:
+            save_mlir(outcome.modules, path, elide=self.request.elide, locations=self.request.locations)
+
+    @property
+    def _filename(self) -> str:
+        return "<stdin>" if self.request.source == _STDIN else self.request.source
+
+    def _watching(self, log: TextIO) -> list[Instrument]:
+        request = self.request
+        names = names_of(self.steps)
+        for name in (*request.print_ir_before, *request.print_ir_after):
+            find(name, names, "unknown-pass", "pass in this run called")
+        watching = instruments(request.options)
+        after = None if request.print_ir_after_all else request.print_ir_after
+        if request.print_ir_before or after is None or after:
+            watching.append(PrintIR(log, self._write, request.print_ir_before, after))
+        if self.timing is not None:
+            watching.append(self.timing)
+        return watching
+
+    def _parts(self) -> Iterator[Part]:
+        text = _read_stdin() if self.request.source == _STDIN else read_mlir(Path(self.request.source))
+        if not self.request.split_input_file:
+            yield Part(text, 1)
+            return
+        start, line = 0, 1
+        for mark in _SPLIT.finditer(text):
+            yield Part(text[start : mark.start()], line)
+            line += text.count("\n", start, mark.end())
+            start = mark.end()
+        yield Part(text[start:], line)
+
+    def _run_part(self, part: Part, outcome: Outcome) -> None:
+        found: Sequence[Diagnostic] = ()
+        try:
+            module = import_mlir(part.text, self._filename, first_line=part.first_line)
+            outcome.modules.append(self._rewritten(module))
+        except ConversionError as problem:
+            found = problem.diagnostics
+        if self.request.verify_diagnostics:
+            found = compare(expectations(part.text, self._filename, part.first_line), found, self._filename)
+        outcome.diagnostics += found
+
+    def _rewritten(self, module: ModuleOp) -> ModuleOp:
+        for step in self.steps:
+            apply_watched(step, module, self._instruments)
+        return module
+
+
+def described_passes() -> str:
+    """Returns a text that tells all passes with their options, and the pipelines."""
+    width = max(map(len, (*PASSES, *PIPELINES))) + 2
+    lines = ["passes:"]
+    for name, row in PASSES.items():
+        lines.append(f"  {name:<{width}}{summary_of(row)}")
+        lines += [
+            f"  {'':<{width}}  {option.name}={option.kind} (default: {_as_text(option.default)})"
+            for option in options_of(row)
+        ]
+    lines.append("pipelines:")
+    lines += [f"  {name:<{width}}{', '.join(names_of(named_pipeline(name, Options())))}" for name in PIPELINES]
+    return "\n".join(lines)
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _steps(request: Request) -> list[Step]:
+    """Returns the passes that a request names.
+
+    Raises:
+        ConversionError: It names what doesn't exist, or passes and a pipeline at once.
+    """
+    if request.passes is not None:
+        if request.pipeline is not None or request.until is not None:
+            raise error("wrong-option", "--passes says what to run; --pipeline and --until do too")
+        return [Step(run, "the user asked for it") for run in parse_passes(request.passes)]
+    if request.pipeline is None and request.until is None:
+        return []
+    name = find(request.pipeline or "tflite", PIPELINES, "unknown-pipeline", "pipeline")
+    steps = named_pipeline(name, request.options)
+    if request.until is None:
+        return steps
+    names = names_of(steps)
+    return steps[: names.index(find(request.until, names, "unknown-pass", f"pass in pipeline {name} called")) + 1]
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as problem:
+        raise error("malformed-mlir", f"byte {problem.start} is not UTF-8 text", location="<stdin>") from problem

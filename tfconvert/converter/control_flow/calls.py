@@ -1,0 +1,102 @@
+"""How values get into functions and out of them: the operands, arguments and results that are one value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees
+from tfconvert.schema.dialects.locations import error_at
+
+_CASES = frozenset({"tf.Case", "tf.StatelessCase"})
+"""Ops with as many functions as they like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One function that an op calls.
+
+    Attributes:
+        op: The op.
+        block: The function's body.
+        first: The operand that is the function's first argument.
+        is_condition: Whether it is a loop's condition, whose result is none of the op's.
+        is_loop: Whether the op is a loop.
+    """
+
+    op: Operation
+    block: Block
+    first: int
+    is_condition: bool
+    is_loop: bool
+
+    @property
+    def returned(self) -> tuple[SSAValue, ...]:
+        """What the function returns."""
+        terminator = self.block.last_op
+        return () if terminator is None else tuple(terminator.operands)
+
+    def same(self) -> Iterator[tuple[SSAValue, SSAValue]]:
+        """Yields pairs of values of which one becomes the other."""
+        yield from zip(self.block.args, islice(self.op.operands, self.first, None), strict=False)
+        if not self.is_condition:
+            yield from zip(self.op.results, self.returned, strict=False)
+        if self.is_loop and not self.is_condition:
+            yield from zip(self.block.args, self.returned, strict=False)
+
+
+class Calls:
+    """All calls of a module.
+
+    Attributes:
+        functions: The functions that have bodies, by name.
+        of: The functions that an op calls.
+        to: The calls of a body.
+    """
+
+    __slots__ = ("functions", "of", "to")
+
+    def __init__(self, module: ModuleOp) -> None:
+        """Looks at a module.
+
+        Raises:
+            ConversionError: An attribute that should name a function doesn't (`bad-operand`).
+        """
+        self.functions: Mapping[str, FuncOp] = {
+            op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
+        }
+        self.of: dict[Operation, tuple[Call, ...]] = {}
+        self.to: dict[Block, list[Call]] = {}
+        for function in self.functions.values():
+            for op in function.body.block.ops:
+                kind = KINDS.get(op.name)
+                if kind is not None:
+                    self._note(op, kind)
+
+    def _note(self, op: Operation, kind: Kind) -> None:
+        names = callees(op)
+        if len(names) < (1 if kind is Kind.CALL else 2) and op.name not in _CASES:
+            raise error_at(op, "bad-operand", "an attribute that should name a function names none")
+        is_loop = kind is Kind.LOOP
+        first = 1 if kind is Kind.BRANCHES else 0
+        self.of[op] = tuple(
+            Call(op, self.functions[name].body.block, first, is_loop and index == 0, is_loop)
+            for index, name in enumerate(names)
+            if name in self.functions
+        )
+        for call in self.of[op]:
+            self.to.setdefault(call.block, []).append(call)
+
+    def restate(self) -> None:
+        """Lets functions and calls say what their values' types are, after these have changed."""
+        for function in self.functions.values():
+            block = function.body.block
+            outputs = () if block.last_op is None else block.last_op.operand_types
+            function.function_type = FunctionType.from_lists([argument.type for argument in block.args], list(outputs))
+        for op in self.of:
+            op.properties.pop("output_shapes", None)

@@ -1,0 +1,255 @@
+"""Functional control flow: which functions an op runs, what it hands to them and what it takes from them.
+
+call     f(operands)                                  results
+branches one of several functions, of all operands but the first, which tells which one
+loop     cond(variables) -> tensor<i1>, body(variables) -> variables
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, types
+
+Item = TypeVar("Item")
+
+
+class Kind(Enum):
+    """How an op runs the functions that it names."""
+
+    CALL = "call"
+    BRANCHES = "branches"
+    LOOP = "loop"
+
+
+KINDS: Mapping[str, Kind] = {
+    "func.call": Kind.CALL,
+    "tf.Case": Kind.BRANCHES,
+    "tf.If": Kind.BRANCHES,
+    "tf.PartitionedCall": Kind.CALL,
+    "tf.StatefulPartitionedCall": Kind.CALL,
+    "tf.StatelessCase": Kind.BRANCHES,
+    "tf.StatelessIf": Kind.BRANCHES,
+    "tf.StatelessWhile": Kind.LOOP,
+    "tf.While": Kind.LOOP,
+}
+"""Op -> how it runs functions; `PartitionedCall` and its like included, region forms not."""
+
+IFS = frozenset({"tf.If", "tf.StatelessIf"})
+"""Ops that choose the first of two functions if a condition holds, else the second."""
+
+_MANY = ("branches",)
+
+_PROPERTIES: Mapping[str, tuple[str, ...]] = {
+    "func.call": ("callee",),
+    "tf.Case": _MANY,
+    "tf.If": ("then_branch", "else_branch"),
+    "tf.PartitionedCall": ("f",),
+    "tf.StatefulPartitionedCall": ("f",),
+    "tf.StatelessCase": _MANY,
+    "tf.StatelessIf": ("then_branch", "else_branch"),
+    "tf.StatelessWhile": ("cond", "body"),
+    "tf.While": ("cond", "body"),
+}
+"""Op -> the properties that name functions, in the order in which `callees` has them."""
+
+
+def callees(op: Operation) -> list[str]:
+    """Returns the functions that an op of `KINDS` runs, a loop's condition first; an attribute may name none."""
+    found = (op.properties.get(key) for key in _PROPERTIES[op.name])
+    return [name for attribute in found if attribute is not None for name in symbol_table.symbols(attribute)]
+
+
+def rename_callees(op: Operation, names: Mapping[str, str]) -> None:
+    """Lets an op of `KINDS` run other functions than those that it has named so far."""
+    for key in _PROPERTIES[op.name]:
+        attribute = op.properties.get(key)
+        if attribute is not None:
+            op.properties[key] = _renamed(attribute, names)
+
+
+def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
+    if isinstance(attribute, ArrayAttr):
+        return ArrayAttr([_renamed(item, names) for item in attribute.data])
+    if isinstance(attribute, tf.FunctionAttr):
+        name = attribute.function.root_reference.data
+        return tf.FunctionAttr(attrs.symbol(names.get(name, name)), attribute.arguments)
+    if isinstance(attribute, SymbolRefAttr):
+        return attrs.symbol(names.get(attribute.root_reference.data, attribute.root_reference.data))
+    return attribute
+
+
+def body_of(function: FuncOp) -> Block | None:
+    """Returns a function's only block if that ends in `func.return`, else `None`."""
+    blocks = function.body.blocks
+    if len(blocks) != 1 or (last := blocks[0].last_op) is None or last.name != "func.return":
+        return None
+    return blocks[0]
+
+
+def returned(block: Block) -> Sequence[SSAValue]:
+    """Returns the values that a function's block ends in."""
+    last = block.last_op
+    return () if last is None else last.operands
+
+
+class Construct(NamedTuple):
+    """An op with the functions that it runs.
+
+    Attributes:
+        op: The op.
+        kind: How it runs them.
+        functions: The functions; of a loop the condition and the body.
+    """
+
+    op: Operation
+    kind: Kind
+    functions: tuple[FuncOp, ...]
+
+    @property
+    def given(self) -> Sequence[SSAValue]:
+        """The operands that the functions get."""
+        return self.op.operands[1:] if self.kind is Kind.BRANCHES else self.op.operands
+
+    @property
+    def bodies(self) -> tuple[Block, ...]:
+        """The functions' blocks, each once, although branches may be the same."""
+        return tuple(dict.fromkeys(function.body.block for function in self.functions))
+
+
+def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | None:
+    """Returns an op of `KINDS` with its functions.
+
+    Args:
+        op: The op.
+        functions: The module's functions.
+
+    Returns:
+        `None` if a function is missing, has no body of one block, or takes or returns other values than the op has.
+    """
+    kind, names = KINDS[op.name], callees(op)
+    found = [functions[name] for name in names if name in functions]
+    expected = {len(_PROPERTIES[op.name])} if _PROPERTIES[op.name] != _MANY else {len(names)} - {0}
+    if len(found) != len(names) or len(found) not in expected or (kind is Kind.BRANCHES and not op.operands):
+        return None
+    made = Construct(op, kind, tuple(found))
+    given, results = len(made.given), len(op.results)
+    for index, function in enumerate(found):
+        block = body_of(function)
+        returns = 1 if kind is Kind.LOOP and index == 0 else results
+        if block is None or len(block.args) != given or len(returned(block)) != returns:
+            return None
+    return made if kind is not Kind.LOOP or given == results else None
+
+
+def inline_body(block: Block, given: Sequence[SSAValue], before: Operation, *, moves: bool) -> list[SSAValue]:
+    """Puts what a function computes before an op.
+
+    Args:
+        block: The function's block.
+        given: What stands for its arguments.
+        before: The op.
+        moves: Whether nothing else needs the function: its ops are moved out of it instead of copied, and what is left
+            of it is no function any more.
+
+    Returns:
+        What the function returns.
+    """
+    target = before.parent
+    assert target is not None
+    *ops, last = block.ops
+    if moves:
+        for argument, value in zip(block.args, given, strict=True):
+            argument.replace_all_uses_with(value)
+        for op in ops:
+            op.detach()
+        values = list(last.operands)
+        erase(last)
+    else:
+        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, given, strict=True))
+        ops = [op.clone(mapping) for op in ops]
+        values = [mapping.get(value, value) for value in last.operands]
+    for op in ops:
+        target.insert_op_before(op, before)
+    return values
+
+
+def restate(function: FuncOp) -> bool:
+    """Lets a function's type say what its arguments and its return say; tells whether it said something else."""
+    block = body_of(function)
+    if block is None:
+        return False
+    inputs, outputs = [argument.type for argument in block.args], [value.type for value in returned(block)]
+    kind = function.function_type
+    if list(kind.inputs.data) == inputs and list(kind.outputs.data) == outputs:
+        return False
+    function.function_type = FunctionType.from_lists(inputs, outputs)
+    return True
+
+
+def drop(function: FuncOp, arguments: Collection[int], results: Collection[int]) -> None:
+    """Takes arguments that nothing uses, and results, away from a function of one block.
+
+    Args:
+        function: The function.
+        arguments: The arguments' places.
+        results: The results' places.
+    """
+    block, last = function.body.block, function.body.block.last_op
+    assert last is not None
+    if results:
+        last.operands = without(last.operands, results)
+    for index in sorted(arguments, reverse=True):
+        block.erase_arg(block.args[index])
+    for key, dropped in (("arg_attrs", arguments), ("res_attrs", results)):
+        own = function.properties.get(key)
+        if dropped and isinstance(own, ArrayAttr):
+            function.properties[key] = ArrayAttr(without(own.data, dropped))
+    restate(function)
+
+
+def rebuild(
+    op: Operation, operands: Sequence[SSAValue], dropped: Collection[int], added: Sequence[Attribute] = ()
+) -> Operation:
+    """Puts an op with other operands and results in the place of an op.
+
+    Args:
+        op: The op, which is erased.
+        operands: The new op's operands.
+        dropped: The places of the results that it hasn't got, which nothing may use.
+        added: The types of the results that it has besides, behind the others.
+    """
+    kept = without(op.results, dropped)
+    made = type(op).create(
+        operands=operands,
+        result_types=[*(result.type for result in kept), *added],
+        properties=op.properties,
+        attributes=op.attributes,
+        location=op.location,
+    )
+    assert op.parent is not None
+    op.parent.insert_op_before(made, op)
+    for old, new in zip(kept, made.results, strict=False):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    erase(op)
+    return made
+
+
+def without(items: Iterable[Item], dropped: Collection[int]) -> list[Item]:
+    """Returns items but for those at some places."""
+    return [item for index, item in enumerate(items) if index not in dropped]
+
+
+def is_boolean(value: SSAValue) -> bool:
+    """Tells whether a value is what LiteRT takes as a condition; one of unknown rank can only be a scalar."""
+    return types.element_of(value.type) == types.I1 and types.shape_of(value.type) in ((), None)

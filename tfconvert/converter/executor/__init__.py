@@ -1,0 +1,1 @@
+"""The reference executor: runs IR on arrays, op by op."""

@@ -1,0 +1,188 @@
+"""Functional control flow: calls, branches and loops over functions or over regions, as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
+from tfconvert.converter.kernels.call import Results
+from tfconvert.schema.dialects import tf
+
+Body = Callable[[Machine, Operation, Results, Values], Task]
+"""Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
+
+
+def _call(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    return (yield machine.call(callees(op)[0], inputs))
+
+
+def _if(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    then_branch, else_branch = callees(op)
+    return (yield machine.call(then_branch if is_true(inputs[0]) else else_branch, inputs[1:]))
+
+
+def _case(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    branches = callees(op)
+    return (yield machine.call(branches[_branch(op, inputs, len(branches))], inputs[1:]))
+
+
+def _while(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    condition, body = callees(op)
+    for _ in _iterations(machine, op):
+        (again,) = yield machine.call(condition, inputs)
+        if not is_true(again):
+            break
+        inputs = yield machine.call(body, inputs)
+    return inputs
+
+
+def _if_region(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    return (yield machine.run_block(op.regions[0 if is_true(inputs[0]) else 1].block, values))
+
+
+def _case_region(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    return (yield machine.run_block(op.regions[_branch(op, inputs, len(op.regions))].block, values))
+
+
+def _while_region(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    condition, body = (region.block for region in op.regions)
+    for _ in _iterations(machine, op):
+        values.update(zip(condition.args, inputs, strict=True))
+        # The condition yields whether to go on and, in newer texts, the loop's variables.
+        again, *_rest = yield machine.run_block(condition, values)
+        if not is_true(again):
+            break
+        values.update(zip(body.args, inputs, strict=True))
+        inputs = yield machine.run_block(body, values)
+    return inputs
+
+
+def _call_once(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    (name,) = callees(op)
+    if name not in machine.initialized:
+        machine.initialized.add(name)
+        yield machine.begin(name)
+    return ()
+
+
+def _branch(op: Operation, inputs: Results, count: int) -> int:
+    """Returns which branch a `Case` takes; an index without a branch means the last one."""
+    if not count:
+        raise bad(op, "the op has no branches")
+    index = int(inputs[0].reshape(-1)[0]) if inputs[0].size else -1
+    return index if 0 <= index < count else count - 1
+
+
+def _iterations(machine: Machine, op: Operation) -> Iterator[None]:
+    """Yields as often as a loop may ask for its condition."""
+    limit, count = machine.max_iterations, 0
+    while limit is None or count <= limit:
+        count += 1
+        yield
+    raise endless(op, limit)
+
+
+def endless(op: Operation, limit: int) -> Exception:
+    """Returns the error of a loop that has run longer than it may."""
+    return bad(op, f"the loop has not ended after {limit} iterations", "endless-loop")
+
+
+OPS: Mapping[str, Body] = {
+    "func.call": _call,
+    "tf.Case": _case,
+    "tf.CaseRegion": _case_region,
+    "tf.If": _if,
+    "tf.IfRegion": _if_region,
+    "tf.PartitionedCall": _call,
+    "tf.StatefulPartitionedCall": _call,
+    "tf.StatelessCase": _case,
+    "tf.StatelessIf": _if,
+    "tf.StatelessWhile": _while,
+    "tf.While": _while,
+    "tf.WhileRegion": _while_region,
+    "tfl.call_once": _call_once,
+}
+"""Op -> the task of its bodies."""
+
+_CALLEES: Mapping[str, tuple[str, ...]] = {
+    "func.call": ("callee",),
+    "tf.If": ("then_branch", "else_branch"),
+    "tf.PartitionedCall": ("f",),
+    "tf.StatefulPartitionedCall": ("f",),
+    "tf.StatelessIf": ("then_branch", "else_branch"),
+    "tf.StatelessWhile": ("cond", "body"),
+    "tf.While": ("cond", "body"),
+    "tfl.call_once": ("session_init_function",),
+}
+"""Op -> the properties that name functions."""
+
+
+def callees(op: Operation) -> tuple[str, ...]:
+    """Returns the functions that an op may call.
+
+    Raises:
+        ConversionError: An attribute that should name a function doesn't (`bad-operand`).
+    """
+    if op.name in ("tf.Case", "tf.StatelessCase"):
+        return tuple(tf.get(op, "branches", ()))
+    return tuple(_symbol(op, name) for name in _CALLEES.get(op.name, ()))
+
+
+def _symbol(op: Operation, name: str) -> str:
+    attribute = op.properties.get(name)
+    if isinstance(attribute, tf.FunctionAttr):
+        attribute = attribute.function
+    if isinstance(attribute, SymbolRefAttr):
+        return attribute.root_reference.data
+    raise bad(op, f"attribute {name!r} names no function")
+
+
+Captures = dict[Operation, tuple[SSAValue, ...]]
+"""Op with regions -> the values that they use and that are defined outside of them, each once, in order."""
+
+
+def captures(op: Operation, known: Captures) -> tuple[SSAValue, ...]:
+    """Returns what an op's regions use of the values around them.
+
+    Args:
+        op: The op.
+        known: What was found before; gets what is found of this op and of those inside it.
+    """
+    if not op.regions:
+        return ()
+    if op not in known:
+        nested = [op]
+        for outer in nested:
+            nested += [inner for inner in _ops_inside(outer) if inner.regions]
+        for each in reversed(nested):
+            known[each] = _captures(each, known)
+    return known[op]
+
+
+def _ops_inside(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.ops
+
+
+def _captures(op: Operation, known: Captures) -> tuple[SSAValue, ...]:
+    inside: set[SSAValue] = {arg for region in op.regions for block in region.blocks for arg in block.args}
+    used: dict[SSAValue, None] = {}
+    for inner in _ops_inside(op):
+        inside.update(inner.results)
+        used.update(dict.fromkeys(inner.operands))
+        used.update(dict.fromkeys(known.get(inner, ())))
+    return tuple(value for value in used if value not in inside)
+
+
+def all_ops(op: Operation) -> Iterator[Operation]:
+    """Yields the ops in an op's regions, however deep, without recursion."""
+    waiting = [op]
+    while waiting:
+        for inner in _ops_inside(waiting.pop()):
+            yield inner
+            if inner.regions:
+                waiting.append(inner)

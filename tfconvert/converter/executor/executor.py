@@ -1,0 +1,250 @@
+"""Runs functions of a module on numpy values: `tf` ops, `tf_executor` graphs, control flow, variables.
+
+A value is dropped after its last use, so that a network needs the memory of its widest place, not of all its layers.
+Constants stay where they are: mapped files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
+from tfconvert.converter.executor.graphs import Graph, GraphRun
+from tfconvert.converter.executor.tables import Table
+from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
+from tfconvert.converter.executor.variables import Variable
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.kernels import registry
+from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.schema.dialects import tensor_data, tf_executor
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
+
+_STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
+"""Ops of bodies that are neither computed by a kernel nor have bodies."""
+
+_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS}
+"""Op -> how it is run, of ops that take or yield handles, and of LiteRT's operators."""
+
+_TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
+
+
+def run(
+    module: ModuleOp,
+    function_name: str,
+    inputs: Sequence[Array],
+    *,
+    observer: Observer | None = None,
+    max_iterations: int | None = None,
+) -> list[Array]:
+    """Runs a function of a module.
+
+    Args:
+        module: Functions of `tf` ops, their bodies plain ops or `tf_executor` graphs; the values of their variables
+            are its `tf_saved_model.global_tensor`s. It is not changed: what the function assigns is forgotten.
+        function_name: The function's symbol.
+        inputs: A value for each argument.
+        observer: Is told of every executor op that ran, and whether its values are dead.
+        max_iterations: How often any one loop may go round; `None` for as long as it likes.
+
+    Returns:
+        The function's results; they may share memory with the inputs or with constants.
+
+    Raises:
+        ConversionError: There is no such function, ops have no reference kernel (`no-reference-kernel`, all of the
+            reachable ones at once), an op can't be computed from its operands, a graph's result is dead
+            (`dead-fetch`), or a loop goes on for too long (`endless-loop`).
+    """
+    return Executor(module, observer, max_iterations).run(function_name, inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An op, and the values that nothing needs after it."""
+
+    op: Operation
+    dead: tuple[SSAValue, ...]
+
+
+@dataclass(slots=True)
+class Executor:
+    """Runs functions of one module, one after another; what they assign to variables stays.
+
+    Attributes:
+        module: The module.
+        observer: Is told of every executor op that ran.
+        max_iterations: How often any one loop may go round.
+        variables: The variables whose handles were taken so far, by name.
+        tables: The tables whose handles were taken so far, by name.
+        states: What operators that compute a step of a sequence have kept since they last ran.
+        initialized: The functions that run only once, and have.
+    """
+
+    module: ModuleOp
+    observer: Observer | None = None
+    max_iterations: int | None = None
+    variables: dict[str, Variable] = field(default_factory=dict)
+    tables: dict[str, Table] = field(default_factory=dict)
+    states: dict[Operation, Results] = field(default_factory=dict)
+    initialized: set[str] = field(default_factory=set)
+    _functions: Mapping[str, FuncOp] = field(init=False)
+    _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
+    _initializers: list[str] = field(init=False)
+    _plans: dict[Block, list[_Step]] = field(default_factory=dict, init=False)
+    _graphs: dict[Operation, Graph] = field(default_factory=dict, init=False)
+    _captures: control_flow.Captures = field(default_factory=dict, init=False)
+    _first: dict[str, Array | None] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._functions = {op.sym_name.data: op for op in self.module.ops if isinstance(op, FuncOp)}
+        self._tensors = {op.sym_name: op for op in self.module.ops if isinstance(op, GlobalTensorOp)}
+        self._initializers = [
+            name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbol_table.names(op)
+        ]
+
+    def run(self, function_name: str, inputs: Sequence[Array]) -> list[Array]:
+        """Runs a function, and before the first one the module's initializers; as `run` of this module."""
+        problems = self.problems(function_name)
+        if problems:
+            raise ConversionError(problems)
+        while self._initializers:
+            drive(self.begin(self._initializers.pop(0)))
+        return list(drive(self.call(function_name, tuple(inputs))))
+
+    def problems(self, function_name: str) -> list[Diagnostic]:
+        """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call.
+
+        Raises:
+            ConversionError: One of the functions is not there.
+        """
+        waiting = [*self._initializers, function_name]
+        seen, found = set(waiting), list[Diagnostic]()
+        while waiting:
+            for op in control_flow.all_ops(self._function(waiting.pop())):
+                called = control_flow.callees(op)
+                found += _obstacles(op)
+                waiting += [name for name in dict.fromkeys(called) if name not in seen]
+                seen.update(called)
+        return found
+
+    def initial_value(self, symbol: str) -> Array | None:
+        """Returns the value that a variable begins with, `None` if it has to be assigned first."""
+        tensor = self._tensors.get(symbol)
+        value = None if tensor is None else tensor.properties.get("value")
+        return tensor_data.to_array(value) if tensor_data.is_constant(value) else None
+
+    def first_value(self, symbol: str) -> Array | None:
+        """Returns the value that a variable has when all is initialized, `None` if it has to be assigned first."""
+        return self._first[symbol] if symbol in self._first else self.initial_value(symbol)
+
+    def begin(self, name: str) -> Task:
+        """Returns the task that runs a function for the values that variables and tables begin with."""
+        results = yield self.call(name, ())
+        self._first.update((symbol, variable.value) for symbol, variable in self.variables.items())
+        return results
+
+    def call(self, name: str, inputs: Results) -> Task:
+        """Returns the task that runs a function."""
+        function = self._function(name)
+        arguments = function.body.block.args
+        if len(arguments) != len(inputs):
+            raise error("bad-operand", f"function {name!r} has {len(arguments)} arguments, not {len(inputs)}")
+        return self.run_block(function.body.block, dict(zip(arguments, inputs, strict=True)))
+
+    def run_block(self, block: Block, values: Values) -> Task:
+        """Returns the task that runs a block's ops in order.
+
+        Args:
+            block: The block; its arguments' values are in `values`.
+            values: What the block sees; its own values come and go in it.
+        """
+        for step in self._plan(block):
+            op = step.op
+            operands = tuple(map(values.__getitem__, op.operands))
+            if op.name in _TERMINATORS:
+                return operands
+            body = control_flow.OPS.get(op.name)
+            if body is not None:
+                results = yield body(self, op, operands, values)
+            elif isinstance(op, tf_executor.GraphOp):
+                results = yield GraphRun(self._graph(op), self, values).run()
+            else:
+                results = self._execute(op, operands)
+            del operands
+            values.update(zip(op.results, results, strict=False))
+            for value in step.dead:
+                values.pop(value, None)
+        return ()
+
+    def _execute(self, op: Operation, inputs: Results) -> Results:
+        """Runs an op without bodies."""
+        if op.name == "tf.Const":
+            return (tensor_data.to_array(op.properties["value"]),)
+        try:
+            return _OTHERS.get(op.name, _kernel)(self, op, inputs)
+        except ConversionError as problem:
+            place = place_of(op.location)
+            raise ConversionError(
+                replace(one, op=op.name, node=place.node, location=str(place)) for one in problem.diagnostics
+            ) from problem
+
+    def _function(self, name: str) -> FuncOp:
+        function = self._functions.get(name)
+        if function is None or not function.body.blocks:
+            raise error("unknown-function", f"there is no function {name!r} in the module")
+        return function
+
+    def _graph(self, op: tf_executor.GraphOp) -> Graph:
+        graph = self._graphs.get(op)
+        if graph is None:
+            graph = self._graphs[op] = Graph.of(op, self._captures)
+        return graph
+
+    def _plan(self, block: Block) -> list[_Step]:
+        """Returns a block's ops with what may be dropped after each: only what the block itself defines."""
+        plan = self._plans.get(block)
+        if plan is None:
+            needed: set[SSAValue] = set()
+            plan = []
+            for op in reversed(list(block.ops)):
+                used = (*op.operands, *control_flow.captures(op, self._captures))
+                last = dict.fromkeys(value for value in (*used, *op.results) if value not in needed)
+                plan.append(_Step(op, tuple(value for value in last if value.owner is block or _is_in(value, block))))
+                needed.update(used)
+            plan.reverse()
+            self._plans[block] = plan
+        return plan
+
+
+def _is_in(value: SSAValue, block: Block) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.parent is block
+
+
+def _kernel(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return registry.evaluate(call_of(op, tuple(variables.value_behind(op, value) for value in inputs)))
+
+
+def _is_known(op: Operation) -> bool:
+    return (
+        op.name in _STRUCTURE
+        or op.name in control_flow.OPS
+        or op.name in _OTHERS
+        or isinstance(op, tf_executor.ExecutorOp)
+        or registry.kernel(op.name.removeprefix("tf.")) is not None
+    )
+
+
+def _obstacles(op: Operation) -> Sequence[Diagnostic]:
+    """Returns why an op can't be run, whatever its operands are."""
+    if not _is_known(op):
+        return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
+    if op.name in ("tf.Const", "tfl.pseudo_const") and not tensor_data.is_constant(op.properties.get("value")):
+        return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics
+    return ()

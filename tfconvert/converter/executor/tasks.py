@@ -1,0 +1,96 @@
+"""What runs nested bodies: tasks instead of recursion, and what a task may ask of the machine that runs it.
+
+A body (a function, a region, a graph) is run by a *task*, a generator that yields the tasks of the bodies inside it
+and is sent their results. `drive` keeps them on a stack of its own, so that a model's nesting never reaches Python's
+recursion limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.kernels.call import Array, Results
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.locations import error_at
+
+MAX_DEPTH = 2000
+"""Bodies may not be nested deeper, by calls or by regions: what calls itself without end is told from what ends."""
+
+Task = Generator["Task", Results, Results]
+"""Runs a body: yields what has to run first, returns the body's results."""
+
+Values = dict[SSAValue, Array]
+"""What is known of the values that a body sees."""
+
+MaybeDead = Array | None
+"""A value of an executor graph; `None` is dead."""
+
+Observer = Callable[[Operation, Sequence[MaybeDead] | None], None]
+"""Called with every executor op that is done and the values of its results, controls aside; `None` if it was dead."""
+
+
+class Machine(Protocol):
+    """What bodies may ask for while they run."""
+
+    variables: dict[str, Any]
+    """Variables by their name; filled when their handle is first taken."""
+
+    tables: dict[str, Any]
+    """Tables by their name; made when their handle is first taken."""
+
+    states: dict[Operation, Results]
+    """What operators that compute a step of a sequence have kept since they last ran."""
+
+    initialized: set[str]
+    """Functions that run only once, and have."""
+
+    observer: Observer | None
+    max_iterations: int | None
+
+    def call(self, name: str, inputs: Results) -> Task:
+        """Returns the task that runs a function."""
+
+    def run_block(self, block: Block, values: Values) -> Task:
+        """Returns the task that runs a block's ops; its results are the terminator's operands."""
+
+    def begin(self, name: str) -> Task:
+        """Returns the task that runs a function for the values that variables and tables begin with."""
+
+    def initial_value(self, symbol: str) -> Array | None:
+        """Returns the value that a variable begins with, `None` if it has to be assigned first."""
+
+
+def drive(task: Task) -> Results:
+    """Runs a task, and those that it waits for, to its end.
+
+    Raises:
+        ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), or what a task raises.
+    """
+    stack = [task]
+    results: Results | None = None
+    while True:
+        try:
+            inner = stack[-1].send(results)  # type: ignore[arg-type]  # A task that begins is sent None.
+        except StopIteration as done:
+            stack.pop()
+            results = done.value
+            if not stack:
+                return done.value  # type: ignore[no-any-return]
+            continue
+        if len(stack) == MAX_DEPTH:
+            raise error("call-depth", f"functions and regions are nested more than {MAX_DEPTH} deep")
+        stack.append(inner)
+        results = None
+
+
+def bad(op: Operation, message: str, code: str = "bad-operand") -> ConversionError:
+    """Returns the error of an op that can't be run."""
+    return error_at(op, code, message)
+
+
+def is_true(condition: Array) -> bool:
+    """Tells whether a condition holds: a number unless it is 0, a string unless empty, a tensor if it has elements."""
+    return bool(condition.reshape(-1)[0]) if condition.ndim == 0 else condition.size > 0

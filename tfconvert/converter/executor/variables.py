@@ -1,0 +1,181 @@
+"""Variables: handles and what reads and writes through them, of TensorFlow 2 (resources) and of TensorFlow 1 (refs).
+
+A handle is a scalar object array that holds the `Variable`. A ref is the same; where an op wants a value, it stands
+for the variable's value at that moment. What is written is a new array: values that were read before stay theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tfconvert.converter.executor.tasks import Machine, bad
+from tfconvert.converter.kernels import registry
+from tfconvert.converter.kernels.call import Array, Call, Results
+from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.locations import node_of
+
+
+@dataclass(slots=True)
+class Variable:
+    """What a handle stands for.
+
+    Attributes:
+        symbol: The name that handles of the same variable share.
+        value: The value; `None` until it is first assigned.
+    """
+
+    symbol: str
+    value: Array | None
+
+
+Simple = Callable[[Machine, Operation, Results], Results]
+"""Runs an op that needs no other body to run."""
+
+
+def value_behind(op: Operation, operand: Array) -> Array:
+    """Returns what an op reads of an operand: a ref's value, all else as it is.
+
+    Raises:
+        ConversionError: The variable has no value yet (`uninitialized-variable`).
+    """
+    if operand.dtype.kind != "O" or operand.shape != () or not isinstance(operand.item(), Variable):
+        return operand
+    return _value(op, operand)
+
+
+def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Runs `tf.VarHandleOp`, `tf.VariableV2`: handles of one name are of one variable."""
+    symbol = str(tf.get(op, "shared_name", "")) or node_of(op.location)
+    variable = machine.variables.get(symbol)
+    if variable is None:
+        variable = machine.variables[symbol] = Variable(symbol, machine.initial_value(symbol))
+    result = np.empty((), object)
+    result[()] = variable
+    return (result,)
+
+
+def _read(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return (_value(op, inputs[0]),)
+
+
+def _shape(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return (np.array(_value(op, inputs[0]).shape, call_of(op, inputs).dtype("out_type", np.int32)),)
+
+
+def _is_initialized(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return (np.array(_variable(op, inputs[0]).value is not None),)
+
+
+def _gather(machine: Machine, op: Operation, inputs: Results) -> Results:
+    batch = {"batch_dims": tf.get(op, "batch_dims", 0)}
+    operands = (_value(op, inputs[0]), inputs[1], np.array(batch["batch_dims"]))
+    return registry.evaluate(Call("GatherV2", operands, batch))
+
+
+def _gather_nd(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return registry.evaluate(Call("GatherNd", (_value(op, inputs[0]), inputs[1]), {}))
+
+
+def _assign(machine: Machine, op: Operation, inputs: Results) -> Results:
+    _variable(op, inputs[0]).value = inputs[1]
+    return inputs[: len(op.results)]
+
+
+def _update(compute: Callable[[Any, Any], Any], machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Runs an op that combines the whole value with an operand."""
+    value = _value(op, inputs[0])
+    _variable(op, inputs[0]).value = np.asarray(compute(value, inputs[1]))
+    return inputs[: len(op.results)]
+
+
+def _scatter(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Runs an op that combines slices of the first dimension with updates, one after another; without, replaces."""
+    value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
+    if not value.ndim or np.any((indices < 0) | (indices >= value.shape[0])):
+        raise bad(op, f"an index is not within the {value.shape[:1]} rows of the variable")
+    updates = np.broadcast_to(updates, indices.shape + value.shape[1:])
+    _put(combine, value, indices, updates)
+    _variable(op, inputs[0]).value = value
+    return inputs[: len(op.results)]
+
+
+def _scatter_nd(combine: np.ufunc | None, machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Runs an op that combines what index vectors name with updates."""
+    value, indices, updates = _value(op, inputs[0]).copy(), inputs[1], value_behind(op, inputs[2])
+    depth = indices.shape[-1]
+    if np.any((indices < 0) | (indices >= np.array(value.shape[:depth]))):
+        raise bad(op, f"an index is not within the variable's shape {list(value.shape)}")
+    _put(combine, value, tuple(np.moveaxis(indices, -1, 0)), updates)
+    _variable(op, inputs[0]).value = value
+    return inputs[: len(op.results)]
+
+
+def _slice_assign(machine: Machine, op: Operation, inputs: Results) -> Results:
+    operands = (_value(op, inputs[0]), *inputs[1:])
+    call = call_of(op, operands)._replace(op="TensorStridedSliceUpdate")
+    (_variable(op, inputs[0]).value,) = registry.evaluate(call)
+    return inputs[: len(op.results)]
+
+
+def _put(combine: np.ufunc | None, value: Array, index: Any, updates: Array) -> None:
+    if combine is None:
+        value[index] = updates
+        return
+    with np.errstate(all="ignore"):
+        combine.at(value, index, updates)
+
+
+_SCATTERS: Mapping[str, np.ufunc | None] = {
+    "Update": None, "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Min": np.minimum,
+    "Max": np.maximum,
+}  # fmt: skip
+_SCATTERS_ND: Mapping[str, np.ufunc | None] = {
+    "Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.minimum, "Max": np.maximum,
+}  # fmt: skip
+
+OPS: Mapping[str, Simple] = {
+    "tf.Assign": _assign,
+    "tf.AssignAdd": partial(_update, np.add),
+    "tf.AssignAddVariableOp": partial(_update, np.add),
+    "tf.AssignSub": partial(_update, np.subtract),
+    "tf.AssignSubVariableOp": partial(_update, np.subtract),
+    "tf.AssignVariableOp": _assign,
+    "tf.DisableCopyOnRead": lambda machine, op, inputs: (),
+    "tf.IsVariableInitialized": _is_initialized,
+    "tf.ReadVariableOp": _read,
+    "tf.ResourceGather": _gather,
+    "tf.ResourceGatherNd": _gather_nd,
+    "tf.ResourceStridedSliceAssign": _slice_assign,
+    "tf.StridedSliceAssign": _slice_assign,
+    "tf.VarHandleOp": _handle,
+    "tf.VarIsInitializedOp": _is_initialized,
+    "tf.Variable": _handle,
+    "tf.VariableShape": _shape,
+    "tf.VariableV2": _handle,
+    **{f"tf.ResourceScatter{name}": partial(_scatter, combine) for name, combine in _SCATTERS.items()},
+    **{f"tf.Scatter{name}": partial(_scatter, combine) for name, combine in _SCATTERS.items()},
+    **{f"tf.ResourceScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
+    **{f"tf.ScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
+}
+"""Op -> how it is run, of ops that take or yield a handle."""
+
+
+def _variable(op: Operation, handle: Array) -> Variable:
+    variable: object = handle.item() if handle.shape == () else None
+    if isinstance(variable, Variable):
+        return variable
+    raise bad(op, "the operand is no handle of a variable")
+
+
+def _value(op: Operation, handle: Array) -> Array:
+    variable = _variable(op, handle)
+    if variable.value is None:
+        raise bad(op, f"variable {variable.symbol!r} has no value", "uninitialized-variable")
+    return variable.value

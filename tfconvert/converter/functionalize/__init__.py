@@ -1,0 +1,1 @@
+"""V1 control flow in executor graphs, as functions."""

@@ -1,0 +1,297 @@
+"""Under which conditions each op of a graph runs, and which `Merge`s end which conditions.
+
+A condition is a conjunction: predicate -> the output of its `Switch`es that must be alive. An op runs where all its
+inputs are alive, so its condition is theirs together; one that contradicts itself never runs. A `Switch` whose
+predicate is known where it stands decides nothing. A `Merge` ends a condition: its inputs' conditions differ in one
+predicate, whose branches they cover. One with more inputs is a tree of such decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.functionalize.predicates import root_of
+from tfconvert.converter.functionalize.slices import control_result, controls_of, inputs_of, problem
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.tf_executor import (
+    CONTROL,
+    ControlTriggerOp,
+    FetchOp,
+    IslandOp,
+    MergeOp,
+    SwitchNOp,
+    SwitchOp,
+)
+
+
+@dataclass(eq=False, slots=True)
+class Predicate:
+    """What `Switch`es decide by.
+
+    Attributes:
+        value: The value; where that becomes another op's, the new one.
+        outputs: How many outputs the Switches have. `_SwitchN`s with other numbers ask the same value other questions.
+    """
+
+    value: SSAValue
+    outputs: int
+
+
+Condition = Mapping[Predicate, int]
+"""Predicate -> branch, of all the predicates that decide whether something runs."""
+
+ALWAYS: Condition = {}
+
+SWITCHES = (SwitchOp, SwitchNOp)
+"""The ops that open branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a `Merge` takes in some case: the value, and its index or the inner Merge that tells it."""
+
+    value: SSAValue
+    index: int | MergeOp
+
+
+@dataclass(eq=False, slots=True)
+class Join:
+    """A `Merge` whose inputs are the branches of one predicate.
+
+    Attributes:
+        merge: The op; its operands are what it takes, by branch.
+        predicate: The predicate.
+        condition: Under which condition its value is alive.
+        indices: By branch, the index of what it takes among the inputs that the Merge had at first, or the inner Merge
+            that tells it.
+    """
+
+    merge: MergeOp
+    predicate: Predicate
+    condition: Condition
+    indices: Sequence[int | MergeOp]
+
+
+@dataclass(slots=True)
+class Conditions:
+    """The conditions of a graph.
+
+    Attributes:
+        of: Each op's condition, `None` if it never runs.
+        joins: The Merges, in the graph's order.
+        predicates: All of them, by value and number of outputs.
+        by: Which predicate each Switch decides by; of those that decide something.
+    """
+
+    of: dict[Operation, Condition | None] = field(default_factory=dict)
+    joins: list[Join] = field(default_factory=list)
+    predicates: dict[tuple[SSAValue, int], Predicate] = field(default_factory=dict)
+    by: dict[Operation, Predicate] = field(default_factory=dict)
+    _branches: dict[SSAValue, Condition] = field(default_factory=dict)
+
+    def of_value(self, value: SSAValue) -> Condition | None:
+        """Returns under which condition a value is alive, `None` if it is never."""
+        owner = value.owner
+        if not isinstance(owner, Operation):
+            return ALWAYS
+        if isinstance(owner, SWITCHES) and value.type != CONTROL:
+            return self._branches.get(value)
+        return self.of.get(owner, ALWAYS)
+
+    def of_inputs(self, op: Operation) -> Condition | None:
+        """Returns under which condition all inputs of an op are alive, `None` if they never are."""
+        condition: Condition | None = ALWAYS
+        for value in inputs_of(op):
+            condition = both(condition, self.of_value(value))
+        return condition
+
+    def note_switch(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> None:
+        """Notes when the outputs of a Switch are alive; if its predicate is known, its users take its data instead."""
+        outputs = switch.results[:-1]
+        root = root_of(switch.operands[1])
+        predicate = self.predicates.setdefault((root, len(outputs)), Predicate(root, len(outputs)))
+        known = condition.get(predicate, _constant(predicate))
+        if known is None:
+            self.by[switch] = predicate
+            self._branches.update((output, {**condition, predicate: at}) for at, output in enumerate(outputs))
+        elif outputs[known].first_use is not None:
+            outputs[known].replace_all_uses_with(self._data_of(switch, condition))
+
+    def _data_of(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> SSAValue:
+        """Returns a Switch's data, as alive as the Switch is."""
+        data, controls = switch.data, controls_of(switch)
+        if not controls and self.of_value(data) == condition:
+            return data
+        follow = IslandOp.wrap(tf.build("Identity", [data], [data.type], location=switch.location), controls,
+                               switch.location)  # fmt: skip
+        _insert(self, follow, switch, condition)
+        return follow.results[0]
+
+
+def both(one: Condition | None, other: Condition | None) -> Condition | None:
+    """Returns the conjunction of two conditions, `None` if they contradict each other."""
+    if one is None or other is None:
+        return None
+    if one is other or not other:
+        return one
+    if not one:
+        return other
+    if any(one.get(predicate, branch) != branch for predicate, branch in other.items()):
+        return None
+    return one if other.keys() <= one.keys() else {**one, **other}
+
+
+def implies(one: Condition, other: Condition) -> bool:
+    """Tells whether what runs under a condition needs all that another one asks for."""
+    return other.items() <= one.items()
+
+
+def without(condition: Condition, predicate: Predicate) -> Condition:
+    """Returns a condition that doesn't ask for a predicate."""
+    rest = {key: branch for key, branch in condition.items() if key is not predicate}
+    return rest or ALWAYS
+
+
+def find_conditions(block: Block) -> Conditions:
+    """Returns the conditions of a graph's ops.
+
+    Merges of more than two alternatives are taken apart into nested ones; those with one live input are replaced by
+    it, as are Switches by their data where the predicate is known.
+
+    Raises:
+        ConversionError: A Merge's inputs aren't the branches of one predicate (`unstructured-merge`).
+    """
+    conditions = Conditions()
+    for op in list(block.ops):
+        if isinstance(op, MergeOp):
+            _merge(conditions, op)
+        elif isinstance(op, ControlTriggerOp | FetchOp):
+            conditions.of[op] = ALWAYS
+        else:
+            condition = conditions.of[op] = conditions.of_inputs(op)
+            if isinstance(op, SWITCHES) and condition is not None:
+                conditions.note_switch(op, condition)
+    return conditions
+
+
+def _insert(conditions: Conditions, op: Operation, before: Operation, condition: Condition | None) -> None:
+    """Puts a new op before another one."""
+    assert before.parent is not None
+    before.parent.insert_op_before(op, before)
+    conditions.of[op] = condition
+
+
+def _merge(conditions: Conditions, merge: MergeOp) -> None:
+    alive = []
+    for index, value in enumerate(merge.data_operands):
+        condition = conditions.of_value(value)
+        if condition is not None:
+            alive.append((_Taken(value, index), condition))
+    if not alive:
+        conditions.of[merge] = None
+    elif len(alive) == 1:
+        conditions.of[merge] = alive[0][1]
+        _forward(conditions, merge, alive[0][0])
+    else:
+        _decide(conditions, merge, alive)
+
+
+_Alternatives = dict[frozenset[tuple[Predicate, int]], tuple[_Taken, Condition]]
+"""What a Merge takes under which condition."""
+
+
+def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken, Condition]]) -> None:
+    """Makes joins of what a Merge takes, innermost first; the last is the Merge itself."""
+    left: _Alternatives = {frozenset(condition.items()): (taken, condition) for taken, condition in alive}
+    if len(left) < len(alive):
+        raise _unstructured(merge, "several of its inputs are alive at once")
+    while len(left) > 1:
+        _, longest = max(left.values(), key=lambda alternative: len(alternative[1]))
+        predicate, keys = _siblings(merge, left, longest)
+        branches = [left.pop(key)[0] for key in keys]
+        condition = without(longest, predicate)
+        key = frozenset(condition.items())
+        if key in left:
+            raise _unstructured(merge, "several of its inputs are alive at once")
+        joined = _joined(conditions, merge, branches, condition, is_last=not left)
+        conditions.joins.append(Join(joined, predicate, condition, [taken.index for taken in branches]))
+        left[key] = _Taken(joined.output, joined), condition
+
+
+def _siblings(
+    merge: MergeOp, left: _Alternatives, condition: Condition
+) -> tuple[Predicate, list[frozenset[tuple[Predicate, int]]]]:
+    """Returns a predicate, the innermost if possible, of which there are all branches, and their conditions."""
+    key = frozenset(condition.items())
+    for predicate in reversed(list(condition)):
+        rest = key - {(predicate, condition[predicate])}
+        keys = [rest | {(predicate, branch)} for branch in range(predicate.outputs)]
+        if all(each in left for each in keys):
+            return predicate, keys
+    raise _unstructured(merge, "its inputs are not the branches of one predicate, all of them and nothing else")
+
+
+def _joined(
+    conditions: Conditions, merge: MergeOp, branches: Sequence[_Taken], condition: Condition, *, is_last: bool
+) -> MergeOp:
+    """Returns a Merge of some inputs of a Merge: the Merge itself, or a new one before it."""
+    operands = [taken.value for taken in branches]
+    if is_last:
+        merge.operands = [*operands, *controls_of(merge)]
+        conditions.of[merge] = condition
+        return merge
+    types_ = [result.type for result in merge.results]
+    inner = MergeOp.create(operands=operands, result_types=types_, location=merge.location)
+    _insert(conditions, inner, merge, condition)
+    return inner
+
+
+def _unstructured(merge: MergeOp, why: str) -> Exception:
+    inputs = [value.owner for value in merge.data_operands if isinstance(value.owner, Operation)]
+    return problem("unstructured-merge", f"the Merge can't become a conditional: {why}", [merge, *inputs],
+                   "every Merge must join the branches of one Switch predicate")  # fmt: skip
+
+
+def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
+    """Replaces a Merge that can take only one input."""
+    value, owner, condition = taken.value, taken.value.owner, conditions.of[merge]
+    control = control_result(owner) if isinstance(owner, Operation) else None
+    controls = [each for each in controls_of(merge) if conditions.of_value(each) is not None]
+    if controls or control is None or isinstance(owner, SWITCHES):
+        # A Switch's control is alive on both sides; only an op behind the output is alive with it.
+        follow = IslandOp.wrap(tf.build("Identity", [value], [value.type], location=merge.location), controls,
+                               merge.location)  # fmt: skip
+        _insert(conditions, follow, merge, condition)
+        value, control = follow.results
+    if merge.value_index.first_use is not None:
+        assert isinstance(taken.index, int)
+        index = index_constant(taken.index, merge, [control])
+        _insert(conditions, index, merge, condition)
+        merge.value_index.replace_all_uses_with(index.results[0])
+    merge.output.replace_all_uses_with(value)
+    merge.control.replace_all_uses_with(control)
+
+
+def index_constant(index: int, merge: MergeOp, controls: Sequence[SSAValue]) -> IslandOp:
+    """Returns an island with the number of the input that a Merge takes."""
+    value = tensor_data.of_array(np.array(index, np.int32))
+    return IslandOp.wrap(tf.constant(value, merge.location), controls, merge.location)
+
+
+def _constant(predicate: Predicate) -> int | None:
+    """Returns which branch a predicate always takes, if that is known."""
+    if predicate.outputs == 1:
+        return 0
+    owner = predicate.value.owner
+    wrapped = owner.wrapped if isinstance(owner, IslandOp) else None
+    if wrapped is None or wrapped.name != "tf.Const":
+        return None
+    value = wrapped.properties["value"]
+    if not tensor_data.is_constant(value) or types.shape_of(value.type) != ():
+        return None
+    known = int(tensor_data.to_array(value))
+    return known if 0 <= known < predicate.outputs else predicate.outputs - 1

@@ -1,0 +1,65 @@
+"""The graphs of a function, and how they become valid again after their ops have been exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.functionalize.slices import in_order
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tf_executor import GraphOp, IslandOp
+
+
+def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
+    """Returns the graphs in a function's body, those in islands too, that hold ops of some classes.
+
+    Nearly every model has none, so this only looks.
+    """
+    found: list[GraphOp] = []
+    pending = list(function.body.blocks)
+    while pending:
+        for op in pending.pop().ops:
+            if isinstance(op, GraphOp):
+                inside = list(op.body.ops)
+                if not kinds.isdisjoint(map(type, inside)):
+                    found.append(op)
+                pending += [inner.body for inner in inside if type(inner) is IslandOp and _may_nest(inner)]
+            elif op.regions:
+                pending += [block for region in op.regions for block in region.blocks]
+    return found
+
+
+def _may_nest(island: IslandOp) -> bool:
+    """Tells whether an island holds more than one op without regions, as nearly every one does."""
+    first = island.body.first_op
+    return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
+
+
+def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:
+    """Sorts a graph's ops so that each follows what it uses, and lets types follow those of the fetched values.
+
+    Args:
+        function: The function that the graph is in.
+        graph: The graph.
+        position: Where its ops stood, or where new ones would like to.
+
+    Raises:
+        ConversionError: The ops use each other in a circle (`cyclic-graph`).
+    """
+    block = graph.body
+    order = in_order(block.ops, {**position, graph.terminator: len(position) + 1})
+    for op in order:
+        op.detach()
+    block.add_ops(order)
+    for result, value in zip(graph.results, graph.terminator.operands, strict=False):
+        types.retype(result, value.type)
+    if graph.parent is function.body.blocks[0]:
+        returned = function.body.block.last_op
+        assert returned is not None
+        inputs = list(function.function_type.inputs)
+        function.properties["function_type"] = FunctionType.from_lists(
+            inputs, [value.type for value in returned.operands]
+        )

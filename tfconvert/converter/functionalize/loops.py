@@ -1,0 +1,336 @@
+"""A frame becomes a `tf.While`.
+
+A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only hand values
+on, to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
+the loop: what the predicate needs (`ahead`), what the next iteration's values need (`again`), and what the exits need
+(`after`); the last moves out of the loop. An op that several of them need is computed in each, if it may be repeated.
+Constants come into the functions as copies, not as arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
+
+from tfconvert.converter.functionalize import outline
+from tfconvert.converter.functionalize.frames import Frame, Frames
+from tfconvert.converter.functionalize.outline import Body, Outliner
+from tfconvert.converter.functionalize.predicates import root_of
+from tfconvert.converter.functionalize.slices import (
+    Slice,
+    control_result,
+    controls_of,
+    has_effects,
+    in_order,
+    is_constant,
+    is_pure,
+    is_repeatable,
+    problem,
+    replace_inputs,
+    slice_back,
+    users_of,
+)
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.tf_executor import (
+    CONTROL,
+    EnterOp,
+    ExitOp,
+    FetchOp,
+    IslandOp,
+    LoopCondOp,
+    MergeOp,
+    NextIterationSinkOp,
+    NextIterationSourceOp,
+    SwitchOp,
+)
+
+_GLUE = (EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp, NextIterationSourceOp)
+_PARALLEL_ITERATIONS = attrs.integer(10)
+"""TensorFlow's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A loop variable: what it is before the loop, in an iteration, and what makes the next one."""
+
+    enter: EnterOp
+    merge: MergeOp
+    sink: NextIterationSinkOp
+
+    @property
+    def value(self) -> SSAValue:
+        """The value at the beginning of an iteration."""
+        return self.merge.output
+
+
+@dataclass(slots=True)
+class Loop:
+    """A frame, understood.
+
+    Attributes:
+        frame: The frame.
+        frames: All frames of the graph.
+        condition: Its LoopCond.
+        variables: The loop variables, in the order of their Merges.
+        headers: Their Merges.
+    """
+
+    frame: Frame
+    frames: Frames
+    condition: LoopCondOp
+    variables: Sequence[Variable]
+    headers: frozenset[Operation]
+
+    def slice(self, roots: Iterable[SSAValue]) -> Slice:
+        """Returns what some values of the frame need in one iteration."""
+        return slice_back(roots, self._is_inside, self._through)
+
+    def is_switch(self, op: object) -> bool:
+        """Tells whether an op is a Switch by the loop's predicate."""
+        return isinstance(op, SwitchOp) and root_of(op.operands[1]).owner is self.condition
+
+    def stands_for(self, value: SSAValue) -> SSAValue:
+        """Returns the value that reaches another one through the loop's switches."""
+        return self._through(value)[0]
+
+    def _through(self, value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
+        controls: list[SSAValue] = []
+        while value.type != CONTROL and (self.is_switch(value.owner) or value.owner is self.condition):
+            assert isinstance(value.owner, SwitchOp | LoopCondOp)
+            controls += value.owner.control_operands
+            value = value.owner.data
+        return _constant_behind(value) or value, controls
+
+    def _is_inside(self, op: Operation) -> bool:
+        if is_constant(op):
+            return True
+        if self.frames.of.get(op) is not self.frame or isinstance(op, _GLUE) or op in self.headers:
+            return False
+        return not self.is_switch(op)
+
+
+def _constant_behind(value: SSAValue) -> SSAValue | None:
+    """Returns the constant that comes into a loop as a value, `None` if it is none."""
+    while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
+        value = value.owner.data
+    return value if value.type != CONTROL and is_constant(value.owner) else None
+
+
+def find_loop(frame: Frame, frames: Frames) -> Loop:
+    """Returns a frame's predicate and variables.
+
+    Raises:
+        ConversionError: There is not exactly one LoopCond (`loop-condition`), or a value comes in neither as a loop
+            variable nor as a constant (`loop-variable`).
+    """
+    conditions = [op for op in frame.ops if isinstance(op, LoopCondOp)]
+    if len(conditions) != 1:
+        raise problem("loop-condition", f"the loop {frame.name!r} has {len(conditions)} LoopConds instead of one",
+                      conditions or list(frame.ops))  # fmt: skip
+    sinks = {op.token.owner: op for op in frame.ops if isinstance(op, NextIterationSinkOp)}
+    variables = []
+    for merge in frame.ops:
+        if isinstance(merge, MergeOp):
+            owners = [value.owner for value in merge.data_operands]
+            if any(isinstance(owner, NextIterationSourceOp) for owner in owners):
+                variables.append(_variable(merge, sinks))
+    return Loop(frame, frames, conditions[0], variables, frozenset(variable.merge for variable in variables))
+
+
+def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp]) -> Variable:
+    owners = [value.owner for value in merge.data_operands]
+    enters = [owner for owner in owners if isinstance(owner, EnterOp)]
+    sources = [owner for owner in owners if isinstance(owner, NextIterationSourceOp)]
+    if len(owners) != 2 or len(enters) != 1 or sources[0] not in sinks:
+        raise problem("loop-variable", "a loop variable must be a Merge of one Enter and one NextIteration", [merge])
+    if merge.value_index.first_use is not None:
+        raise problem("loop-variable", "the index of a loop variable's Merge, which tells the first iteration, is used",
+                      [merge], "count the iterations in a loop variable instead")  # fmt: skip
+    return Variable(enters[0], merge, sinks[sources[0]])
+
+
+@dataclass(slots=True)
+class _Parts:
+    """A loop's slices, and the control results of effects in them that nothing waits for."""
+
+    ahead: Slice
+    again: Slice
+    after: Slice
+    loose_ahead: list[SSAValue]
+    loose_again: list[SSAValue]
+
+
+def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outliner: Outliner) -> None:
+    """Replaces a frame's ops by an island with a `tf.While` in the frame around it.
+
+    Args:
+        loop: The loop; frames inside have been replaced.
+        block: The graph's block; its order is not kept up.
+        position: Where each op of the block stood, and where new ones would like to.
+        outliner: Makes the functions.
+
+    Raises:
+        ConversionError: `tf.While` can't express the loop; the error names the nodes and says why.
+    """
+    parts = _parts(loop, block)
+    invariants = _invariants(loop, parts)
+    _refuse_repeated_effects(parts)
+    arguments: dict[SSAValue, Attribute] = {variable.value: variable.value.type for variable in loop.variables}
+    arguments |= {value: types.most_specific(value.type, _outside(value).type) for value in invariants}
+    name = loop.frame.name.removesuffix("_context").rstrip("/") or "while"
+    location = loop.condition.location
+    ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
+    condition = outliner.outline(
+        Body(f"{name}_cond", arguments, in_order(ahead, position), [loop.condition.data],
+             _ends(parts.loose_ahead, ahead, loop), loop.stands_for, location),
+        lambda op: op in again or op in after or is_constant(op),
+    )  # fmt: skip
+    following = [variable.sink.input for variable in loop.variables]
+    body = outliner.outline(
+        Body(f"{name}_body", arguments, in_order(again, position), following + invariants,
+             _ends(parts.loose_again, again, loop), loop.stands_for, location),
+        lambda op: op in after or is_constant(op),
+    )  # fmt: skip
+    properties = {
+        "cond": attrs.symbol(condition.sym_name.data),
+        "body": attrs.symbol(body.sym_name.data),
+        "is_stateless": attrs.boolean(all(map(is_pure, (*ahead, *again)))),
+        "parallel_iterations": loop.variables[0].enter.properties.get("parallel_iterations", _PARALLEL_ITERATIONS)
+        if loop.variables else _PARALLEL_ITERATIONS,
+    }  # fmt: skip
+    entering = [variable.enter for variable in loop.variables] + [value.owner for value in invariants]
+    controls = [value for enter in entering if isinstance(enter, Operation) for value in controls_of(enter)]
+    operands = [variable.enter.data for variable in loop.variables] + [_outside(value) for value in invariants]
+    island = outline.wrap(tf.build("While", operands, list(arguments.values()), properties, location), controls)
+    block.add_op(island)
+    position[island] = position[loop.condition]
+    _replace(loop, parts, island, block)
+
+
+def _parts(loop: Loop, block: Block) -> _Parts:
+    sinks = [variable.sink for variable in loop.variables]
+    exits = [op for op in loop.frame.ops if isinstance(op, ExitOp)]
+    ahead_roots = list(loop.condition.operands)
+    again_roots = [value for sink in sinks for value in sink.operands[1:]]
+    after_roots = [value for op in exits for value in op.operands]
+    ahead, again, after = map(loop.slice, (ahead_roots, again_roots, after_roots))
+    taken = {*ahead.ops, *again.ops, *after.ops}
+    loose = [op for op in loop.frame.ops if op not in taken and has_effects(op) and not isinstance(op, _GLUE)]
+    loose_ahead = [value for value in ahead_roots if value.type == CONTROL]
+    loose_again = [value for value in again_roots if value.type == CONTROL]
+    loose_after = [value for value in after_roots if value.type == CONTROL]
+    if loose:
+        in_body, behind = (_reached(loop, block, index) for index in (1, 0))
+        for op in loose:
+            control = control_result(op)
+            assert control is not None, "an island has one"
+            (loose_again if op in in_body else loose_after if op in behind else loose_ahead).append(control)
+        ahead, again, after = (
+            loop.slice([*roots, *ends])
+            for roots, ends in (
+                (ahead_roots, loose_ahead), (again_roots, loose_again), (after_roots, loose_after)
+            )
+        )  # fmt: skip
+    after.ops = {op: None for op in after.ops if not is_constant(op)}  # it moves to where the constants are
+    return _Parts(ahead, again, after, loose_ahead, loose_again)
+
+
+def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
+    """Returns the ops of the frame that run only where the loop goes on (1), or only where it ends (0)."""
+    pending = [op.results[side] for op in loop.frame.ops if loop.is_switch(op)]
+    found: set[Operation] = set()
+    while pending:
+        for user in users_of(pending.pop(), block):
+            if user not in found and loop.frames.of.get(user) is loop.frame:
+                found.add(user)
+                pending.extend(user.results)
+    return found
+
+
+def _ends(loose: Sequence[SSAValue], ops: dict[Operation, None], loop: Loop) -> list[SSAValue]:
+    """Returns the controls that a function's fetch waits for: those of its own ops."""
+    return [value for value in dict.fromkeys(loose) if loop.stands_for(value).owner in ops]
+
+
+def _outside(value: SSAValue) -> SSAValue:
+    """Returns what an Enter's value is outside of the loop."""
+    assert isinstance(value.owner, EnterOp)
+    return value.owner.data
+
+
+def _invariants(loop: Loop, parts: _Parts) -> list[SSAValue]:
+    """Returns the values that come into the loop once, for every iteration; refuses other values from outside."""
+    variables = {variable.value for variable in loop.variables}
+    found: dict[SSAValue, None] = {}
+    for inputs in (parts.ahead.inputs, parts.again.inputs, parts.after.inputs):
+        for value in inputs:
+            if value in variables:
+                continue
+            owner = value.owner
+            if not isinstance(owner, Operation) or not isinstance(owner, EnterOp) or not owner.is_constant:
+                raise problem(
+                    "loop-variable",
+                    f"a value of the loop {loop.frame.name!r} is there in its first iteration only",
+                    [owner if isinstance(owner, Operation) else loop.condition, loop.condition],
+                    "it must be constant in the loop, or be merged with what NextIteration hands on",
+                )
+            found[value] = None
+    after_only = [value for value in found if value not in parts.ahead.inputs and value not in parts.again.inputs]
+    return [value for value in found if value not in after_only]
+
+
+def _refuse_repeated_effects(parts: _Parts) -> None:
+    ahead, again, after = parts.ahead.ops, parts.again.ops, parts.after.ops
+    repeated = [op for op in ahead if (op in again or op in after) and not is_repeatable(op)]
+    repeated += [op for op in again if op in after and not is_repeatable(op)]
+    if repeated:
+        raise problem(
+            "effect-in-condition",
+            "the op's effect would happen twice, since both the loop's predicate and its body need it",
+            repeated,
+            "move the effect into the loop's body",
+        )
+
+
+def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
+    """Lets the loop's exits be the results of the `tf.While`, and erases what is left of the frame."""
+    results = dict(zip((variable.value for variable in loop.variables), island.results, strict=False))
+
+    def outside(value: SSAValue) -> SSAValue:
+        value = loop.stands_for(value)
+        if isinstance(value.owner, EnterOp):
+            return value.owner.data
+        return results.get(value, value)
+
+    def is_fetched(use: Use) -> bool:
+        return isinstance(use.operation, FetchOp) and use.operation.parent is block  # not a body's own
+
+    for op in parts.after.ops:
+        kept = [value for value in op.operands if value.type != CONTROL or value.owner in parts.after.ops]
+        op.operands = [*kept, island.control] if len(kept) < len(op.operands) else kept
+        replace_inputs(op, outside)
+    for op in loop.frame.ops:
+        if isinstance(op, ExitOp):
+            op.output.replace_all_uses_with(outside(op.data))
+            op.control.replace_all_uses_with(island.control)
+    for control in filter(None, map(control_result, loop.frame.ops)):
+        control.replace_uses_with_if(island.control, is_fetched)
+    moved = [op for op in parts.after.ops if op.parent is block]
+    _erase([op for op in loop.frame.ops if op.parent is block and op not in parts.after.ops], loop.frame)
+    for op in (island, *moved):
+        loop.frames.put(op, loop.frame.parent)
+
+
+def _erase(ops: Sequence[Operation], frame: Frame) -> None:
+    """Erases what is left of a frame, whose ops use each other in a circle."""
+    for op in ops:
+        op.detach()
+        op.drop_all_references()
+    for op in ops:
+        if any(result.first_use is not None for result in op.results):
+            raise problem("mismatched-frames", f"a value of the loop {frame.name!r} is used outside of it", [op],
+                          "a value comes out of a loop through Exit")  # fmt: skip
+        op.erase()

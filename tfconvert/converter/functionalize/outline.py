@@ -1,0 +1,90 @@
+"""Slices of a graph become functions of the module, for `tf.While`, `tf.If` and `tf.Case` to name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.converter.functionalize.slices import replace_inputs
+from tfconvert.converter.ir.symbol_table import FunctionMaker
+from tfconvert.schema.dialects.tf_executor import CONTROL, FetchOp, GraphOp, IslandOp
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What becomes a function.
+
+    Attributes:
+        name: What to call it; a number is added where the module has that name already.
+        arguments: The values that are its arguments, with the arguments' types.
+        ops: What it computes, in an order in which each op follows what it uses.
+        results: The values that it returns: of `ops`, or among the arguments.
+        controls: Control results of `ops` that must have run.
+        stands_for: From a value to the one that it is in the function; before it is looked up among the arguments.
+        location: Where the function comes from.
+    """
+
+    name: str
+    arguments: Mapping[SSAValue, Attribute]
+    ops: Sequence[Operation]
+    results: Sequence[SSAValue]
+    controls: Iterable[SSAValue]
+    stands_for: Callable[[SSAValue], SSAValue]
+    location: LocationAttr
+
+
+class Outliner(FunctionMaker):
+    """Makes private functions in a module, of what its graphs hold."""
+
+    def outline(self, body: Body, kept: Callable[[Operation], bool]) -> FuncOp:
+        """Adds a function of some ops to the module.
+
+        Args:
+            body: What it is made of.
+            kept: Tells which of the ops something else needs too: they are copied, all others are moved.
+        """
+        block = Block()
+        mapping: dict[SSAValue, SSAValue] = {
+            value: block.insert_arg(kind, index) for index, (value, kind) in enumerate(body.arguments.items())
+        }
+        graph_block = Block()
+
+        def mapped(value: SSAValue) -> SSAValue:
+            value = body.stands_for(value)
+            return mapping.get(value, value)
+
+        inside = set(body.ops)
+        for op in body.ops:
+            if kept(op):
+                copy = op.clone()
+                mapping.update(zip(op.results, copy.results, strict=True))
+            else:
+                op.detach()
+                copy = op
+            _drop_outer_controls(copy, inside, body.stands_for)
+            replace_inputs(copy, mapped)
+            graph_block.add_op(copy)
+        results = [mapped(value) for value in body.results]
+        controls = [mapped(value) for value in body.controls]
+        graph_block.add_op(FetchOp.create(operands=[*results, *controls], location=body.location))
+        graph = GraphOp.build(graph_block, body.location)
+        block.add_ops([graph, ReturnOp(*graph.results)])
+        return self.functions[self.add(body.name, block, body.location)]
+
+
+def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[SSAValue], SSAValue]) -> None:
+    """Takes away the control operands that come from outside: the op that calls the function has them."""
+    operands = [
+        value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside
+    ]  # fmt: skip
+    if len(operands) != len(op.operands):
+        op.operands = operands
+
+
+def wrap(op: Operation, controls: Iterable[SSAValue]) -> IslandOp:
+    """Returns an island of an op that runs after some controls, each named once."""
+    return IslandOp.wrap(op, list(dict.fromkeys(controls)), op.location)

@@ -1,0 +1,60 @@
+"""Room for the interpreter's frames in one piece.
+
+CPython takes memory for frames from the kernel 16 KiB at a time, and gives a piece back when the first frame in it
+returns. What stands at the edge of a piece therefore asks the kernel for memory with every call that it makes: where
+imports nest deep this was up to a tenth of a conversion, more or less as the caller happened to stand. A piece is as
+large as the frame asks for that begins it. So a function that claims to need much, and uses none of it, leaves room on
+one piece for all that it calls. Memory that is never touched is never taken.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from types import FunctionType
+from typing import TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+CLAIM = 1 << 15
+"""Slots of 8 bytes. The size of a piece is the next power of two that holds them and a little more, so that as much
+again is left: several hundred frames."""
+
+
+def with_room(function: Function) -> Function:
+    """Makes a function begin a piece that is large enough for all frames beneath it."""
+    if isinstance(function, FunctionType):
+        function.__code__ = function.__code__.replace(co_stacksize=CLAIM)
+    return function
+
+
+class _CollectorPause:
+    """Keeps the cycle collector from walking the whole IR again and again while it only grows.
+
+    Several threads may convert at once: the first to come switches the collector off, the last to go switches it on.
+    """
+
+    __slots__ = ("_inside", "_lock", "_was_enabled")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._was_enabled = False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *problem: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside and self._was_enabled:
+                gc.enable()
+
+
+COLLECTOR_PAUSE = _CollectorPause()
+"""Entered by each conversion."""

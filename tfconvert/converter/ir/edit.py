@@ -1,0 +1,82 @@
+"""Edits of the IR that passes make outside of patterns, and the walk that looks for what to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FunctionType, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+
+from tfconvert.schema.dialects import tf, types
+
+
+def erase(op: Operation, *, is_unused: bool = True) -> None:
+    """Takes an op out of its block and drops what it refers to.
+
+    Args:
+        op: The op.
+        is_unused: Whether nothing may use its results any more, which is checked; otherwise users are left dangling.
+    """
+    op.detach()
+    op.erase(safe_erase=is_unused)
+
+
+def walk(op: Operation) -> list[Operation]:
+    """Returns an op and all ops inside it, each before those in its regions.
+
+    The list stays what it is while they are edited. xDSL's own walk goes through a chain of generators for every op,
+    which takes several times as long.
+    """
+    found: list[Operation] = []
+    pending = [op]
+    while pending:
+        current = pending.pop()
+        found.append(current)
+        if current.regions:
+            inner = [each for region in current.regions for block in region.blocks for each in block.ops]
+            pending.extend(reversed(inner))
+    return found
+
+
+def restate_results(function: FuncOp) -> bool:
+    """Lets a function's type say what its return says, and tells whether it has said something else before."""
+    block = function.body.blocks.first
+    terminator = block.last_op if block is not None else None
+    if terminator is None or terminator.name != "func.return":
+        return False
+    outputs = [operand.type for operand in terminator.operands]
+    if list(function.function_type.outputs.data) == outputs:
+        return False
+    function.function_type = FunctionType.from_lists(function.function_type.inputs.data, outputs)
+    return True
+
+
+def restate_functions(functions: Sequence[FuncOp]) -> None:
+    """Lets functions' types say what their returns say, and `func.call`s what their callees' types say."""
+    todo = [function for function in functions if restate_results(function)]
+    if not todo:
+        return
+    calls: dict[str, list[tuple[Operation, FuncOp]]] = {}
+    for function in functions:
+        for op in function.walk():
+            if op.name == "func.call" and isinstance(callee := op.properties.get("callee"), SymbolRefAttr):
+                calls.setdefault(callee.root_reference.data, []).append((op, function))
+    while todo:
+        callee_function = todo.pop()
+        for call, caller in calls.get(callee_function.sym_name.data, ()):
+            for result, result_type in zip(call.results, callee_function.function_type.outputs, strict=False):
+                types.retype(result, result_type)
+            if restate_results(caller):
+                todo.append(caller)
+
+
+def erase_dead(block: Block) -> None:
+    """Erases what nothing uses, from the last op to the first."""
+    op = block.last_op
+    while op is not None:
+        previous = op.prev_op
+        if op.results and all(result.first_use is None for result in op.results) and not tf.has_side_effects(op):
+            op.detach()
+            op.erase()
+        op = previous

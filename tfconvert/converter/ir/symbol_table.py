@@ -1,0 +1,168 @@
+"""Functions by name: what ops refer to, and functions that nothing refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, LocationAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, Region
+
+from tfconvert.converter.ir.edit import walk
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.locations import error_at
+
+_PRIVATE = "private"
+_REFERRING = frozenset((SymbolRefAttr, tf.FunctionAttr, ArrayAttr))
+"""Classes of attributes that may refer to functions; none has subclasses."""
+
+
+def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions by name."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+
+
+def is_private(function: FuncOp) -> bool:
+    """Tells whether only the module itself can call a function."""
+    visibility = function.sym_visibility
+    return visibility is not None and visibility.data == _PRIVATE
+
+
+def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) -> FuncOp:
+    """Returns the function with a body that an op names.
+
+    Raises:
+        ConversionError: There is none (`missing-function`).
+    """
+    function = functions.get(name)
+    if function is None or not function.body.blocks:
+        what = f"there is no function {name!r}" if name else "it doesn't name a function"
+        raise error_at(op, "missing-function", what, "the model file is damaged")
+    return function
+
+
+def symbols(attribute: Attribute) -> list[str]:
+    """Returns the names that an attribute refers to; the items of an array are of one kind."""
+    if isinstance(attribute, tf.FunctionAttr):
+        attribute = attribute.function
+    if isinstance(attribute, SymbolRefAttr):
+        return [attribute.root_reference.data]
+    if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in _REFERRING:
+        return [name for item in attribute.data for name in symbols(item)]
+    return []
+
+
+def named(op: Operation, attribute: str) -> str:
+    """Returns the one function that an attribute of an op refers to; empty if it refers to none, or to several."""
+    value = op.properties.get(attribute)
+    found = symbols(value) if value is not None else []
+    return found[0] if len(found) == 1 else ""
+
+
+def names(op: Operation) -> list[str]:
+    """Returns the names that an op's attributes refer to."""
+    found: list[str] = []
+    for attributes in (op.properties, op.attributes):
+        for attribute in attributes.values():
+            if type(attribute) in _REFERRING:
+                found += symbols(attribute)
+    return found
+
+
+def names_outside(module: ModuleOp) -> list[str]:
+    """Returns the names that a module's ops other than functions refer to."""
+    return [name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)]
+
+
+def referring_ops(function: FuncOp) -> list[Operation]:
+    """Returns the ops inside a function that refer to functions."""
+    return [op for op in walk(function)[1:] if names(op)]
+
+
+def callees_first(
+    functions: Mapping[str, FuncOp], referring: Mapping[str, Iterable[Operation]] | None = None
+) -> list[FuncOp]:
+    """Returns functions so that each follows those that it refers to, except where they refer to each other.
+
+    Args:
+        functions: The functions by name.
+        referring: The `referring_ops` of each, if they are known.
+    """
+    order: list[FuncOp] = []
+    entered: set[str] = set()
+    for root in functions:
+        stack = [(root, False)]
+        while stack:
+            name, is_ready = stack.pop()
+            if is_ready:
+                order.append(functions[name])
+            elif name not in entered:
+                entered.add(name)
+                stack.append((name, True))
+                ops = referring_ops(functions[name]) if referring is None else referring[name]
+                needed = dict.fromkeys(each for op in ops for each in names(op))
+                stack.extend((each, False) for each in reversed(needed) if each in functions and each not in entered)
+    return order
+
+
+class FunctionMaker:
+    """Adds private functions to a module, each under a name of its own.
+
+    Attributes:
+        functions: The module's functions by name.
+
+    Args:
+        module: The module.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        self.functions = functions_of(module)
+        self._module = module
+        self._next: dict[str, int] = {}
+
+    def add(self, name: str, block: Block, location: LocationAttr) -> str:
+        """Adds a function.
+
+        Args:
+            name: What to call it; a number is added where the module has that name already.
+            block: Its body, which ends in what it returns.
+            location: Where it comes from.
+
+        Returns:
+            The name that it has.
+        """
+        unique = name
+        while unique in self.functions:
+            number = self._next[name] = self._next.get(name, 0) + 1
+            unique = f"{name}_{number}"
+        last = block.last_op
+        returned = [] if last is None else [value.type for value in last.operands]
+        kind = FunctionType.from_lists([argument.type for argument in block.args], returned)
+        function = FuncOp(unique, kind, Region(block), StringAttr(_PRIVATE))
+        function.location = location
+        self._module.body.block.add_op(function)
+        self.functions[unique] = function
+        return unique
+
+
+def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> list[str]:
+    """Erases private functions that no public one reaches; returns their names.
+
+    Args:
+        functions: The module's functions.
+        outside: Names that something else than functions refers to.
+    """
+    kept = set(outside)
+    needed = [name for name, function in functions.items() if name in kept or not is_private(function)]
+    reached = set(needed)
+    while needed:
+        for op in walk(functions[needed.pop()]):
+            for name in names(op):
+                if name in functions and name not in reached:
+                    reached.add(name)
+                    needed.append(name)
+    erased = [name for name in functions if name not in reached]
+    for name in erased:
+        functions[name].detach()
+        functions[name].erase(safe_erase=False)
+    return erased

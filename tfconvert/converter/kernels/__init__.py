@@ -1,0 +1,12 @@
+"""Reference semantics of TensorFlow's ops in numpy: kernels by topic, and an executor of functions (design §11).
+
+The executor is not imported here: constant folding, which every conversion does, needs kernels only.
+"""
+
+from __future__ import annotations
+
+from tfconvert.converter.kernels.call import Call, Kernel
+from tfconvert.converter.kernels.op_call import call_of
+from tfconvert.converter.kernels.registry import evaluate, kernel
+
+__all__ = ["Call", "Kernel", "call_of", "evaluate", "kernel"]

@@ -1,0 +1,93 @@
+"""The table of kernels, and the one way to call them; those that few networks need stand in `uncommon.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.kernels import (
+    convolution,
+    elementwise,
+    indexing,
+    layout,
+    matmul,
+    normalization,
+    pooling,
+    ragged,
+    reduction,
+    shape,
+)
+from tfconvert.converter.kernels.call import Array, Call, Kernel, Results
+from tfconvert.schema.diagnostics import error
+
+COMMON: Mapping[str, Kernel] = {
+    **convolution.KERNELS,
+    **elementwise.KERNELS,
+    **indexing.KERNELS,
+    **layout.KERNELS,
+    **matmul.KERNELS,
+    **normalization.KERNELS,
+    **pooling.KERNELS,
+    **ragged.KERNELS,
+    **reduction.KERNELS,
+    **shape.KERNELS,
+}
+"""Op name -> kernel, of the ops that most networks are made of."""
+
+WITHOUT: Mapping[str, str] = dict.fromkeys(
+    ("Multinomial", "RandomStandardNormal", "RandomUniform"),
+    "its numbers come from a generator whose state is TensorFlow's own; no others are right",
+)
+"""Ops that are converted but can't be computed here -> why."""
+
+
+def kernel(op_name: str) -> Kernel | None:
+    """Returns the kernel of an op by its name in TensorFlow's registry, `None` if there is none."""
+    return COMMON.get(op_name) or _rare().get(op_name)
+
+
+def _rare() -> Mapping[str, Kernel]:
+    from tfconvert.converter.kernels import uncommon
+
+    return uncommon.KERNELS
+
+
+def evaluate(call: Call) -> Results:
+    """Computes an op.
+
+    Args:
+        call: The op with its operands' values, which are not written to. Results may be views of them.
+
+    Returns:
+        The results, a new or shared array each; never to be written to either.
+
+    Raises:
+        ConversionError: The op has no kernel (`no-reference-kernel`), its operands don't fit it or each other
+            (`bad-operand`), or an integer is divided by zero (`integer-division-by-zero`).
+    """
+    function = kernel(call.op)
+    if function is None:
+        why = f": {WITHOUT[call.op]}" if call.op in WITHOUT else ""
+        raise error("no-reference-kernel", f"the op has no reference kernel{why}", op=f"tf.{call.op}")
+    return apply(function, call)
+
+
+def apply(function: Kernel, call: Call) -> Results:
+    """Computes an op by a kernel; as `evaluate`."""
+    try:
+        with np.errstate(all="ignore"):
+            return tuple(map(_boxed, function(call)))
+    except (ValueError, IndexError, TypeError, MemoryError, ArithmeticError) as problem:
+        # numpy's own checks of shapes, axes and dtypes, and shapes that no machine has the memory for.
+        raise call.bad(f"the operands don't fit: {problem}") from problem
+
+
+def _boxed(value: Any) -> Array:
+    """Returns a value as an array, where numpy has made a scalar of an array without dimensions."""
+    if isinstance(value, np.ndarray):
+        return value
+    array = np.empty((), object if isinstance(value, bytes) else value.dtype)
+    array[()] = value
+    return array

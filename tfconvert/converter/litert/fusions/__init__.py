@@ -1,0 +1,1 @@
+"""Families of fusions: what LiteRT's operators compute of marked functions."""

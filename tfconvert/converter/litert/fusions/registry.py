@@ -1,0 +1,17 @@
+"""All fusions of ours: the families put together."""
+
+from __future__ import annotations
+
+from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.litert.fusions import addons, detection, embedding, fusable, keras_lstm, lstm_cell, text
+
+FUSIONS: tuple[Fusion, ...] = (
+    *embedding.FUSIONS,
+    *detection.FUSIONS,
+    *addons.FUSIONS,
+    *text.FUSIONS,
+    *keras_lstm.FUSIONS,
+    *lstm_cell.FUSIONS,
+    # Any name at all: behind those that are known.
+    *fusable.FUSIONS,
+)

@@ -1,0 +1,161 @@
+"""Counting and sorting into bins: what layers that encode categories and cut numbers into ranges do."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, element_name, max_rank, rank_is_known
+from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.schema.dialects import tensor_data, tf, types
+
+_COUNTED = ("f32", "i32", "i64")
+"""Element types in which LiteRT both writes ones and adds them up."""
+
+_ONE_HOT_LIMIT = 1 << 17
+"""How many ones and zeros a row may take, before it is cheaper to add up segments; 0.5 MB of floats."""
+
+_GUESS = 64
+"""How many values a row has, as far as that limit goes, where nobody knows."""
+
+
+def _has_weights(op: Operation) -> bool:
+    """Tells whether values count for other than one; the empty tensor stands for all ones."""
+    return types.shape_of(op.operands[2].type) not in ((0,), (0, 0)) and not tf.get(op, "binary_output", False)
+
+
+def _weights_are_known(op: Operation) -> str | None:
+    weights = types.shape_of(op.operands[2].type)
+    if weights not in ((0,), (0, 0)) and weights != types.shape_of(op.operands[0].type):
+        return "whether there is a weight for each value is not known"
+    element = element_name(types.element_of(op.results[0].type))
+    if element in _COUNTED or not _has_weights(op):
+        return None
+    return f"it counts by weights of {' '.join(_COUNTED)}, not {element}"
+
+
+def _width(op: Operation) -> int:
+    """Returns how many bins there are, -1 where only running the model tells."""
+    known = tensor_data.constant_of(op.operands[1])
+    if known is None:
+        # `tf.math.bincount` asks for as many bins as values need, but for between so many and as many.
+        found = _limited(op.operands[1], "tf.Minimum")
+        known = found[0] if found is not None and _is_reached(*found) else None
+    if known is not None:
+        return int(tensor_data.to_array(known).reshape(-1)[0])
+    return (types.shape_of(op.results[0].type) or (-1,))[-1]
+
+
+def _limited(value: SSAValue, name: str) -> tuple[tensor_data.Constant, SSAValue] | None:
+    """Returns the limit that an op of a name, `tf.` or not, sets to a value, and that value."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name in (name, name.lower().replace("tf.", "tfl.")):
+        for limit, other in (owner.operands[:], owner.operands[::-1]):
+            constant = tensor_data.constant_of(limit)
+            if constant is not None and types.shape_of(limit.type) == ():
+                return constant, other
+    return None
+
+
+def _is_reached(upper: tensor_data.Constant, value: SSAValue) -> bool:
+    lower = _limited(value, "tf.Maximum")
+    return lower is not None and bool(tensor_data.to_array(lower[0]) >= tensor_data.to_array(upper))
+
+
+def _is_vector(op: Operation) -> str | None:
+    shape, size = (types.shape_of(operand.type) for operand in op.operands[:2])
+    if shape is None or len(shape) not in (1, 2):
+        return "the rank of what is counted is not known"
+    return None if size in (None, ()) and _width(op) >= -1 else "the number of bins is no scalar, or is negative"
+
+
+def _fit_ones(op: Operation) -> bool:
+    length = (types.shape_of(op.operands[0].type) or (-1,))[-1]
+    return max(_width(op), 0) * (length if length >= 0 else _GUESS) <= _ONE_HOT_LIMIT
+
+
+def _count(op: Operation, emit: Emit) -> SSAValue:
+    """Counts how often each number stands in a row; numbers that are too large count nowhere."""
+    values = op.operands[0]
+    shape = types.shape_of(values.type) or ()
+    width = _width(op)
+    result = types.element_of(op.results[0].type)
+    kind = result if element_name(result) in _COUNTED else types.I32
+    size = emit.scalar(width, types.I32) if width >= 0 else emit.reshape(emit.i32(op.operands[1]), ())
+    if _fit_ones(op):
+        counts = _count_ones(op, emit, size, (*shape, width), kind)
+    else:
+        counts = _count_segments(op, emit, size, width)
+    return emit.cast(counts, result)
+
+
+def _count_ones(op: Operation, emit: Emit, size: SSAValue, shape: types.Shape, kind: Attribute) -> SSAValue:
+    """Writes every value as ones and zeros, and adds these up."""
+    limits = emit.scalar(1, kind), emit.scalar(0, kind)
+    ones = emit.tf("OneHot", (op.operands[0], size, *limits), types.tensor(kind, shape), {"axis": -1})
+    if _has_weights(op):
+        column = types.tensor(kind, (*shape[:-1], 1))
+        ones = emit.binary("Mul", ones, emit.tf("ExpandDims", (op.operands[2], emit.scalar(-1, types.I32)), column))
+    axis = len(shape) - 2
+    is_binary, can_be_empty = tf.get(op, "binary_output", False), shape[axis] < 1
+    if is_binary and not can_be_empty:
+        return emit.reduce("Max", ones, (axis,))
+    # The largest of no elements would be no zero.
+    counts = emit.reduce("Sum", ones, (axis,))
+    return _at_most_one(emit, counts) if is_binary else counts
+
+
+def _count_segments(op: Operation, emit: Emit, size: SSAValue, width: int) -> SSAValue:
+    """Adds up a one for each value in the segment that the value names; values of -1 are left out."""
+    values = emit.limited_i32(op.operands[0])
+    shape = types.shape_of(values.type) or ()
+    rows, places, count = shape[:-1], values, size
+    if rows:
+        start = emit.binary("Mul", emit.tf("ExpandDims", (numbers(emit, values, 0), emit.scalar(1, types.I32)),
+                                           types.tensor(types.I32, (*rows, 1))), size)  # fmt: skip
+        places = emit.binary("AddV2", values, start)
+        count = emit.binary("Mul", emit.reshape(size_of(emit, values, 0), ()), size)
+    places = emit.select(emit.compare("Less", values, size), places, -1)
+    kind = types.element_of(op.results[0].type)
+    kind = kind if _has_weights(op) and kind == types.F32 else types.I32
+    if _has_weights(op):
+        ones = emit.cast(op.operands[2], kind)
+    else:
+        ones = emit.tf("Fill", (emit.shape(values), emit.scalar(1, kind)), types.tensor(kind, shape))
+    total = rows[0] * width if rows and min(rows[0], width) >= 0 else -1 if rows else width
+    sums = emit.tf("UnsortedSegmentSum", (ones, places, count), types.tensor(kind, (total,)))
+    if tf.get(op, "binary_output", False):
+        sums = _at_most_one(emit, sums)
+    return emit.reshape(sums, (*rows, width)) if rows else sums
+
+
+def _at_most_one(emit: Emit, counts: SSAValue) -> SSAValue:
+    return emit.binary("Minimum", counts, 1)
+
+
+def _segments_are_known(op: Operation) -> str | None:
+    is_wide = _has_weights(op) and types.element_of(op.results[0].type) == types.I64
+    return "there are too many bins for weights of i64" if is_wide and not _fit_ones(op) else None
+
+
+def _bucketize(op: Operation, emit: Emit) -> SSAValue:
+    """Counts the boundaries that aren't above a value; no boundary is above a NaN."""
+    boundaries = np.array(tf.get(op, "boundaries") or (), np.float32)
+    x = emit.cast(op.operands[0], types.F32)
+    shape = types.shape_of(x.type) or ()
+    if not boundaries.size:
+        return emit.tf("ZerosLike", (emit.cast(x, types.I32),), op.results[0].type)
+    column = emit.tf("ExpandDims", (x, emit.scalar(-1, types.I32)), types.tensor(types.F32, (*shape, 1)))
+    above = emit.compare("Less", column, emit.constant(boundaries))
+    not_above = emit.cast(emit.tf("LogicalNot", (above,), above.type), types.I32)
+    return emit.reduce("Sum", not_above, (len(shape),))
+
+
+_COUNTABLE = all_of(_is_vector, _weights_are_known, _segments_are_known)
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("DenseBincount", "OneHot Sum", _count, "i32 i64", _COUNTABLE),
+    Lowering("Bincount", "OneHot Sum", _count, "i32", _COUNTABLE),
+    Lowering("Bucketize", "Less LogicalNot Sum", _bucketize, "f32 i32 i64", all_of(rank_is_known, max_rank(5))),
+)

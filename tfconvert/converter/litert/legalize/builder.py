@@ -1,0 +1,201 @@
+"""Writing ops in place of one: what a rewrite inserts, with result types worked out where the op's kind tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.ir import dims
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+
+Operand = SSAValue | float | int | bool
+"""A value, or a number that becomes a scalar constant of the other operand's element type."""
+
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+"""The smallest and the largest `i32`."""
+
+
+class Emit:
+    """Inserts ops before the op that is rewritten.
+
+    A rewrite may emit `tf` ops as well as `tfl` ops: what it emits is legalized in its turn, so that a decomposition
+    needs to know no kernel's limits.
+
+    Attributes:
+        rewriter: What inserts.
+    """
+
+    __slots__ = ("rewriter",)
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self.rewriter = rewriter
+
+    def tf_op(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Operation:
+        """Inserts a `tf` op."""
+        return self.rewriter.insert(tf.build(name, operands, result_types, attributes))
+
+    def tf(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> SSAValue:
+        """Inserts a `tf` op with one result and returns that."""
+        return self.tf_op(name, operands, (result_type,), attributes).results[0]
+
+    def tfl_op(
+        self,
+        name: str,
+        operands: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        options: Mapping[str, Any] | None = None,
+    ) -> Operation:
+        """Inserts a `tfl` op."""
+        return self.rewriter.insert(tfl.build(name, operands, result_types, options))
+
+    def tfl(
+        self, name: str, operands: Sequence[SSAValue], result_type: Attribute, options: Mapping[str, Any] | None = None
+    ) -> SSAValue:
+        """Inserts a `tfl` op with one result and returns that."""
+        return self.tfl_op(name, operands, (result_type,), options).results[0]
+
+    def constant(self, value: tensor_data.Constant | tensor_data.Array) -> SSAValue:
+        """Inserts a constant."""
+        attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
+        return self.rewriter.insert(tfl.constant(attribute)).results[0]
+
+    def ints(self, values: Sequence[int]) -> SSAValue:
+        """Inserts a vector of `i32`: axes, a shape, a permutation."""
+        return self.constant(np.array(values, np.int32))
+
+    def scalar(self, value: float, element: Attribute) -> SSAValue:
+        """Inserts a scalar of an element type."""
+        return self.constant(np.array(value).astype(types.numpy_dtype(element)))
+
+    def i32(self, value: SSAValue) -> SSAValue:
+        """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs.
+
+        A constant that doesn't fit becomes the nearest number that does.
+        """
+        if types.element_of(value.type) == types.I32:
+            return value
+        constant = tensor_data.constant_of(value)
+        if constant is not None:
+            return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
+        return self.cast(value, types.I32)
+
+    def limited_i32(self, value: SSAValue) -> SSAValue:
+        """Returns what `i32` does, but for any value: a bound or limit that may be as good as infinite."""
+        if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
+            value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
+        return self.i32(value)
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """Converts to another element type."""
+        if types.element_of(value.type) == element:
+            return value
+        return self.tf("Cast", (value,), types.tensor(element, types.shape_of(value.type)))
+
+    def unary(self, name: str, x: SSAValue) -> SSAValue:
+        """Inserts an elementwise `tf` op of one operand."""
+        return self.tf(name, (x,), x.type)
+
+    def binary(self, name: str, x: Operand, y: Operand) -> SSAValue:
+        """Inserts an elementwise `tf` op of two operands that has their element type."""
+        left, right = self._pair(x, y)
+        return self.tf(name, (left, right), broadcast_type(left, right, types.element_of(left.type)))
+
+    def compare(self, name: str, x: Operand, y: Operand) -> SSAValue:
+        """Inserts an elementwise `tf` op of two operands that has booleans as a result."""
+        left, right = self._pair(x, y)
+        return self.tf(name, (left, right), broadcast_type(left, right, types.I1))
+
+    def select(self, condition: SSAValue, x: Operand, y: Operand) -> SSAValue:
+        """Inserts a choice between two values for every element."""
+        left, right = self._pair(x, y)
+        both = broadcast_type(left, right, types.element_of(left.type))
+        shape = dims.broadcast(types.shape_of(both), types.shape_of(condition.type))
+        result_type = types.tensor(types.element_of(left.type), without_symbols(shape))
+        return self.tf("SelectV2", (condition, left, right), result_type)
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """Inserts a reshape to a shape with one unknown dimension at most."""
+        if types.shape_of(value.type) == tuple(shape) and -1 not in shape:
+            return value
+        result_type = types.tensor(types.element_of(value.type), shape)
+        constant = tensor_data.constant_of(value)
+        if constant is not None and -1 not in shape:
+            return self.constant(tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape)))
+        return self.tfl("reshape", (value, self.ints(shape)), result_type, {"new_shape": tuple(shape)})
+
+    def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+        """Inserts a transpose; a constant is transposed when it is read."""
+        permutation = tuple(permutation)
+        if permutation == tuple(range(len(permutation))):
+            return value
+        shape = types.shape_of(value.type)
+        moved = None if shape is None else tuple(shape[axis] for axis in permutation)
+        constant = tensor_data.constant_of(value)
+        if constant is not None and moved is not None:
+            return self.constant(tensor_data.defer("transpose", (constant,), moved, permutation))
+        result_type = types.tensor(types.element_of(value.type), moved)
+        return self.tf("Transpose", (value, self.ints(permutation)), result_type)
+
+    def reduce(self, name: str, value: SSAValue, axes: Sequence[int], keep_dims: bool = False) -> SSAValue:
+        """Inserts a reduction (`Sum`, `Mean`, ...) over axes counted from the front."""
+        shape = types.shape_of(value.type)
+        reduced = None
+        if shape is not None:
+            kept = ((axis, dim) for axis, dim in enumerate(shape) if keep_dims or axis not in axes)
+            reduced = tuple(1 if axis in axes else dim for axis, dim in kept)
+        result_type = types.tensor(types.element_of(value.type), reduced)
+        return self.tf(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
+
+    def shape(self, value: SSAValue) -> SSAValue:
+        """Inserts the shape of a value as `i32`: a constant where it is known."""
+        shape = types.shape_of(value.type)
+        if shape is not None and -1 not in shape:
+            return self.ints(shape)
+        rank = -1 if shape is None else len(shape)
+        return self.tfl("shape", (value,), types.tensor(types.I32, (rank,)), {"out_type": "INT32"})
+
+    def pad(self, value: SSAValue, pads: Sequence[tuple[int, int]], fill: float | None = None) -> SSAValue:
+        """Inserts padding with zeros, or with another number."""
+        shape = types.shape_of(value.type)
+        padded = None
+        if shape is not None:
+            padded = tuple(dim if dim < 0 else dim + sum(pad) for dim, pad in zip(shape, pads, strict=True))
+        element = types.element_of(value.type)
+        amounts = self.constant(np.array(pads, np.int32).reshape(len(pads), 2))
+        if fill is None:
+            return self.tf("Pad", (value, amounts), types.tensor(element, padded))
+        return self.tf("PadV2", (value, amounts, self.scalar(fill, element)), types.tensor(element, padded))
+
+    def _pair(self, x: Operand, y: Operand) -> tuple[SSAValue, SSAValue]:
+        element = types.element_of((x if isinstance(x, SSAValue) else y).type)  # type: ignore[union-attr]
+        left = x if isinstance(x, SSAValue) else self.scalar(x, element)
+        right = y if isinstance(y, SSAValue) else self.scalar(y, element)
+        return left, right
+
+
+def without_symbols(shape: types.Shape | None) -> types.Shape | None:
+    """Returns a shape as types have it: unknown dimensions are -1, whichever symbol stands for them."""
+    return None if shape is None else dims.without_symbols(shape)
+
+
+def broadcast_type(x: SSAValue, y: SSAValue, element: Attribute) -> Attribute:
+    """Returns the type of an elementwise result."""
+    shape = dims.broadcast(types.shape_of(x.type), types.shape_of(y.type))
+    return types.tensor(element, without_symbols(shape))

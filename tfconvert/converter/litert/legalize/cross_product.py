@@ -1,0 +1,24 @@
+"""The product of two vectors in space that is perpendicular to both."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.schema.dialects import types
+
+
+def _cross(op: Operation, emit: Emit) -> SSAValue:
+    """Multiplies each coordinate of one vector with the next of the other, and the other way round."""
+
+    def turned(vectors: SSAValue, order: tuple[int, int, int]) -> SSAValue:
+        return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)
+
+    x, y = op.operands
+    ahead, behind = (1, 2, 0), (2, 0, 1)
+    first = emit.binary("Mul", turned(x, ahead), turned(y, behind))
+    return emit.binary("Sub", first, emit.binary("Mul", turned(x, behind), turned(y, ahead)))
+
+
+ENTRIES: tuple[Entry, ...] = (Lowering("Cross", "GatherV2 Mul Sub", _cross, "f32 i32 i64", rank_is_known),)

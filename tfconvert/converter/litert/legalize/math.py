@@ -1,0 +1,316 @@
+"""Functions that LiteRT has no kernel for, written with those that it has."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit, broadcast_type
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, rank_is_known
+from tfconvert.schema.dialects import tf, types
+
+_FLOAT = "f32"
+
+# erf(x) = x * p(x*x) / q(x*x) on [-4, 4], beyond which it is 1 to a float's last bit; highest power first.
+_ERF_P = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_Q = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+_ERF_BOUND = 4.0
+
+# erfc(z) = t * exp(-z*z + p(t)) with t = 1 / (1 + z/2), for z >= 0; highest power first.
+_ERFC_P = (
+    0.17087277,
+    -0.82215223,
+    1.48851587,
+    -1.13520398,
+    0.27886807,
+    -0.18628806,
+    0.09678418,
+    0.37409196,
+    1.00002368,
+    -1.26551223,
+)
+
+
+_LARGE = 1e18
+"""A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing."""
+
+
+def _polynomial(emit: Emit, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+    """Evaluates a polynomial by Horner's rule."""
+    value: SSAValue | float = coefficients[0]
+    for coefficient in coefficients[1:]:
+        value = emit.binary("AddV2", emit.binary("Mul", x, value), coefficient)
+    assert isinstance(value, SSAValue)
+    return value
+
+
+def _erf(op: Operation, emit: Emit) -> SSAValue:
+    x = emit.binary("Maximum", emit.binary("Minimum", op.operands[0], _ERF_BOUND), -_ERF_BOUND)
+    square = emit.unary("Square", x)
+    top = emit.binary("Mul", x, _polynomial(emit, square, _ERF_P))
+    return emit.binary("RealDiv", top, _polynomial(emit, square, _ERF_Q))
+
+
+def _erfc(op: Operation, emit: Emit) -> SSAValue:
+    x = op.operands[0]
+    z = emit.unary("Abs", x)
+    t = emit.binary("RealDiv", 1.0, emit.binary("AddV2", emit.binary("Mul", z, 0.5), 1.0))
+    exponent = emit.binary("Sub", _polynomial(emit, t, _ERFC_P), emit.unary("Square", z))
+    tail = emit.binary("Mul", t, emit.unary("Exp", exponent))
+    return emit.select(emit.compare("Less", x, 0.0), emit.binary("Sub", 2.0, tail), tail)
+
+
+def _expm1(op: Operation, emit: Emit) -> SSAValue:
+    """`tanh(x/2) * (exp(x) + 1)`: keeps its digits near zero, where `exp(x) - 1` loses them."""
+    x = op.operands[0]
+    half = emit.unary("Tanh", emit.binary("Mul", x, 0.5))
+    return emit.binary("Mul", half, emit.binary("AddV2", emit.unary("Exp", x), 1.0))
+
+
+def _log1p(op: Operation, emit: Emit) -> SSAValue:
+    return emit.unary("Log", emit.binary("AddV2", op.operands[0], 1.0))
+
+
+def _tan(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("RealDiv", emit.unary("Sin", op.operands[0]), emit.unary("Cos", op.operands[0]))
+
+
+def _cosh(op: Operation, emit: Emit) -> SSAValue:
+    return _hyperbolic_cosine(emit, op.operands[0])
+
+
+def _hyperbolic_cosine(emit: Emit, x: SSAValue) -> SSAValue:
+    both = emit.binary("AddV2", emit.unary("Exp", x), emit.unary("Exp", emit.unary("Neg", x)))
+    return emit.binary("Mul", both, 0.5)
+
+
+def _sinh(op: Operation, emit: Emit) -> SSAValue:
+    """`tanh(x/2) * (cosh(x) + 1)`, which keeps its digits near zero."""
+    x = op.operands[0]
+    half = emit.unary("Tanh", emit.binary("Mul", x, 0.5))
+    return emit.binary("Mul", half, emit.binary("AddV2", _hyperbolic_cosine(emit, x), 1.0))
+
+
+def _asinh(op: Operation, emit: Emit) -> SSAValue:
+    x = op.operands[0]
+    size = emit.unary("Abs", x)
+    tame = emit.binary("Minimum", size, _LARGE)
+    root = emit.unary("Sqrt", emit.binary("AddV2", emit.unary("Square", tame), 1.0))
+    root = emit.binary("Maximum", root, size)
+    return emit.binary("Mul", emit.unary("Sign", x), emit.unary("Log", emit.binary("AddV2", size, root)))
+
+
+def _acosh(op: Operation, emit: Emit) -> SSAValue:
+    x = op.operands[0]
+    roots = [emit.unary("Sqrt", emit.binary(name, x, 1.0)) for name in ("Sub", "AddV2")]
+    return emit.unary("Log", emit.binary("AddV2", x, emit.binary("Mul", *roots)))
+
+
+def _atanh(op: Operation, emit: Emit) -> SSAValue:
+    x = op.operands[0]
+    ratio = emit.binary("RealDiv", emit.binary("AddV2", x, 1.0), emit.binary("Sub", 1.0, x))
+    return emit.binary("Mul", emit.unary("Log", ratio), 0.5)
+
+
+def _other_side(emit: Emit, x: SSAValue) -> SSAValue:
+    """Returns `sqrt(1 - x*x)`."""
+    return emit.unary("Sqrt", emit.binary("Mul", emit.binary("Sub", 1.0, x), emit.binary("AddV2", x, 1.0)))
+
+
+def _asin(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("Atan2", op.operands[0], _other_side(emit, op.operands[0]))
+
+
+def _acos(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("Atan2", _other_side(emit, op.operands[0]), op.operands[0])
+
+
+def _atan(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("Atan2", op.operands[0], emit.unary("OnesLike", op.operands[0]))
+
+
+def _reciprocal(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("RealDiv", 1.0, op.operands[0])
+
+
+def _unless_zero(op: Operation, emit: Emit, tested: int, value: SSAValue) -> SSAValue:
+    """Returns zero where an operand is zero, else a value."""
+    return emit.select(emit.compare("Equal", op.operands[tested], 0), 0, value)
+
+
+def _div_no_nan(op: Operation, emit: Emit) -> SSAValue:
+    return _unless_zero(op, emit, 1, emit.binary("RealDiv", *op.operands))
+
+
+def _mul_no_nan(op: Operation, emit: Emit) -> SSAValue:
+    return _unless_zero(op, emit, 1, emit.binary("Mul", *op.operands))
+
+
+def _xdivy(op: Operation, emit: Emit) -> SSAValue:
+    return _unless_zero(op, emit, 0, emit.binary("RealDiv", *op.operands))
+
+
+def _xlogy(op: Operation, emit: Emit) -> SSAValue:
+    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log", op.operands[1])))
+
+
+def _xlog1py(op: Operation, emit: Emit) -> SSAValue:
+    return _unless_zero(op, emit, 0, emit.binary("Mul", op.operands[0], emit.unary("Log1p", op.operands[1])))
+
+
+def _is_nan(op: Operation, emit: Emit) -> SSAValue:
+    return emit.compare("NotEqual", op.operands[0], op.operands[0])
+
+
+def _is_inf(op: Operation, emit: Emit) -> SSAValue:
+    return emit.compare("Equal", emit.unary("Abs", op.operands[0]), math.inf)
+
+
+def _is_finite(op: Operation, emit: Emit) -> SSAValue:
+    return emit.compare("Equal", emit.binary("Sub", op.operands[0], op.operands[0]), 0.0)
+
+
+def _approximate_equal(op: Operation, emit: Emit) -> SSAValue:
+    distance = emit.unary("Abs", emit.binary("Sub", *op.operands))
+    return emit.compare("Less", distance, tf.get(op, "tolerance", 1e-5))
+
+
+def _truncate_div(op: Operation, emit: Emit) -> SSAValue:
+    quotient = emit.binary("RealDiv", *op.operands)
+    return emit.select(emit.compare("Less", quotient, 0.0), emit.unary("Ceil", quotient), emit.unary("Floor", quotient))
+
+
+def _truncate_div_of_integers(op: Operation, emit: Emit) -> SSAValue:
+    return emit.binary("Div", *op.operands)
+
+
+def _truncate_mod(op: Operation, emit: Emit) -> SSAValue:
+    """The remainder of the sizes, with the dividend's sign."""
+    sizes = [emit.unary("Abs", operand) for operand in op.operands]
+    return emit.binary("Mul", emit.binary("FloorMod", *sizes), emit.unary("Sign", op.operands[0]))
+
+
+def _truncate_mod_of_integers(op: Operation, emit: Emit) -> SSAValue:
+    """The floored remainder, less the divisor where its sign is not the dividend's: no size of any number is taken."""
+    x, y = op.operands
+    floored = emit.binary("FloorMod", x, y)
+    signs = [emit.compare("Less", value, 0) for value in (x, floored)]
+    differ = emit.tf("NotEqual", signs, broadcast_type(signs[0], signs[1], types.I1))
+    away = emit.tf("LogicalAnd", (differ, emit.compare("NotEqual", floored, 0)), differ.type)
+    return emit.select(away, emit.binary("Sub", floored, y), floored)
+
+
+def _clip(op: Operation, emit: Emit) -> SSAValue:
+    """Where the bounds are the wrong way round, TensorFlow gives the lower one."""
+    x, low, high = op.operands
+    return emit.binary("Maximum", emit.binary("Minimum", x, high), low)
+
+
+def _l2_loss(op: Operation, emit: Emit) -> SSAValue:
+    rank = len(types.shape_of(op.operands[0].type) or ())
+    return emit.binary("Mul", emit.reduce("Sum", emit.unary("Square", op.operands[0]), range(rank)), 0.5)
+
+
+def _sigmoid_grad(op: Operation, emit: Emit) -> SSAValue:
+    y, gradient = op.operands
+    return emit.binary("Mul", emit.binary("Mul", gradient, y), emit.binary("Sub", 1.0, y))
+
+
+def _tanh_grad(op: Operation, emit: Emit) -> SSAValue:
+    y, gradient = op.operands
+    return emit.binary("Mul", gradient, emit.binary("Sub", 1.0, emit.unary("Square", y)))
+
+
+def _rsqrt_grad(op: Operation, emit: Emit) -> SSAValue:
+    y, gradient = op.operands
+    cube = emit.binary("Mul", emit.unary("Square", y), y)
+    return emit.binary("Mul", emit.binary("Mul", gradient, cube), -0.5)
+
+
+def _sqrt_grad(op: Operation, emit: Emit) -> SSAValue:
+    y, gradient = op.operands
+    return emit.binary("RealDiv", emit.binary("Mul", gradient, 0.5), y)
+
+
+def _reciprocal_grad(op: Operation, emit: Emit) -> SSAValue:
+    y, gradient = op.operands
+    return emit.unary("Neg", emit.binary("Mul", gradient, emit.unary("Square", y)))
+
+
+def _relu_grad(op: Operation, emit: Emit) -> SSAValue:
+    gradient, x = op.operands
+    return emit.select(emit.compare("Greater", x, 0.0), gradient, 0.0)
+
+
+def _relu6_grad(op: Operation, emit: Emit) -> SSAValue:
+    gradient, x = op.operands
+    low, high = emit.compare("Greater", x, 0.0), emit.compare("Less", x, 6.0)
+    return emit.select(emit.tf("LogicalAnd", (low, high), low.type), gradient, 0.0)
+
+
+def _bias_add_grad(op: Operation, emit: Emit) -> SSAValue:
+    rank = len(types.shape_of(op.operands[0].type) or ())
+    channel = 1 if tf.get(op, "data_format", "NHWC") == "NCHW" else rank - 1
+    return emit.reduce("Sum", op.operands[0], [axis for axis in range(rank) if axis != channel])
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("Erf", "Mul AddV2 RealDiv", _erf, _FLOAT),
+    Lowering("Erfc", "Mul AddV2 Exp", _erfc, _FLOAT),
+    Lowering("Expm1", "Tanh Exp Mul", _expm1, _FLOAT),
+    Lowering("Log1p", "AddV2 Log", _log1p, _FLOAT),
+    Lowering("Tan", "Sin Cos RealDiv", _tan, _FLOAT),
+    Lowering("Sinh", "Tanh Exp Mul", _sinh, _FLOAT),
+    Lowering("Cosh", "Exp AddV2", _cosh, _FLOAT),
+    Lowering("Asinh", "Square Sqrt Log", _asinh, _FLOAT),
+    Lowering("Acosh", "Sqrt Log", _acosh, _FLOAT),
+    Lowering("Atanh", "RealDiv Log", _atanh, _FLOAT),
+    Lowering("Asin", "Sqrt Atan2", _asin, _FLOAT),
+    Lowering("Acos", "Sqrt Atan2", _acos, _FLOAT),
+    Lowering("Atan", "OnesLike Atan2", _atan, _FLOAT),
+    Lowering("Reciprocal", "RealDiv", _reciprocal, _FLOAT),
+    Lowering("Inv", "RealDiv", _reciprocal, _FLOAT),
+    Lowering("DivNoNan", "Equal RealDiv SelectV2", _div_no_nan, _FLOAT),
+    Lowering("MulNoNan", "Equal Mul SelectV2", _mul_no_nan, _FLOAT),
+    Lowering("Xdivy", "Equal RealDiv SelectV2", _xdivy, _FLOAT),
+    Lowering("Xlogy", "Equal Log Mul SelectV2", _xlogy, _FLOAT),
+    Lowering("Xlog1py", "Equal Log1p Mul SelectV2", _xlog1py, _FLOAT),
+    Lowering("IsNan", "NotEqual", _is_nan, _FLOAT),
+    Lowering("IsInf", "Abs Equal", _is_inf, _FLOAT),
+    Lowering("IsFinite", "Sub Equal", _is_finite, _FLOAT),
+    Lowering("ApproximateEqual", "Sub Abs Less", _approximate_equal, _FLOAT),
+    Lowering("TruncateDiv", "RealDiv Ceil Floor SelectV2", _truncate_div, _FLOAT),
+    Lowering("TruncateDiv", "Div", _truncate_div_of_integers, "i32"),
+    *(Lowering(op, "Abs FloorMod Sign", _truncate_mod, _FLOAT) for op in ("TruncateMod", "Mod")),
+    *(
+        Lowering(op, "FloorMod Sub SelectV2", _truncate_mod_of_integers, "i32 i64", name=f"{op}-of-integers")
+        for op in ("TruncateMod", "Mod")
+    ),
+    Lowering("SigmoidGrad", "Mul Sub", _sigmoid_grad, _FLOAT),
+    Lowering("TanhGrad", "Square Sub Mul", _tanh_grad, _FLOAT),
+    Lowering("RsqrtGrad", "Square Mul", _rsqrt_grad, _FLOAT),
+    Lowering("SqrtGrad", "Mul RealDiv", _sqrt_grad, _FLOAT),
+    Lowering("ReciprocalGrad", "Square Mul Neg", _reciprocal_grad, _FLOAT),
+    Lowering("InvGrad", "Square Mul Neg", _reciprocal_grad, _FLOAT),
+    Lowering("ReluGrad", "Greater SelectV2", _relu_grad, _FLOAT),
+    Lowering("Relu6Grad", "Greater Less SelectV2", _relu6_grad, _FLOAT),
+    Lowering("BiasAddGrad", "Sum", _bias_add_grad, "f32 i32 i64", rank_is_known),
+    Lowering("ClipByValue", "Minimum Maximum", _clip, "f32 i32 i64"),
+    Lowering("L2Loss", "Square Sum", _l2_loss, _FLOAT, rank_is_known),
+)

@@ -1,0 +1,115 @@
+"""Matrix products: a fully connected layer where one side is a constant matrix, else a batched product."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.schema.dialects import tensor_data, tf, types
+
+_FLOAT = "f32"
+_MAX_RANK = 5
+
+
+def _constant_matrix(op: Operation) -> str | None:
+    if tensor_data.constant_of(op.operands[1]) is None:
+        return "the right side is not a constant"
+    return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else "the right side is not a matrix"
+
+
+def _swapped(emit: Emit, value: SSAValue) -> SSAValue:
+    rank = len(types.shape_of(value.type) or (-1, -1))
+    return emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def _matmul(op: Operation, emit: Emit) -> SSAValue:
+    left, right = op.operands
+    if tf.get(op, "transpose_a", False):
+        left = _swapped(emit, left)
+    weights = right if tf.get(op, "transpose_b", False) else _swapped(emit, right)
+    options = {"fused_activation_function": "NONE", "keep_num_dims": False}
+    return emit.tfl("fully_connected", (left, weights), op.results[0].type, options)
+
+
+def _matmul_of_values(op: Operation, emit: Emit) -> SSAValue:
+    options = {"adj_x": tf.get(op, "transpose_a", False), "adj_y": tf.get(op, "transpose_b", False)}
+    return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
+
+
+def _rank_constraint(op: Operation) -> str | None:
+    ranks = [len(shape) for operand in op.operands if (shape := types.shape_of(operand.type)) is not None]
+    if any(not 2 <= rank <= _MAX_RANK for rank in ranks):
+        return f"tfl.batch_matmul takes 2 to {_MAX_RANK} dimensions"
+    return None
+
+
+def _layer_constraint(op: Operation) -> str | None:
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None or len(shape) < 2:
+        return "the left side's rank is not known"
+    return "the left side is to be transposed" if tf.get(op, "adj_x", False) else _constant_matrix(op)
+
+
+def _batch_matmul_as_layer(op: Operation, emit: Emit) -> SSAValue:
+    weights = op.operands[1] if tf.get(op, "adj_y", False) else _swapped(emit, op.operands[1])
+    shape = types.shape_of(op.operands[0].type)
+    options = {"fused_activation_function": "NONE", "keep_num_dims": shape is not None and len(shape) > 2}
+    return emit.tfl("fully_connected", (op.operands[0], weights), op.results[0].type, options)
+
+
+def _batch_matmul(op: Operation, emit: Emit) -> SSAValue:
+    options = {"adj_x": tf.get(op, "adj_x", False), "adj_y": tf.get(op, "adj_y", False)}
+    return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
+
+
+def _integer_constraint(op: Operation) -> str | None:
+    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    if any(shape is None or len(shape) < 2 for shape in shapes):
+        return "the operands' ranks are not known"
+    return None
+
+
+def _product_and_sum(op: Operation, emit: Emit) -> SSAValue:
+    """Integers have no matrix kernel: every row times every column, elementwise, summed."""
+    left, right = op.operands[:2]
+    if tf.get(op, "adj_x", False) or tf.get(op, "transpose_a", False):
+        left = _swapped(emit, left)
+    if not (tf.get(op, "adj_y", False) or tf.get(op, "transpose_b", False)):
+        right = _swapped(emit, right)
+    sides = []
+    for value, offset in ((left, -1), (right, -2)):
+        shape = list(types.shape_of(value.type) or ())
+        axis = len(shape) + offset
+        shape.insert(axis, 1)
+        axis_operand = emit.constant(np.array(axis, np.int32))
+        result_type = types.tensor(types.element_of(value.type), shape)
+        sides.append(emit.tf("ExpandDims", (value, axis_operand), result_type))
+    product = emit.binary("Mul", *sides)
+    rank = len(types.shape_of(product.type) or ())
+    return emit.tf("Sum", (product, emit.ints((rank - 1,))), op.results[0].type, {"keep_dims": False})
+
+
+def _sums_nothing(op: Operation) -> str | None:
+    shape = types.shape_of(op.operands[0].type) or ()
+    size = shape[-2 if tf.get(op, "transpose_a", False) else -1] if len(shape) > 1 else -1
+    return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else "it sums something"
+
+
+def _zeros(op: Operation, emit: Emit) -> SSAValue:
+    shape = emit.shape(op.results[0])
+    return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
+
+
+_BATCHED = ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("MatMul", "Fill", _zeros, _FLOAT, _sums_nothing, benefit=3),
+    Lowering("MatMul", "fully_connected", _matmul, _FLOAT, _constant_matrix, benefit=2),
+    Lowering("MatMul", "batch_matmul", _matmul_of_values, _FLOAT),
+    Lowering("MatMul", "Mul Sum", _product_and_sum, "i32 i64", _integer_constraint),
+    *(Lowering(op, "fully_connected", _batch_matmul_as_layer, _FLOAT, _layer_constraint, benefit=2) for op in _BATCHED),
+    *(Lowering(op, "batch_matmul", _batch_matmul, _FLOAT, _rank_constraint) for op in _BATCHED),
+    *(Lowering(op, "Mul Sum", _product_and_sum, "i32 i64", _integer_constraint) for op in _BATCHED),
+)

@@ -1,0 +1,208 @@
+"""Ops that move elements and compute nothing: transposes, joins, cuts, padding, blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import (
+    Attr,
+    Entry,
+    Lowering,
+    Row,
+    all_of,
+    constant_number,
+    constant_operand,
+    ints,
+    max_rank,
+    rank_is_known,
+)
+from tfconvert.schema.dialects import tf, types
+
+_ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
+_MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
+
+
+def _axis(value: SSAValue, rank: int | None) -> int:
+    axis = ints(value)[0]
+    return axis + rank if axis < 0 and rank is not None else axis
+
+
+def _concat(op: Operation, emit: Emit, values: Sequence[SSAValue], axis: SSAValue) -> SSAValue:
+    shape = types.shape_of(op.results[0].type)
+    options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
+    return emit.tfl("concatenation", values, op.results[0].type, options)
+
+
+def _concat_v2(op: Operation, emit: Emit) -> SSAValue:
+    return _concat(op, emit, op.operands[:-1], op.operands[-1])
+
+
+def _concat_v1(op: Operation, emit: Emit) -> SSAValue:
+    return _concat(op, emit, op.operands[1:], op.operands[0])
+
+
+def _pack(op: Operation, emit: Emit) -> SSAValue:
+    options = {"values_count": len(op.operands), "axis": tf.get(op, "axis", 0)}
+    return emit.tfl("pack", op.operands, op.results[0].type, options)
+
+
+def _unpack(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+    options = {"num": len(op.results), "axis": tf.get(op, "axis", 0)}
+    return emit.tfl_op("unpack", op.operands, [result.type for result in op.results], options).results
+
+
+def _rank_of_result(op: Operation) -> str | None:
+    return "the result's rank is not known" if types.shape_of(op.results[0].type) is None else None
+
+
+def _pack_by_joining(op: Operation, emit: Emit) -> SSAValue:
+    shape = list(types.shape_of(op.results[0].type) or ())
+    axis = tf.get(op, "axis", 0) % len(shape)
+    shape[axis] = 1
+    one_type = types.tensor(types.element_of(op.results[0].type), shape)
+    place = emit.constant(np.array(axis, np.int32))
+    parts = [emit.tf("ExpandDims", (operand, place), one_type) for operand in op.operands]
+    return emit.tf("ConcatV2", (*parts, place), op.results[0].type)
+
+
+def _unpack_by_cutting(op: Operation, emit: Emit) -> list[SSAValue]:
+    shape = list(types.shape_of(op.operands[0].type) or ())
+    axis = tf.get(op, "axis", 0) % len(shape)
+    shape[axis] = 1
+    part_type = types.tensor(types.element_of(op.operands[0].type), shape)
+    size = emit.ints([1 if i == axis else -1 for i in range(len(shape))])
+    results = []
+    for index, result in enumerate(op.results):
+        begin = emit.ints([index if i == axis else 0 for i in range(len(shape))])
+        part = emit.tf("Slice", (op.operands[0], begin, size), part_type)
+        results.append(emit.tf("Squeeze", (part,), result.type, {"squeeze_dims": [axis]}))
+    return results
+
+
+def _split(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+    operands, options = (emit.i32(op.operands[0]), op.operands[1]), {"num_splits": len(op.results)}
+    return emit.tfl_op("split", operands, [result.type for result in op.results], options).results
+
+
+def _split_v(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+    operands = (op.operands[0], emit.i32(op.operands[1]), emit.i32(op.operands[2]))
+    options = {"num_splits": len(op.results)}
+    return emit.tfl_op("split_v", operands, [result.type for result in op.results], options).results
+
+
+def _reverse(op: Operation, emit: Emit) -> SSAValue:
+    """The kernel reverses along one axis at a time."""
+    value: SSAValue = op.operands[0]
+    for axis in ints(op.operands[1]):
+        value = emit.tfl("reverse_v2", (value, emit.ints((axis,))), op.results[0].type)
+    return value
+
+
+def _blocks_constraint(op: Operation) -> str | None:
+    for index in (1, 2):
+        if (reason := constant_operand(index, f"operand {index}")(op)) is not None:
+            return reason
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None or not types.is_static(shape[1:]):
+        return "only the batch may be of unknown size"
+    blocks, margins = ints(op.operands[1]), ints(op.operands[2])
+    if not 0 < len(blocks) < len(shape) or len(margins) != 2 * len(blocks) or min(blocks) < 1 or min(margins) < 0:
+        return "the blocks and margins don't fit the dimensions"
+    return None
+
+
+def _kernel_takes_blocks(op: Operation) -> str | None:
+    """The kernels know one or two dimensions of blocks between a batch and channels."""
+    shape, blocks = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
+    if shape is None or len(shape) not in (3, 4):
+        return "the kernel takes 3 or 4 dimensions"
+    return None if blocks == (len(shape) - 2,) else "the kernel wants blocks in all dimensions but the first and last"
+
+
+def _space_to_batch(op: Operation, emit: Emit) -> SSAValue:
+    """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
+    value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
+    count = len(blocks)
+    pads = [(0, 0), *zip(paddings[::2], paddings[1::2], strict=True)]
+    rank = len(types.shape_of(value.type) or ())
+    padded = emit.pad(value, [*pads, *([(0, 0)] * (rank - count - 1))])
+    batch, *sizes = types.shape_of(padded.type) or ()
+    cut = [part for size, block in zip(sizes, blocks, strict=False) for part in (size // block, block)]
+    value = emit.reshape(padded, (batch, *cut, *sizes[count:]))
+    inner, outer = range(2, 2 * count + 1, 2), range(1, 2 * count, 2)
+    value = emit.transpose(value, (*inner, 0, *outer, *range(2 * count + 1, rank + count)))
+    batch = -1 if batch < 0 else batch * math.prod(blocks)
+    return emit.reshape(value, (batch, *cut[::2], *sizes[count:]))
+
+
+def _batch_to_space(op: Operation, emit: Emit) -> SSAValue:
+    """Takes the places within a block off the batch, puts them beside their dimension, and crops."""
+    value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
+    count = len(blocks)
+    batch, *sizes = types.shape_of(value.type) or ()
+    rank = len(sizes) + 1
+    batch = -1 if batch < 0 else batch // math.prod(blocks)
+    value = emit.reshape(value, (*blocks, batch, *sizes))
+    pairs = [axis for i in range(count) for axis in (count + 1 + i, i)]
+    value = emit.transpose(value, (count, *pairs, *range(2 * count + 1, rank + count)))
+    whole = [size * block for size, block in zip(sizes, blocks, strict=False)]
+    value = emit.reshape(value, (batch, *whole, *sizes[count:]))
+    begins = [0, *crops[::2], *([0] * (rank - count - 1))]
+    left = [size - before - after for size, before, after in zip(whole, crops[::2], crops[1::2], strict=True)]
+    extents = emit.ints([-1, *left, *sizes[count:]])
+    return emit.tf("Slice", (value, emit.ints(begins), extents), op.results[0].type)
+
+
+def _channels_last(op: Operation) -> str | None:
+    data_format = tf.get(op, "data_format", "NHWC")
+    return None if data_format == "NHWC" else f"data_format is {data_format}"
+
+
+def _mirrors(op: Operation) -> str | None:
+    mode = tf.get(op, "mode")
+    return None if mode in ("REFLECT", "SYMMETRIC") else f"mode is {mode}"
+
+
+_BLOCK_SIZE = {"block_size": Attr("block_size")}
+_MODE = {"mode": Attr("mode")}
+_BLOCKED = _ANY
+
+ENTRIES: tuple[Entry, ...] = (
+    Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(6)),
+    Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", constant_number(-1, "the axis")),
+    Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", constant_number(0, "the axis"), typed=1),
+    Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
+    Lowering("Pack", "ExpandDims ConcatV2", _pack_by_joining, _MOVABLE, _rank_of_result),
+    Lowering("Unpack", "unpack", _unpack, "f32 i32 ui8 i8 i16 i1 f16 bf16", benefit=2),
+    Lowering("Unpack", "Slice Squeeze", _unpack_by_cutting, _ANY, rank_is_known),
+    Lowering("Split", "split", _split, "f32 i32 i64 ui8 i8 i16", typed=1),
+    Lowering("SplitV", "split_v", _split_v, "f32 i32 i64 ui8 i8 i16"),
+    Row("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
+    Row("Pad", "pad", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
+    Row("PadV2", "padv2", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
+    Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
+    Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, constant_operand(1, "the axes")),
+    Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    Row("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
+    Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    Row("BatchToSpaceND", "batch_to_space_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),
+    Lowering(
+        "SpaceToBatchND",
+        "Pad reshape Transpose",
+        _space_to_batch,
+        _BLOCKED,
+        all_of(_blocks_constraint, max_rank(4)),
+    ),
+    Lowering(
+        "BatchToSpaceND",
+        "reshape Transpose Slice",
+        _batch_to_space,
+        _BLOCKED,
+        all_of(_blocks_constraint, max_rank(4)),
+    ),
+)

@@ -1,0 +1,124 @@
+"""Scattering: tensors some of whose elements are replaced by, or combined with, others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
+from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.schema.dialects import tensor_data, types
+
+
+def _add(name: str, op: Operation, emit: Emit) -> SSAValue:
+    tensor, indices, updates = op.operands
+    scattered = emit.tf("ScatterNd", (indices, updates, emit.shape(tensor)), tensor.type)
+    return emit.tf(name, (tensor, scattered), op.results[0].type)
+
+
+def _constraint(op: Operation) -> str | None:
+    shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
+    if not shape or not types.is_static(shape[1:]):
+        return "only the first dimension may be of unknown size"
+    if not indices or not 0 < indices[-1] <= len(shape):
+        return "how many dimensions are indexed is not known"
+    return "it has no elements" if 0 in shape else None
+
+
+def _rows(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Returns matrices of the rows that are indexed and of those put there, and for each of these its row's number."""
+    tensor, indices, updates = op.operands
+    shape = types.shape_of(tensor.type) or ()
+    named = types.shape_of(indices.type) or ()
+    width = math.prod(shape[named[-1] :])
+    count = _count(named[:-1])
+    matrix = emit.reshape(tensor, (_count(shape[: named[-1]]), width))
+    rows = emit.reshape(updates, (count, width))
+    return matrix, rows, _places(emit, indices, shape[: named[-1]], count)
+
+
+def _as_before(op: Operation, emit: Emit, matrix: SSAValue) -> SSAValue:
+    return emit.reshape(matrix, types.shape_of(op.operands[0].type) or ())
+
+
+def _count(shape: types.Shape) -> int:
+    return -1 if -1 in shape else math.prod(shape)
+
+
+def _places(emit: Emit, indices: SSAValue, shape: types.Shape, count: int) -> SSAValue:
+    """Returns indices of several dimensions as indices of one, the dimensions laid out row by row."""
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    constant = tensor_data.constant_of(indices)
+    if constant is not None:
+        flat = tensor_data.to_array(constant).reshape(-1, len(shape)) @ np.array(strides, np.int64)
+        return emit.constant(flat.astype(np.int32))
+    flat_indices = emit.reshape(emit.i32(indices), (count, len(shape)))
+    return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.ints(strides)), (1,))
+
+
+def _update(op: Operation, emit: Emit) -> SSAValue:
+    """Takes each row from the tensor or, the last one that names its place winning, from the updates behind it.
+
+    Scattering would add up the updates of one place.
+    """
+    *both, places = _rows(op, emit)
+    lengths = [(types.shape_of(value.type) or ())[0] for value in both]
+    axis = emit.scalar(0, types.I32)
+    joined = emit.tf("ConcatV2", (*both, axis), _resized(both[0], -1 if -1 in lengths else sum(lengths)))
+    last = _last_writer(emit, both, places)
+    return _as_before(op, emit, emit.tf("GatherV2", (joined, last, axis), both[0].type))
+
+
+def _resized(matrix: SSAValue, height: int) -> Attribute:
+    return types.tensor(types.element_of(matrix.type), (height, *(types.shape_of(matrix.type) or ())[1:]))
+
+
+def _last_writer(emit: Emit, rows: Sequence[SSAValue], places: SSAValue) -> SSAValue:
+    """Returns, for each row of the first tensor, its own number or that of the last row of the second put there."""
+    own = numbers(emit, rows[0], 0)
+    constants = [tensor_data.constant_of(value) for value in (own, places)]
+    if constants[0] is not None and constants[1] is not None:
+        writers = np.array(tensor_data.to_array(constants[0]))
+        targets = tensor_data.to_array(constants[1])
+        for number, place in enumerate(targets.tolist(), writers.size):
+            writers[place] = number
+        return emit.constant(writers)
+    count = emit.reshape(size_of(emit, rows[0], 0), ())
+    numbered = emit.binary("AddV2", numbers(emit, rows[1], 0), count)
+    found = emit.tf("UnsortedSegmentMax", (numbered, places, count), own.type)
+    return emit.binary("Maximum", found, own)
+
+
+def _extreme(name: str, op: Operation, emit: Emit) -> SSAValue:
+    """Finds the extreme of what is put into each row, and compares the row with that.
+
+    Where nothing is put, the kernel gives the last finite number; beyond that lies an infinity, which the row keeps.
+    """
+    rows, updates, places = _rows(op, emit)
+    count = emit.reshape(size_of(emit, rows, 0), ())
+    found = emit.tf(f"UnsortedSegment{name}", (updates, places, count), rows.type)
+    changed = emit.binary(f"{name}imum", rows, found)
+    if element_of(op) == "f32":
+        limit = float(np.finfo(np.float32).max) * (-1 if name == "Max" else 1)
+        changed = emit.select(emit.compare("Equal", found, limit), rows, changed)
+    return _as_before(op, emit, changed)
+
+
+def _extreme_entry(name: str) -> Lowering:
+    becomes = f"UnsortedSegment{name} {name}imum SelectV2"
+    return Lowering(f"TensorScatter{name}", becomes, partial(_extreme, name), "f32 i32", _constraint)
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Lowering("TensorScatterAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
+    Lowering("TensorScatterSub", "ScatterNd Sub", partial(_add, "Sub"), "f32 i32 i64"),
+    Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _update, "f32 i32 i64 ui8 i8 i1 i16",
+             _constraint),
+    _extreme_entry("Max"),
+    _extreme_entry("Min"),
+)  # fmt: skip

@@ -1,0 +1,192 @@
+"""Strided slices: where all is constant, an ellipsis and new axes are worked out here and left to no kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of
+from tfconvert.converter.shapes.ops.reshape_target import constant_target
+from tfconvert.schema.dialects import tensor_data, tf, types
+
+_ELEMENTS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32> !tf_type.string"
+_MAX_RANK = 5
+_BOUND = (1 << 31) - 1
+_MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+@dataclass(slots=True)
+class Dense:
+    """A slice that names every dimension of the input once.
+
+    Attributes:
+        begin: First index of each dimension.
+        end: Index after the last.
+        strides: Steps.
+        begin_mask: Bits of the dimensions that begin at their border.
+        end_mask: Bits of the dimensions that end at their border.
+        shrink_mask: Bits of the dimensions that are indexed and go away.
+    """
+
+    begin: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
+    strides: list[int] = field(default_factory=list)
+    begin_mask: int = 0
+    end_mask: int = 0
+    shrink_mask: int = 0
+
+    def add(self, begin: int, end: int, stride: int, masks: tuple[bool, bool, bool]) -> None:
+        """Adds a dimension with its begin, end and shrink bits."""
+        bit = 1 << len(self.begin)
+        self.begin.append(begin)
+        self.end.append(end)
+        self.strides.append(stride)
+        self.begin_mask |= bit * masks[0]
+        self.end_mask |= bit * masks[1]
+        self.shrink_mask |= bit * masks[2]
+
+    def add_whole(self, count: int) -> None:
+        """Adds dimensions that are taken as they are."""
+        for _ in range(count):
+            self.add(0, 0, 1, (True, True, False))
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is cut off or turned round."""
+        every = (1 << len(self.begin)) - 1
+        return self.begin_mask == self.end_mask == every and not self.shrink_mask and set(self.strides) <= {1}
+
+
+def constant_bounds(op: Operation) -> list[list[int]] | None:
+    """Returns begin, end and strides of a strided op, `None` if they are not constants of one length."""
+    values = []
+    for operand in op.operands[1:4]:
+        constant = tensor_data.constant_of(operand)
+        if constant is None:
+            return None
+        values.append([min(max(int(item), -_BOUND), _BOUND) for item in tensor_data.to_array(constant).reshape(-1)])
+    return values if len({len(each) for each in values}) == 1 else None
+
+
+def masks_of(op: Operation) -> dict[str, int]:
+    """Returns a strided op's masks by name."""
+    # No slice has more dimensions than fit into the option.
+    return {name: int(tf.get(op, name, 0)) & _BOUND for name in _MASKS}
+
+
+def densify(bounds: Sequence[Sequence[int]], masks: dict[str, int], rank: int) -> Dense:
+    """Returns a slice without ellipsis and new axes that takes the same elements.
+
+    Args:
+        bounds: First indices, ends and steps, as the op has them.
+        masks: The op's masks by name.
+        rank: The input's rank.
+    """
+    begin, end, strides = bounds
+    dense = Dense()
+    added = (masks["new_axis_mask"] & ~masks["ellipsis_mask"] & ((1 << len(begin)) - 1)).bit_count()
+    skipped = rank - (len(begin) - added - masks["ellipsis_mask"].bit_count())
+    for index in range(len(begin)):
+        bits = {name: bool(mask >> index & 1) for name, mask in masks.items()}
+        if bits["ellipsis_mask"]:
+            dense.add_whole(skipped)
+        elif not bits["new_axis_mask"]:
+            shrinks = bits["shrink_axis_mask"]
+            flags = (bits["begin_mask"] and not shrinks, bits["end_mask"] and not shrinks, shrinks)
+            dense.add(begin[index], end[index], 1 if shrinks else strides[index], flags)
+    dense.add_whole(rank - len(dense.begin))
+    return dense
+
+
+def _constant_slice(op: Operation) -> str | None:
+    if constant_bounds(op) is None:
+        return "begin, end or strides are not constants of the same length"
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None:
+        return "the input's rank is not known"
+    masks = masks_of(op)
+    if masks["new_axis_mask"] and constant_target(types.shape_of(op.results[0].type)) is None:
+        return "more than one dimension of the result is not known"
+    return None if len(shape) <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
+
+
+def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
+    """Returns the shape of what a slice takes."""
+    dims = []
+    for axis, size in enumerate(shape):
+        if dense.shrink_mask >> axis & 1:
+            continue
+        whole = dense.begin_mask >> axis & 1 and dense.end_mask >> axis & 1
+        if size < 0:
+            dims.append(-1)
+        elif whole:
+            dims.append(-(-size // abs(dense.strides[axis])))
+        else:
+            begin = None if dense.begin_mask >> axis & 1 else dense.begin[axis]
+            end = None if dense.end_mask >> axis & 1 else dense.end[axis]
+            dims.append(len(range(*slice(begin, end, dense.strides[axis]).indices(size))))
+    return tuple(dims)
+
+
+def _strided_slice(op: Operation, emit: Emit) -> SSAValue:
+    constants, masks = constant_bounds(op), masks_of(op)
+    shape, result_type = types.shape_of(op.operands[0].type), op.results[0].type
+    assert constants is not None
+    assert shape is not None
+    dense = densify(constants, masks, len(shape))
+    value: SSAValue = op.operands[0]
+    if not dense.is_everything:
+        adds = bool(masks["new_axis_mask"])
+        cut_type = types.tensor(types.element_of(result_type), _dims(dense, shape)) if adds else result_type
+        value = _slice(emit, value, dense, cut_type)
+    elif not masks["new_axis_mask"]:
+        return value
+    if not masks["new_axis_mask"]:
+        return value
+    return emit.reshape(value, types.shape_of(result_type) or ())
+
+
+def _slice(emit: Emit, value: SSAValue, dense: Dense, result_type: Attribute) -> SSAValue:
+    operands = (value, emit.ints(dense.begin), emit.ints(dense.end), emit.ints(dense.strides))
+    options = {
+        "begin_mask": dense.begin_mask,
+        "end_mask": dense.end_mask,
+        "ellipsis_mask": 0,
+        "new_axis_mask": 0,
+        "shrink_axis_mask": dense.shrink_mask,
+    }
+    return emit.tfl("strided_slice", operands, result_type, options)
+
+
+def _computed_slice_constraint(op: Operation) -> str | None:
+    masks = masks_of(op)
+    if not masks["new_axis_mask"]:
+        return None
+    if masks["begin_mask"] or masks["end_mask"] or masks["ellipsis_mask"] or masks["shrink_axis_mask"]:
+        return "new axes come together with other masks while begin or end are computed"
+    return None
+
+
+def _rank_constraint(op: Operation) -> str | None:
+    shape = types.shape_of(op.operands[0].type)
+    if shape is None:
+        return "the input's rank is not known"
+    added = bin(masks_of(op)["new_axis_mask"]).count("1")
+    return None if len(shape) + added <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
+
+
+def _computed_slice(op: Operation, emit: Emit) -> SSAValue:
+    operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
+    return emit.tfl("strided_slice", operands, op.results[0].type, masks_of(op))
+
+
+_lowering = partial(Lowering, "StridedSlice", "strided_slice", types=_ELEMENTS)
+
+ENTRIES: tuple[Entry, ...] = (
+    _lowering(rewrite=_strided_slice, constraint=_constant_slice, benefit=2, name="StridedSlice-constant"),
+    _lowering(rewrite=_computed_slice, constraint=all_of(_rank_constraint, _computed_slice_constraint)),
+)

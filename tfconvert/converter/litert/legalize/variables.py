@@ -1,0 +1,82 @@
+"""State: variables that the model writes, and static tables (design §8)."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, element_name, tflite_name
+from tfconvert.schema.dialects import tf, types
+
+HELD = (
+    "f32", "f64", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "complex<f32>",
+    "complex<f64>",
+)  # fmt: skip
+"""The element types that LiteRT's variables can have."""
+
+_KINDS = frozenset({("!tf_type.string", "i64"), ("i64", "!tf_type.string")})
+_TABLE_IDS = 1 << 30
+"""Tables' numbers begin here: the runtime counts variables from 0, and they must not meet."""
+
+
+def _kind_is_known(op: Operation) -> str | None:
+    kinds = [op.properties.get(name) for name in ("key_dtype", "value_dtype")]
+    if None in kinds:
+        return "what the table holds is not told"
+    kind = tuple(element_name(each) for each in kinds if each is not None)
+    return None if kind in _KINDS else f"LiteRT's tables are string -> i64 and i64 -> string, not {' -> '.join(kind)}"
+
+
+def _table(op: Operation, emit: Emit) -> SSAValue:
+    number = zlib.crc32(str(tf.get(op, "shared_name", "")).encode()) % _TABLE_IDS
+    key, value = (tflite_name(op.properties[name]) for name in ("key_dtype", "value_dtype"))
+    options = {"table_id": _TABLE_IDS + number, "key_dtype": key, "value_dtype": value}
+    return emit.tfl("hashtable", (), op.results[0].type, options)
+
+
+def _is_held(op: Operation) -> str | None:
+    kind = op.properties.get("dtype")
+    if kind is None:
+        return "what the variable holds is not told"
+    held = element_name(kind)
+    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
+
+
+def _is_initialized(op: Operation, emit: Emit) -> SSAValue:
+    return emit.constant(np.array(True))
+
+
+def _table_is_known(op: Operation) -> str | None:
+    maker = op.operands[0].owner
+    is_known = isinstance(maker, Operation) and maker.name in ("tf.HashTableV2", "tfl.hashtable")
+    return None if is_known else "which table it looks into is not known"
+
+
+def _import(op: Operation, emit: Emit) -> tuple[()]:
+    emit.tfl_op("hashtable_import", op.operands[:], ())
+    return ()
+
+
+def _assign(op: Operation, emit: Emit) -> tuple[()]:
+    emit.tfl_op("assign_variable", op.operands[:], ())
+    return ()
+
+
+def _element_is_held(op: Operation) -> str | None:
+    held = element_name(types.element_of(op.operands[1].type))
+    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
+
+
+ENTRIES: tuple[Entry, ...] = (
+    Row("VarHandleOp", "var_handle", options={"container": Attr("container", ""), "shared_name": Attr("shared_name")},
+        constraint=_is_held),
+    Row("ReadVariableOp", "read_variable"),
+    Lowering("AssignVariableOp", "assign_variable", _assign, constraint=_element_is_held),
+    Lowering("VarIsInitializedOp", "pseudo_const", _is_initialized),
+    Lowering("HashTableV2", "hashtable", _table, constraint=_kind_is_known),
+    Row("LookupTableFindV2", "hashtable_find", operands=(0, 1, 2), constraint=_table_is_known),
+    Lowering("LookupTableImportV2", "hashtable_import", _import),
+)  # fmt: skip

@@ -1,0 +1,61 @@
+"""Multiplications after a convolution or a matrix product go into its filter and bias.
+
+    mul(conv(x, w, b), c)  ->  conv(x, w * c, b * c)
+
+The constant has one value an output channel, or one for all. The filter isn't read: the product is a deferred
+expression that the exporter computes while it writes the filter out.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.optimize import matching, weighted_ops
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.tensor_data import Constant
+
+
+def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
+    found = weighted_ops.followed_by_vector(op)
+    if isinstance(found, Failure):
+        return found
+    source, _ = found
+    if tensor_data.constant_of(source.operands[weighted_ops.OPS[source.name].filter]) is None:
+        return Failure("the filter is computed")
+    bias = weighted_ops.bias_of(source)
+    return bias if isinstance(bias, Failure) else found
+
+
+def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
+    source, scale = match
+    layout = weighted_ops.OPS[source.name]
+    factor = next(value for value in op.operands if value.owner is not source)
+    weights = source.operands[layout.filter]
+    scaled = scale_filter(weights, scale, layout.out_axis)
+    changed = {layout.filter: matching.insert_constant(rewriter, scaled, weights, factor)}
+    bias = weighted_ops.bias_of(source)
+    if bias is not None and not isinstance(bias, Failure) and not weighted_ops.is_zero(bias):
+        old = source.operands[layout.bias]
+        product = tensor_data.defer("mul", (bias, scale), matching.dims_of(bias))
+        changed[layout.bias] = matching.insert_constant(rewriter, product, old, factor)
+    operands = weighted_ops.with_operands(source, changed, rewriter)
+    options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
+    fused = matching.rebuild(source, operands, [op.results[0].type], options)
+    rewriter.replace(rewriter.insert(fused))
+
+
+def scale_filter(weights: SSAValue, scale: Constant, axis: int) -> Constant:
+    """Returns a constant filter times a vector along one of its dimensions (or times one number)."""
+    constant = tensor_data.constant_of(weights)
+    assert constant is not None, "matched before"
+    dims, size = matching.dims_of(constant), matching.size_of(scale)
+    aligned = tuple(size if index == axis else 1 for index in range(len(dims)))
+    factor = tensor_data.defer("reshape", (scale,), aligned, aligned)
+    return tensor_data.defer("mul", (constant, factor), dims)
+
+
+PATTERNS: tuple[Pattern[tuple[Operation, Constant]], ...] = (
+    Pattern("fold-mul-into-filter", "tfl.mul", _match, _rewrite, benefit=20, depth=2),
+)

@@ -1,0 +1,83 @@
+"""Activations and per-channel constants move before a reshape, where the op in front of it can take them in.
+
+    relu(reshape(conv(x), s))    ->  reshape(relu(conv(x)), s)
+    add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), c), s)     where the last dimension stays; mul as well
+
+One-dimensional convolutions are written so: a reshape lies between the convolution and its bias.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.optimize import fuse_activation, matching, weighted_ops
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects.tensor_data import Constant
+
+
+class _Moved(NamedTuple):
+    """A reshape that an op moves before.
+
+    Attributes:
+        reshape: The reshape.
+        constant: The op's constant, as a vector of channels; `None` for an activation.
+    """
+
+    reshape: Operation
+    constant: Constant | None = None
+
+
+def _reshape_of(value: SSAValue, sources: frozenset[str]) -> Operation | Failure:
+    """Returns the reshape that makes a value, if it and what it reshapes have no other users."""
+    reshape = matching.sole_producer(value, "tfl.reshape")
+    if reshape is None:
+        return Failure("no reshape comes before, or it is used elsewhere too")
+    source = matching.sole_producer(reshape.operands[0], sources)
+    if source is None or not matching.is_float(value):
+        return Failure("what is reshaped can't take the op in")
+    return reshape if matching.is_plain(source) else Failure("what is reshaped has an activation")
+
+
+def _match_activation(op: Operation) -> _Moved | Failure:
+    reshape = _reshape_of(op.operands[0], fuse_activation.CLAMPING)
+    return reshape if isinstance(reshape, Failure) else _Moved(reshape)
+
+
+def _match_binary(op: Operation) -> _Moved | Failure:
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    reshape = _reshape_of(value, weighted_ops.NAMES)
+    if isinstance(reshape, Failure):
+        return reshape
+    before, after = matching.shape(reshape.operands[0]), matching.shape(value)
+    if not before or not after or before[-1] != after[-1] or before[-1] < 0 or after != matching.shape(op.results[0]):
+        return Failure("the last dimension changes, or may change")
+    vector = matching.as_vector(constant, after[-1], len(after))
+    return vector if isinstance(vector, Failure) else _Moved(reshape, vector)
+
+
+def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
+    source = match.reshape.operands[0]
+    operands = [source]
+    if match.constant is not None:
+        old = next(value for value in op.operands if value.owner is not match.reshape)
+        operands.append(matching.insert_constant(rewriter, match.constant, old))
+    moved = rewriter.insert(matching.rebuild(op, operands, [source.type]))
+    reshape = matching.rebuild(match.reshape, [moved.results[0], match.reshape.operands[1]], [op.results[0].type])
+    rewriter.replace(rewriter.insert(reshape))
+
+
+PATTERNS: tuple[Pattern[_Moved], ...] = (
+    *(Pattern(f"{name}-before-reshape", f"tfl.{name}", _match_binary, _rewrite, depth=2) for name in ("add", "mul")),
+    *(
+        Pattern(
+            f"{root[4:]}-before-reshape", root, _match_activation, _rewrite, depth=2, producers={0: ("tfl.reshape",)}
+        )
+        for root in fuse_activation.ACTIVATIONS
+    ),
+)

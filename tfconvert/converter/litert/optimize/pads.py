@@ -1,0 +1,98 @@
+"""Padding: none where nothing is padded, one op instead of two, and none before a convolution that pads the same way.
+
+    conv{VALID}(pad(x), w, b)  ->  conv{SAME}(x, w, b)    where SAME means exactly this padding
+    pad(pad(x, p), q)          ->  pad(x, p + q)
+    pad(x, 0)                  ->  x
+
+What is added behind the last window of a convolution is never read, so it may be more than SAME adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xdsl.ir import Operation
+
+from tfconvert.converter.litert.optimize import matching, weighted_ops
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import array, check, computed, number, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import tfl as dialect
+
+Window = tuple[int, int]
+
+_SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d": (1, 2)}
+"""Which dimensions of the input an op slides over; the filter's are the same."""
+
+
+def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
+    """Returns how much a pad op adds before and after each dimension; `None` if that is computed, or the rank is."""
+    flat, dims = matching.integers(pad.operands[1]), matching.shape(pad.operands[0])
+    if flat is None or dims is None or len(flat) != 2 * len(dims):
+        return None
+    return tuple(zip(flat[::2], flat[1::2], strict=True))
+
+
+def same_padding(size: int, window: int, stride: int) -> Window:
+    """Returns what SAME adds before and after a dimension, for a window of this many elements, dilation counted."""
+    total = max((-(-size // stride) - 1) * stride + window - size, 0)
+    return total // 2, total - total // 2
+
+
+def _match_same(op: Operation) -> Operation | Failure:
+    if op.properties.get("padding") != matching.VALID:
+        return Failure("the convolution pads by itself")
+    # Other users don't matter: the padding stays for them, or goes when the last one has gone.
+    pad = matching.producer(op.operands[0], "tfl.pad")
+    pads = None if pad is None else paddings_of(pad)
+    if pad is None or pads is None or len(pads) != 4:
+        return Failure("the input isn't padded by constants")
+    dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(op)
+    if dims is None or weights is None or pads[0] != (0, 0) or pads[3] != (0, 0):
+        return Failure("more than height and width is padded")
+    for axis, side in zip(_SPATIAL[op.name], "hw", strict=True):
+        size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
+        window = (weights[axis] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
+        if size < 0 or stride < 1:
+            return Failure("the size of the image is unknown, or the stride no number of pixels")
+        before, after = pads[axis]
+        windows = (size + before + after - window) // stride + 1
+        # What is added behind the last window doesn't matter.
+        if before != same_padding(size, window, stride)[0] or windows != -(-size // stride):
+            return Failure("SAME would pad in another way")
+    return pad
+
+
+def _rewrite_same(op: Operation, match: Operation, rewriter: Rewriter) -> None:
+    operands = weighted_ops.with_operands(op, {0: match.operands[0]}, rewriter)
+    fused = matching.rebuild(op, operands, None, {"padding": matching.SAME})
+    rewriter.replace(rewriter.insert(fused))
+
+
+X, P, Q = value("x"), array("p"), array("q")
+
+_NOTHING = check("it pads something", lambda p: not p.any())
+_SAME_RANK = check("the ranks differ", lambda p, q: p.shape == q.shape)
+_SUM = computed(lambda p, q: p + q)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(
+        Pattern(
+            f"pad-into-{root[4:]}", root, _match_same, _rewrite_same, benefit=10, depth=2, producers={0: ("tfl.pad",)}
+        )
+        for root in _SPATIAL
+    ),
+    rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
+    rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
+    rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
+    rule(
+        "twice-padv2",
+        tfl.padv2(tfl.padv2(X, P, number("inner")).once(), Q, number("outer")),
+        tfl.padv2(X, _SUM, number("outer")),
+        where=[_SAME_RANK, check("the paddings have different values", lambda inner, outer: inner == outer)],
+        benefit=1,
+    ),
+)

@@ -1,0 +1,200 @@
+"""Transposes: none where nothing moves, one instead of two, none over constants, and reshapes where only ones move.
+
+    transpose(transpose(x, p), q)     ->  transpose(x, p[q])
+    transpose(constant, p)            ->  constant
+    transpose(x : 2x1x3, [1, 0, 2])   ->  reshape(x, [1, 2, 3])
+    relu(transpose(x, p))             ->  transpose(relu(x), p)
+    add(transpose(x, p), transpose(y, p))  ->  transpose(add(x, y), p)
+    add(transpose(x, p), constant)    ->  transpose(add(x, constant'), p)
+
+The last three move a transpose down where another one can meet and undo it, as in nets that keep channels first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.litert.optimize import matching
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import array, computed, tfl, value
+from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.shapes.ops.reshape_target import constant_target
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array, Constant
+
+Permutation = tuple[int, ...]
+
+_TRANSPOSE = "tfl.transpose"
+_UNARY = (
+    "relu", "relu6", "relu_n1_to_1", "logistic", "tanh", "hard_swish", "leaky_relu", "elu", "exp", "neg", "abs", "sqrt",
+    "rsqrt", "square", "gelu",
+)  # fmt: skip
+_BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference")
+
+
+def permutation_of(op: Operation) -> Permutation | None:
+    """Returns what a transpose does with the dimensions, `None` if that is computed, or the rank unknown."""
+    permutation, dims = matching.integers(op.operands[1]), matching.shape(op.operands[0])
+    if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
+        return None
+    return permutation
+
+
+def _match_identity(op: Operation) -> Failure | None:
+    permutation = permutation_of(op)
+    moves = permutation is None or list(permutation) != sorted(permutation)
+    return Failure("it moves dimensions") if moves or op.operands[0].type != op.results[0].type else None
+
+
+def _rewrite_identity(op: Operation, match: None, rewriter: Rewriter) -> None:
+    rewriter.replace(op.operands[0])
+
+
+def _composed(p: Array, q: Array) -> Array | Failure:
+    if p.shape != q.shape or p.ndim != 1 or sorted(q) != list(range(len(p))):
+        return Failure("these are no permutations of the same dimensions")
+    return np.asarray(p[q])
+
+
+_ORDER = computed(_composed, "order")
+
+_TWICE = rule(
+    "transpose-transpose",
+    tfl.transpose(tfl.transpose(value("x"), array("p")), array("q")),
+    tfl.transpose(value("x"), _ORDER),
+    where=[_ORDER],
+    benefit=12,
+)
+
+
+def _transposed(rewriter: Rewriter, value: SSAValue, permutation: Permutation, result_type: Attribute) -> SSAValue:
+    order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
+    return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
+
+
+def _match_constant(op: Operation) -> Constant | Failure:
+    constant, permutation = tensor_data.constant_of(op.operands[0]), permutation_of(op)
+    if constant is None or permutation is None:
+        return Failure("the operand or the permutation is computed")
+    return transposed_constant(constant, permutation)
+
+
+def transposed_constant(constant: Constant, permutation: Permutation) -> Constant:
+    """Returns a constant with its dimensions permuted."""
+    dims = matching.dims_of(constant)
+    return tensor_data.defer("transpose", (constant,), tuple(dims[index] for index in permutation), permutation)
+
+
+def _rewrite_constant(op: Operation, match: Constant, rewriter: Rewriter) -> None:
+    rewriter.replace(matching.insert_constant(rewriter, match, op.operands[0]))
+
+
+def _match_ones(op: Operation) -> tuple[int, ...] | Failure:
+    permutation, dims = permutation_of(op), matching.shape(op.operands[0])
+    if permutation is None or dims is None:
+        return Failure("the permutation or the rank is unknown")
+    moved = [index for index in permutation if dims[index] != 1]
+    if moved != sorted(moved):
+        return Failure("dimensions other than 1 move")
+    target = constant_target(matching.shape(op.results[0]))
+    return Failure("more than one dimension is unknown") if target is None else target
+
+
+def _rewrite_ones(op: Operation, match: tuple[int, ...], rewriter: Rewriter) -> None:
+    dims = matching.insert_constant(rewriter, np.array(match, np.int32))
+    rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
+
+
+def _match_unary(op: Operation) -> tuple[Operation, Permutation] | Failure:
+    source = matching.sole_producer(op.operands[0], _TRANSPOSE)
+    permutation = None if source is None else permutation_of(source)
+    if source is None or permutation is None:
+        return Failure("no transpose comes before, or it is used elsewhere too")
+    if matching.shape(op.operands[0]) != matching.shape(op.results[0]):
+        return Failure("the shape changes")
+    return source, permutation
+
+
+def _rewrite_unary(op: Operation, match: tuple[Operation, Permutation], rewriter: Rewriter) -> None:
+    source, permutation = match
+    value = source.operands[0]
+    moved = rewriter.insert(matching.rebuild(op, [value], [value.type])).results[0]
+    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
+
+
+def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
+    """Matches two equally transposed operands, or one and a constant."""
+    sources = [matching.producer(operand, _TRANSPOSE) for operand in op.operands]
+    found = [source for source in sources if source is not None]
+    if not found or any(user is not op for source in found for user in _users(source)):
+        return Failure("no operand is transposed, or one is used elsewhere too")
+    permutation = permutation_of(found[0])
+    if permutation is None or any(permutation_of(source) != permutation for source in found[1:]):
+        return Failure("the operands are transposed in different ways")
+    rank = len(permutation)
+    for source, operand in zip(sources, op.operands, strict=True):
+        if source is not None:
+            continue
+        constant = tensor_data.constant_of(operand)
+        if constant is None or len(matching.dims_of(constant)) > rank:
+            return Failure("the other operand is neither transposed nor constant")
+    dims = matching.shape(op.results[0])
+    if dims is None or all(dims != matching.shape(source.results[0]) for source in found):
+        return Failure("the result is larger than what is transposed")
+    return found, permutation
+
+
+def _users(op: Operation) -> list[Operation]:
+    return [use.operation for use in op.results[0].uses]
+
+
+def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], rewriter: Rewriter) -> None:
+    _, permutation = match
+    operands = [_before(operand, permutation, rewriter) for operand in op.operands]
+    dims = matching.shape(op.results[0])
+    assert dims is not None, "the match has looked"
+    before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
+    result_type = types.tensor(types.element_of(op.results[0].type), before)
+    moved = rewriter.insert(matching.rebuild(op, operands, [result_type])).results[0]
+    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
+
+
+def _before(operand: SSAValue, permutation: Permutation, rewriter: Rewriter) -> SSAValue:
+    """Returns what an operand is before its transpose; a constant is transposed back."""
+    source = matching.producer(operand, _TRANSPOSE)
+    if source is not None:
+        return source.operands[0]
+    constant = tensor_data.constant_of(operand)
+    assert constant is not None, "the match has looked"
+    dims = matching.dims_of(constant)
+    if len(dims) == 0:
+        return operand
+    full = (1,) * (len(permutation) - len(dims)) + dims
+    inverse = tuple(permutation.index(index) for index in range(len(permutation)))
+    aligned = tensor_data.defer("reshape", (constant,), full, full)
+    return matching.insert_constant(rewriter, transposed_constant(aligned, inverse), operand)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    Pattern("no-transpose", _TRANSPOSE, _match_identity, _rewrite_identity, benefit=20),
+    Pattern("fold-transpose", _TRANSPOSE, _match_constant, _rewrite_constant, benefit=15),
+    _TWICE,
+    Pattern("transpose-to-reshape", _TRANSPOSE, _match_ones, _rewrite_ones, benefit=5),
+    *(
+        Pattern(
+            f"transpose-after-{name}",
+            f"tfl.{name}",
+            _match_unary,
+            _rewrite_unary,
+            depth=2,
+            producers={0: (_TRANSPOSE,)},
+        )
+        for name in _UNARY
+    ),
+    *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
+)

@@ -1,0 +1,124 @@
+"""Ops with a filter and a bias: where their operands are, and along which dimension of the filter the channels lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.litert.optimize import matching
+from tfconvert.converter.rewrite.pattern import Failure
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.tensor_data import Constant
+
+
+class Weighted(NamedTuple):
+    """The layout of one op.
+
+    Attributes:
+        data: Index of the operand that is filtered.
+        filter: Index of the filter.
+        bias: Index of the bias, which may be absent.
+        rank: The filter's rank.
+        out_axis: The filter's dimension of output channels.
+        in_axis: The filter's dimension of input channels, `None` where it isn't one whole dimension.
+    """
+
+    data: int
+    filter: int
+    bias: int
+    rank: int
+    out_axis: int
+    in_axis: int | None
+
+
+OPS: Mapping[str, Weighted] = {
+    "tfl.conv_2d": Weighted(0, 1, 2, 4, 0, 3),
+    "tfl.depthwise_conv_2d": Weighted(0, 1, 2, 4, 3, None),
+    "tfl.fully_connected": Weighted(0, 1, 2, 2, 0, 1),
+    "tfl.transpose_conv": Weighted(2, 1, 3, 4, 0, 3),
+    "tfl.conv_3d": Weighted(0, 1, 2, 5, 4, 3),
+}
+
+NAMES = frozenset(OPS)
+
+
+def filter_shape(op: Operation) -> types.Shape | None:
+    """Returns the shape of a weighted op's filter, `None` if it is unknown or no shape of such a filter."""
+    layout = OPS[op.name]
+    dims = matching.shape(op.operands[layout.filter])
+    return dims if dims is not None and len(dims) == layout.rank else None
+
+
+def channels(op: Operation) -> int | None:
+    """Returns how many output channels a weighted op has, `None` if unknown."""
+    dims = filter_shape(op)
+    length = -1 if dims is None else dims[OPS[op.name].out_axis]
+    return None if length < 0 else length
+
+
+def bias_of(op: Operation) -> Constant | Failure | None:
+    """Returns a weighted op's constant bias, `None` if it has none, a failure if it is not one value a channel."""
+    layout = OPS[op.name]
+    if len(op.operands) <= layout.bias:
+        return None
+    bias = op.operands[layout.bias]
+    if tfl.is_absent(bias):
+        return None
+    constant = tensor_data.constant_of(bias)
+    if constant is None or matching.dims_of(constant) != (channels(op),):
+        return Failure("the bias is computed, or not one value a channel")
+    return constant
+
+
+def is_zero(constant: Constant) -> bool:
+    """Tells whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+        return False
+    return not tensor_data.to_array(constant).any()
+
+
+def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
+    """Returns the bias plus a vector of `length` elements or of one."""
+    if bias is None or is_zero(bias):
+        if matching.size_of(vector) == length:
+            return vector
+        bias = tensor_data.of_array(np.zeros(length, np.float32))
+    return tensor_data.defer("add", (bias, vector), (length,))
+
+
+def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
+    """Returns the weighted op whose result alone an addition or multiplication takes, and the constant as a vector.
+
+    Args:
+        op: A commutative op that may take a constant of one value a channel, or one for all.
+    """
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    source = matching.sole_producer(value, NAMES)
+    if source is None:
+        return Failure("the other operand is no convolution or product, or is used elsewhere too")
+    if not matching.is_plain(source):
+        return Failure("an activation comes in between")
+    if not matching.is_float(value):
+        return Failure("the elements aren't 32-bit floats")
+    dims, length = matching.shape(value), channels(source)
+    if not dims or length is None or dims[-1] != length:
+        return Failure("the number of channels is unknown")
+    vector = matching.as_vector(constant, length, len(dims))
+    return vector if isinstance(vector, Failure) else (source, vector)
+
+
+def with_operands(op: Operation, changed: Mapping[int, SSAValue], rewriter: Rewriter) -> list[SSAValue]:
+    """Returns an op's operands with some replaced; where the bias is absent its place is filled."""
+    operands = list(op.operands)
+    while len(operands) <= max(changed):
+        operands.append(rewriter.insert(tfl.no_value()).results[0])
+    for index, value in changed.items():
+        operands[index] = value
+    return operands

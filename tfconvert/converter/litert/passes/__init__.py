@@ -1,0 +1,1 @@
+"""Passes that know LiteRT, one a file, named as the pass."""

@@ -1,0 +1,123 @@
+"""Pass `fuse-recurrent-loops`: loops that are recurrent layers become the operators that LiteRT has for these.
+
+A loop that goes through a sequence and computes an LSTM or a simple RNN each step is one
+`tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`, or several, each of which takes the outputs of
+the one before. Lists are tensors by now. A loop that looks recurrent but isn't certain to be stays a loop, which
+computes the same, and the report says why.
+
+Before:
+
+    func.func @main(%x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %zero = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %0:3 = "tf.While"(%zero, %x, %h) <{cond = @cond, body = @body, is_stateless = true}>
+          : (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>) -> (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>)
+      func.return %0#2 : tensor<1x2xf32>
+    }
+    func.func private @cond(%i: tensor<i32>, %x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<i1> {
+      %n = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
+      %0 = "tf.Less"(%i, %n) : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      func.return %0 : tensor<i1>
+    }
+    func.func private @body(%i: tensor<i32>, %x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>)
+        -> (tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>) {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %zero = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %one = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+      %next = "tf.AddV2"(%i, %one) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %0 = "tf.GatherV2"(%x, %i, %zero) : (tensor<3x1x2xf32>, tensor<i32>, tensor<i32>) -> tensor<1x2xf32>
+      %1 = "tf.MatMul"(%0, %w) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %2 = "tf.MatMul"(%h, %r) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %3 = "tf.AddV2"(%1, %2) : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+      %4 = "tf.Tanh"(%3) : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      func.return %next, %x, %4 : tensor<i32>, tensor<3x1x2xf32>, tensor<1x2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<3x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %b = "tf.Const"() <{value = dense<0.0> : tensor<2xf32>}> : () -> tensor<2xf32>
+      %0 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %h)
+        <{fused_activation_function = "TANH", time_major = true}>
+        : (tensor<3x1x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<3x1x2xf32>
+      %last = "tf.Const"() <{value = dense<[-1, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %end = "tf.Const"() <{value = dense<0> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %steps = "tf.Const"() <{value = dense<1> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %1 = "tf.StridedSlice"(%0, %last, %end, %steps) <{begin_mask = 6 : i64, ellipsis_mask = 0 : i64,
+        end_mask = 6 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}>
+        : (tensor<3x1x2xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x2xf32>
+      func.return %1 : tensor<1x2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.litert.recurrent.loops import replace_loop
+from tfconvert.converter.litert.recurrent.transposed_shapes import read_sizes_before
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.recurrence.decline import Declined
+from tfconvert.converter.recurrence.layers import Plan, plan_of
+from tfconvert.converter.recurrence.lengths import Extents
+from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.dialects.locations import place_of
+
+KEPT = "recurrence-kept"
+"""Code of the note that a recurrent layer has stayed a loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class FuseRecurrentLoops:
+    """Makes operators of loops that are recurrent layers.
+
+    Attributes:
+        notes: What has been decided, for the report.
+    """
+
+    notes: list[Diagnostic] = field(default_factory=list, compare=False)
+    name: ClassVar[str] = "fuse-recurrent-loops"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many layers of each kind there are."""
+        functions = symbol_table.functions_of(module)
+        extents = Extents(module)
+        plans: list[Plan] = []
+        for function in functions.values():
+            for op in function.body.walk():
+                found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
+                if found is not None and looks_recurrent(found):
+                    plans += self._plans(found, extents)
+        applied: Counter[str] = Counter()
+        for plan in reversed(plans):  # What a loop takes of another is looked at while that still stands.
+            applied.update(replace_loop(plan))
+        for sequence in {layer.steps.value: None for plan in plans for layer in plan.layers if layer.steps}:
+            read_sizes_before(sequence)
+        if applied:
+            symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
+            ShapeInference().apply(module)
+        return applied
+
+    def _plans(self, found: Construct, extents: Extents) -> list[Plan]:
+        """Returns what a loop becomes: nothing, if the report has to tell why not."""
+        try:
+            return [plan_of(scan_of(found), extents)]
+        except Declined as problem:
+            self.notes.append(_finding(found.op, str(problem)))
+            return []
+
+
+def _finding(loop: Operation, reason: str) -> Diagnostic:
+    place = place_of(loop.location)
+    message = f"a recurrent layer stays a loop: {reason}"
+    return Diagnostic(KEPT, message, loop.name, place.node, str(place), "", NOTE)

@@ -1,0 +1,81 @@
+"""Pass `fuse-unrolled-layers`: recurrent layers whose steps stand one after another become operators.
+
+A framework that unrolls a layer repeats the same step, with the same weights, for each step of a sequence of known
+length. From two steps on they become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`.
+
+Before:
+
+    func.func @main(%x: tensor<2x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %0:2 = "tf.Unpack"(%x) <{axis = 0 : i64}> : (tensor<2x1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+      %1 = "tf.MatMul"(%0#0, %w) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %2 = "tf.MatMul"(%h, %r) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %3 = "tf.AddV2"(%1, %2) : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+      %4 = "tf.Tanh"(%3) : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      %5 = "tf.MatMul"(%0#1, %w) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %6 = "tf.MatMul"(%4, %r) : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      %7 = "tf.AddV2"(%5, %6) : (tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<1x2xf32>
+      %8 = "tf.Tanh"(%7) : (tensor<1x2xf32>) -> tensor<1x2xf32>
+      func.return %8 : tensor<1x2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2x1x2xf32>, %h: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %w = "tf.Const"() <{value = dense<0.5> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %r = "tf.Const"() <{value = dense<0.25> : tensor<2x2xf32>}> : () -> tensor<2x2xf32>
+      %b = "tf.Const"() <{value = dense<0.0> : tensor<2xf32>}> : () -> tensor<2xf32>
+      %0 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %h)
+        <{fused_activation_function = "TANH", time_major = true}>
+        : (tensor<2x1x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<2x1x2xf32>
+      %last = "tf.Const"() <{value = dense<[-1, 0, 0]> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %end = "tf.Const"() <{value = dense<0> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %steps = "tf.Const"() <{value = dense<1> : tensor<3xi32>}> : () -> tensor<3xi32>
+      %1 = "tf.StridedSlice"(%0, %last, %end, %steps) <{begin_mask = 6 : i64, ellipsis_mask = 0 : i64,
+        end_mask = 6 : i64, new_axis_mask = 0 : i64, shrink_axis_mask = 1 : i64}>
+        : (tensor<2x1x2xf32>, tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> tensor<1x2xf32>
+      func.return %1 : tensor<1x2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.litert.recurrent.unrolled import replace_chain
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.recurrence.chains import chains_of, narrow_states
+from tfconvert.converter.recurrence.decline import Declined
+from tfconvert.converter.recurrence.lengths import Extents
+from tfconvert.converter.recurrence.step_reads import Place
+
+
+@dataclass(frozen=True, slots=True)
+class FuseUnrolledLayers:
+    """Makes operators of the unrolled steps of recurrent layers."""
+
+    name: ClassVar[str] = "fuse-unrolled-layers"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many layers of each kind there are."""
+        applied: Counter[str] = Counter()
+        blocks = [block for function in symbol_table.functions_of(module).values() for block in function.body.blocks]
+        chains = [chain for block in blocks for chain in chains_of(block)]
+        extents = Extents(module)
+        narrow = [narrow_states(chain, extents) for chain in chains]
+        places: dict[SSAValue, Place] = {}
+        for chain, states in zip(chains, narrow, strict=True):
+            try:
+                applied[replace_chain(chain, places, states)] += 1
+            except Declined:
+                continue  # its steps are ordinary ops, which nobody has to be told about
+        if applied:
+            ShapeInference().apply(module)
+        return applied

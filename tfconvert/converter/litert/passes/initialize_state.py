@@ -1,0 +1,232 @@
+"""Pass `initialize-state`: what a model's variables and tables begin with is put there by what runs once (design §8).
+
+Every exported function begins with calls of the initializers of the state that it uses, itself or through other
+functions. The runtime runs each of them only the first time, whichever function comes first.
+
+Before:
+
+    "tf_saved_model.global_tensor"() <{
+      is_mutable, sym_name = "v", type = tensor<f32>, value = dense<1.0> : tensor<f32>
+    }> : () -> ()
+    func.func @main(%x: tensor<f32>) {
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<f32>>>
+      "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<f32>>>, tensor<f32>) -> ()
+      func.return
+    }
+
+After:
+
+    func.func @main(%x: tensor<f32>) {
+      "tfl.call_once"() <{session_init_function = @initialize_variables}> : () -> ()
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<f32>>>
+      "tf.AssignVariableOp"(%0, %x) : (tensor<!tf_type.resource<tensor<f32>>>, tensor<f32>) -> ()
+      func.return
+    }
+    func.func private @initialize_variables() {
+      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<f32>>>
+      %1 = "tf.Const"() <{value = dense<1.0> : tensor<f32>}> : () -> tensor<f32>
+      "tf.AssignVariableOp"(%0, %1) : (tensor<!tf_type.resource<tensor<f32>>>, tensor<f32>) -> ()
+      func.return
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.litert.legalize.entry import element_name
+from tfconvert.converter.litert.legalize.variables import HELD
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects.locations import node_of, place_of
+from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
+
+_VARIABLE = "tf.VarHandleOp"
+_FILL = "tf.LookupTableImportV2"
+_ASSIGN = "tf.AssignVariableOp"
+_SHAPE_IS_KEPT = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape"})
+_HANDLES = frozenset({_VARIABLE, "tf.HashTableV2"})
+
+State = tuple[str, str]
+"""A kind of handle and the name of what it is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class InitializeState:
+    """Makes a function that assigns variables' first values, and has initializers called where state is used."""
+
+    name: ClassVar[str] = "initialize-state"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites the exported functions; returns how many variables are kept.
+
+        Raises:
+            ConversionError: Variables have no known value (`unknown-variable`), no fixed shape (`variable-shape`), or
+                elements that LiteRT's can't have (`variable-type`).
+        """
+        initializers = _initializers(module)
+        functions = symbol_table.functions_of(module)
+        handles = [op for function in functions.values() for op in function.body.walk() if op.name in _HANDLES]
+        if not handles and not initializers:
+            return Counter()
+        tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
+        variables: dict[str, list[Operation]] = {}
+        for op in handles:
+            if op.name == _VARIABLE:
+                variables.setdefault(_state(op)[1], []).append(op)
+        _check(variables, tensors)
+        if variables:
+            initializers.insert(0, _initialize(module, variables, tensors))
+        initializers += _hoist(module, functions.values())
+        functions = symbol_table.functions_of(module)
+        filled = {name: _states(name, functions) for name in initializers if name in functions}
+        needed: set[str] = set()
+        for name, function in functions.items():
+            if not symbol_table.is_private(function):
+                used = _states(name, functions)
+                called = [each for each, states in filled.items() if states & used]
+                _call(function, called)
+                needed.update(called)
+        for name in filled.keys() - needed:
+            erase(functions[name])
+        return Counter({"kept mutable": len(variables)}) if variables else Counter()
+
+
+def _state(handle: Operation) -> State:
+    name = handle.properties.get("shared_name")
+    return handle.name, name.data if isinstance(name, StringAttr) else ""
+
+
+def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]) -> None:
+    """Checks that variables' first values are known, and are of a type and a shape that LiteRT's variables can keep."""
+    problems = []
+    for name, handles in variables.items():
+        tensor, place = tensors.get(name), place_of(handles[0].location)
+        code, message, hint = _problem(handles, tensor)
+        if code:
+            problems.append(Diagnostic(
+                code, message, handles[0].name, place.node or name, str(place), hint=hint
+            ))  # fmt: skip
+    if problems:
+        raise ConversionError(problems)
+
+
+def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tuple[str, str, str]:
+    """Returns why LiteRT can't keep a variable (code, message and hint), or a code that is empty."""
+    value = None if tensor is None else tensor.properties.get("value")
+    if tensor is None or not tensor_data.is_constant(value):
+        return ("unknown-variable", "the model's file doesn't tell which value the variable has first",
+                "export a SavedModel, which holds variables' values")  # fmt: skip
+    element = types.element_of(value.type)
+    if element_name(element) not in HELD:
+        return ("variable-type", f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
+                "keep the state in one of these types, or hand it in and out of the function")  # fmt: skip
+    declared, first = types.shape_of(tensor.properties["type"]), types.shape_of(value.type) or ()
+    if 0 in first:
+        return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
+    # LiteRT works out the shape of what it reads before anything is assigned.
+    changed = None if types.is_static(declared) else next(_assignments_of_other_shapes(handles, first), None)
+    if changed is not None:
+        return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not seen to stay "
+                f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have one shape for ever",
+                "declare the variable with a fixed shape")  # fmt: skip
+    return "", "", ""
+
+
+def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
+    """Yields the ops that may give a variable another shape, if all reads of it have had one so far."""
+    for handle in handles:
+        for use in handle.results[0].uses:
+            op = use.operation
+            if op.name not in _SHAPE_IS_KEPT and (op.name != _ASSIGN or types.shape_of(op.operands[1].type) != shape):
+                yield op
+
+
+def _initializers(module: ModuleOp) -> list[str]:
+    """Returns the functions that a module's initializers name, private from here on; the ops that say so go."""
+    found = []
+    for op in tuple(module.ops):
+        if isinstance(op, SessionInitializerOp):
+            found += symbol_table.names(op)
+        if isinstance(op, SessionInitializerOp | AssetOp):
+            erase(op)
+    functions = symbol_table.functions_of(module) if found else {}
+    for name in found:
+        if name in functions:
+            hide_initializer(functions[name])
+    return found
+
+
+def _initialize(
+    module: ModuleOp, variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]
+) -> str:
+    """Adds the function that assigns variables the values of their global tensors, which go; returns its name."""
+    block = Block()
+    for name in variables:
+        tensor = tensors[name]
+        value: Attribute = tensor.properties["value"]
+        assert tensor_data.is_constant(value)
+        handle, constant = variables[name][0].clone(), tf.constant(value, tensor.location)
+        assign = tf.build("AssignVariableOp", (handle.results[0], constant.results[0]), (), None, tensor.location)
+        block.add_ops((handle, constant, assign))
+        erase(tensor)
+    block.add_op(ReturnOp())
+    return symbol_table.FunctionMaker(module).add(
+        "initialize_variables", block, next(iter(variables.values()))[0].location
+    )
+
+
+def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
+    """Moves what fills tables with constants out of exported functions, as graphs without an init op have it."""
+    fills = [
+        op for function in functions if not symbol_table.is_private(function)
+        for op in function.body.walk()
+        if op.name == _FILL and all(tensor_data.constant_of(value) is not None for value in op.operands[1:])
+    ]  # fmt: skip
+    block = Block()
+    for op in fills:
+        made = {value: value.owner.clone() for value in op.operands if isinstance(value.owner, Operation)}
+        block.add_ops(made.values())
+        block.add_op(op.clone({value: each.results[0] for value, each in made.items()}))
+        erase(op)
+    if not fills:
+        return []
+    block.add_op(ReturnOp())
+    return [symbol_table.FunctionMaker(module).add("initialize_tables", block, fills[0].location)]
+
+
+def _states(root: str, functions: Mapping[str, FuncOp]) -> set[State]:
+    """Returns the states that a function uses, itself and through those that it refers to."""
+    states, seen, todo = set[State](), {root}, [root]
+    while todo:
+        for op in functions[todo.pop()].body.walk():
+            if op.name in _HANDLES:
+                states.add(_state(op))
+            for name in symbol_table.names(op):
+                if name in functions and name not in seen:
+                    seen.add(name)
+                    todo.append(name)
+    return states
+
+
+def _call(function: FuncOp, initializers: Sequence[str]) -> None:
+    block = function.body.blocks.first
+    assert block is not None
+    first = block.first_op
+    for name in initializers:
+        call = tfl.build("call_once", (), (), {"session_init_function": attrs.symbol(name)})
+        call.location = function.location
+        if first is None:
+            block.add_op(call)
+        else:
+            block.insert_op_before(call, first)

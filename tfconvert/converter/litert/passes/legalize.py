@@ -1,0 +1,171 @@
+"""Pass `legalize`: `tf` ops become `tfl` ops, the ones that LiteRT's kernels compute.
+
+Before:
+
+    func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tf.Relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %2 = "tf.Sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+      func.return %2 : tensor<3xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<2x3xf32>) -> tensor<3xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.relu"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
+      %2 = "tfl.sum"(%1, %0) <{keep_dims = false}> : (tensor<2x3xf32>, tensor<1xi32>) -> tensor<3xf32>
+      func.return %2 : tensor<3xf32>
+    }
+
+What no pattern takes is gathered, and either becomes a custom op or is all told in one error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from flatbuffers import flexbuffers
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.litert.legalize import registry
+from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tf, tfl, types
+from tfconvert.schema.dialects.locations import place_of
+
+_NAMED = 3
+"""How many nodes of an op that is not supported the error names."""
+
+_NO_OPERATOR = "LiteRT has no such operator and no other operators compute the same"
+_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't tell the state's value"
+"""Why something can't be converted."""
+
+_REWRITE = "export a function that takes the state as an input and returns what becomes of it"
+_WHOLE = "leave no constant out of the text, and cast those of other element types to one of LiteRT's"
+"""What to do about it."""
+
+_CONSTANT = "tf.Const"
+
+_ERASED = frozenset({"tf.NoOp", "tf.Assert"})
+
+
+@dataclass(frozen=True, slots=True)
+class Legalize:
+    """Turns `tf` ops into `tfl` ops.
+
+    Attributes:
+        allow_custom_ops: Whether an op that LiteRT hasn't got becomes a custom op, which whoever runs the model has
+            to register, instead of an error.
+    """
+
+    allow_custom_ops: bool = False
+    name: ClassVar[str] = "legalize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied.
+
+        Raises:
+            ConversionError: Some ops have no counterpart (`unsupported-op`, one diagnostic for each kind of op); a
+                constant never becomes a custom op.
+        """
+        applied: Counter[str] = Counter()
+        phases = registry.phases_for({op.name for op in walk(module)} - _ERASED)
+        left: list[Operation] = []
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for patterns in phases:
+                    applied += rewrite_greedily(function.body, patterns, _has_side_effects)
+                left += _left_over(function)
+                restate_results(function)
+        refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
+        if refused:
+            raise ConversionError(_unsupported(refused, phases[-1]))
+        for op in left:
+            _customize(op)
+        return applied
+
+
+def _has_side_effects(op: Operation) -> bool:
+    return tf.has_side_effects(op) if isinstance(op, tf.TFOp) else tfl.has_side_effects(op)
+
+
+def _left_over(function: FuncOp) -> list[Operation]:
+    """Returns the `tf` ops that are left, but for those that a device has no use for, which are erased."""
+    left = []
+    for op in reversed([op for op in walk(function) if op.name.startswith("tf.")]):
+        if op.name in _ERASED:
+            erase(op)
+        else:
+            left.append(op)
+    left.reverse()
+    return left
+
+
+def _unsupported(ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]:
+    by_reason: dict[tuple[str, str], list[Operation]] = {}
+    for op in ops:
+        by_reason.setdefault((op.name, _reason(op, patterns)), []).append(op)
+    return [_diagnostic(name, reason, same) for (name, reason), same in by_reason.items()]
+
+
+def _reason(op: Operation, patterns: PatternSet) -> str:
+    if not patterns.for_root(op.name):
+        return _NO_CONSTANT if _is_about_state(op) else _NO_OPERATOR
+    return "; ".join(patterns.reasons(op))
+
+
+def _is_about_state(op: Operation) -> bool:
+    return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
+
+
+def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
+    places = [place for op in ops if (place := place_of(op.location)).node or place.source]
+    count = f"{len(ops)} times" if len(ops) > 1 else "once"
+    others = (
+        f", for example at {', '.join(place.node or place.source for place in places[:_NAMED])}"
+        if len(ops) > 1 and places
+        else ""
+    )
+    hint = _WHOLE if name == _CONSTANT else advice(name)
+    if reason == _NO_CONSTANT and hint == CUSTOM:
+        hint = _REWRITE
+    return Diagnostic(
+        "unsupported-op",
+        f"can't be converted, used {count}{others} ({reason})",
+        op=name,
+        node=places[0].node if places else "",
+        location=str(places[0]) if places else "",
+        hint=hint,
+    )
+
+
+def _customize(op: Operation) -> None:
+    """Replaces an op by a custom op of its name, whose options are its attributes as a flexbuffer map."""
+    assert isinstance(op, tf.TFOp)
+    assert op.parent is not None
+    attributes = {name: _plain(tf.python_value(value)) for name, value in sorted(op.properties.items())}
+    options = flexbuffers.Dumps({name: value for name, value in attributes.items() if value is not None})
+    result_types = [result.type for result in op.results]
+    new = tfl.custom(op.op_name, bytes(options), op.operands[:], result_types, op.location)
+    op.parent.insert_op_before(new, op)
+    for old, result in zip(op.results, new.results, strict=True):
+        old.replace_all_uses_with(result)
+    erase(op)
+
+
+def _plain(value: Any) -> Any:
+    """Returns an attribute's value in terms that a flexbuffer has: element types by number."""
+    if isinstance(value, np.dtype):
+        return types.from_dtype(value).number
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,68 @@
+"""Pass `optimize`: fewer and faster LiteRT ops for the same values.
+
+Before:
+
+    func.func @main(%x: tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32> {
+      %f = "tfl.pseudo_const"() <{value = dense<2.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+      %b = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %c = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %0 = "tfl.conv_2d"(%x, %f, %b) <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32}>
+        : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      %1 = "tfl.mul"(%0, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      %2 = "tfl.add"(%1, %c) : (tensor<1x2x2x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      %3 = "tfl.relu6"(%2) : (tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32>
+      func.return %3 : tensor<1x2x2x1xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32> {
+      %f = "tfl.pseudo_const"() <{value = dense<6.0> : tensor<1x1x1x1xf32>}> : () -> tensor<1x1x1x1xf32>
+      %b = "tfl.pseudo_const"() <{value = dense<3.0> : tensor<1xf32>}> : () -> tensor<1xf32>
+      %0 = "tfl.conv_2d"(%x, %f, %b)
+        <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32, fused_activation_function = "RELU6"}>
+        : (tensor<1x2x2x1xf32>, tensor<1x1x1x1xf32>, tensor<1xf32>) -> tensor<1x2x2x1xf32>
+      func.return %0 : tensor<1x2x2x1xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.litert.optimize import registry
+from tfconvert.converter.rewrite import user_patterns
+from tfconvert.converter.rewrite.driver import rewrite_greedily
+from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.schema.dialects import tfl
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Applies every pattern of `tfconvert.converter.litert.optimize` until none matches.
+
+    Attributes:
+        patterns: More patterns, the user's.
+    """
+
+    patterns: tuple[Pattern[Any], ...] = ()
+    name: ClassVar[str] = "optimize"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how often each pattern was applied.
+
+        Raises:
+            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
+                (`rewrite-cycle`).
+        """
+        applied: Counter[str] = Counter()
+        patterns = user_patterns.joined(registry.patterns(), self.patterns)
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
+        return applied

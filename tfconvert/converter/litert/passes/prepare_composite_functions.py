@@ -1,0 +1,240 @@
+"""Pass `prepare-composite-functions`: puts fused operators into functions that say what they implement.
+
+A function with `tf._implements` or `tf.api_implements` is looked up in the table of fusions. If it fits the interface,
+its body goes and the operator comes; inlining puts that where the function is called. If it doesn't fit, the body,
+which computes the same, stays, and the report says why. Custom operators are put in only where they are allowed.
+
+Before:
+
+    func.func @main(%table: tensor<7x3xf32>, %ids: tensor<4xi32>) -> tensor<4x3xf32> {
+      %0 = "tf.PartitionedCall"(%table, %ids) <{f = @rows}> : (tensor<7x3xf32>, tensor<4xi32>) -> tensor<4x3xf32>
+      func.return %0 : tensor<4x3xf32>
+    }
+    func.func private @rows(%table: tensor<7x3xf32>, %ids: tensor<4xi32>) -> tensor<4x3xf32>
+        attributes {tf._implements = "embedding_matmul"} {
+      %axis = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %0 = "tf.GatherV2"(%table, %ids, %axis) : (tensor<7x3xf32>, tensor<4xi32>, tensor<i32>) -> tensor<4x3xf32>
+      func.return %0 : tensor<4x3xf32>
+    }
+
+After:
+
+    func.func @main(%table: tensor<7x3xf32>, %ids: tensor<4xi32>) -> tensor<4x3xf32> {
+      %0 = "tf.PartitionedCall"(%table, %ids) <{f = @rows}> : (tensor<7x3xf32>, tensor<4xi32>) -> tensor<4x3xf32>
+      func.return %0 : tensor<4x3xf32>
+    }
+    func.func private @rows(%table: tensor<7x3xf32>, %ids: tensor<4xi32>) -> tensor<4x3xf32>
+        attributes {tf._implements = "embedding_matmul"} {
+      %0 = "tfl.embedding_lookup"(%ids, %table) : (tensor<4xi32>, tensor<7x3xf32>) -> tensor<4x3xf32>
+      func.return %0 : tensor<4x3xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tfconvert.converter.composites import callbacks, registry
+from tfconvert.converter.composites.body import Body
+from tfconvert.converter.composites.composite import Composite
+from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT
+from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct
+from tfconvert.converter.ir.edit import erase, restate_results
+from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
+from tfconvert.converter.litert.fusions.registry import FUSIONS
+from tfconvert.converter.recurrence.scan import looks_recurrent
+from tfconvert.importers.graph import refusals
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.locations import place_of
+
+_ALLOW = "allow custom ops if your runtime registers an operator of this name"
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareCompositeFunctions:
+    """Puts fused operators into marked functions.
+
+    Attributes:
+        allow_custom_ops: Whether custom operators may be put in.
+        composites: Fusions of the user's, looked at first.
+        fuse_recurrent: Whether loops that are recurrent layers may go.
+        notes: What has been decided, for the report.
+    """
+
+    allow_custom_ops: bool = False
+    composites: tuple[Fusion, ...] = ()
+    fuse_recurrent: bool = True
+    notes: list[Diagnostic] = field(default_factory=list, compare=False)
+    name: ClassVar[str] = "prepare-composite-functions"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites the functions that fit; returns how many for each fusion.
+
+        Raises:
+            ConversionError: A function doesn't fit and its fusion insists (`composite-misfit`, one diagnostic each),
+                or one of the user's fusions is none (`wrong-option`) or makes a mistake (`bad-fusion`).
+        """
+        fusions = [
+            each
+            for each in registry.all_fusions(self.composites, FUSIONS)
+            if self.fuse_recurrent or not each.is_recurrent
+        ]
+        functions = functions_of(module)
+        applied: Counter[str] = Counter()
+        problems: list[Diagnostic] = []
+        told: dict[tuple[str, str], None] = {}
+        met: set[str] = set()
+        for composite, mark in _marked(module, functions):
+            fusion = registry.find(fusions, composite, mark)
+            if fusion is None:
+                problems += _python_calls(composite)
+                continue
+            met.add(fusion.name)
+            finding = self._why_not(fusion, composite)
+            if finding is None:
+                _rewrite(composite, fusion)
+                applied[fusion.name] += 1
+                told[fusion.name, callbacks.note(fusion, composite)] = None
+            elif finding.severity == NOTE:
+                if not (fusion.is_recurrent and _is_loop(composite, functions)):
+                    self.notes.append(finding)
+                problems += _python_calls(composite)
+            else:
+                problems.append(finding)
+        self.notes.extend(_unmet(each) for each in self.composites if each in fusions and each.name not in met)
+        if problems:
+            raise ConversionError([*problems, *self.notes])
+        self.notes.extend(
+            Diagnostic("unchecked-or-inexact", f"{name}: {note}", severity=WARNING) for name, note in told if note
+        )
+        return applied
+
+    def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
+        """Returns why a function is not fused, a note or an error; `None` if it is to be."""
+        reason = callbacks.misfit(fusion, composite)
+        if reason is not None and fusion.on_misfit == "error":
+            return _finding(composite, "composite-misfit", reason)
+        if reason is not None:
+            return _finding(composite, KEPT, reason, NOTE)
+        if fusion.is_custom and not self.allow_custom_ops:
+            return _finding(composite, KEPT, "it would be a custom op", NOTE, _ALLOW)
+        return None
+
+
+@dataclass(slots=True)
+class _Uses:
+    """Who runs a function."""
+
+    calls: list[Operation] = field(default_factory=list)
+    runs_in_loop: bool = False
+    is_run_otherwise: bool = False
+
+
+def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple[Composite, str]]:
+    """Yields the marked functions that are in use, callers first, so that what a fusion erases is never looked at."""
+    uses = {name: _Uses(is_run_otherwise=not is_private(function)) for name, function in functions.items()}
+    live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
+    live |= {name for name, function in functions.items() if not is_private(function)}
+    for function in reversed(callees_first(functions)):
+        name = function.sym_name.data
+        if name not in live or len(function.body.blocks) != 1:
+            continue
+        mark = _mark_of(function)
+        if mark is not None:
+            attribute, implemented, attributes = mark
+            own = uses[name]
+            known = own.calls, own.runs_in_loop, own.is_run_otherwise, partial(_handed, uses=uses)
+            yield Composite(implemented, function, attributes, *known), attribute
+        for op in function.body.walk():
+            live.update(names(op))
+            _note_uses(op, function, functions, uses)
+
+
+def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp], uses: Mapping[str, _Uses]) -> None:
+    kind = KINDS.get(op.name)
+    named = callees(op) if kind is not None else names(op)
+    in_loop = kind is Kind.LOOP or op.parent_op() is not function or uses[function.sym_name.data].runs_in_loop
+    for callee in named:
+        entry = uses.get(callee)
+        if entry is not None:
+            entry.runs_in_loop |= in_loop
+            if kind is Kind.CALL and _fits(op, functions[callee]):
+                entry.calls.append(op)
+            else:
+                entry.is_run_otherwise = True
+
+
+def _handed(argument: SSAValue, uses: Mapping[str, _Uses]) -> Sequence[SSAValue]:
+    """Returns what all callers of a function hand to it as an argument; nothing if they are not all known."""
+    if not isinstance(argument, BlockArgument) or not isinstance(function := argument.owner.parent_op(), FuncOp):
+        return []
+    own = uses[function.sym_name.data]
+    return [] if own.is_run_otherwise else [call.operands[argument.index] for call in own.calls]
+
+
+def _fits(call: Operation, function: FuncOp) -> bool:
+    """Tells whether a call gives and takes as many values as a function does; inlining complains if it doesn't."""
+    kind = function.function_type
+    return len(call.operands) == len(kind.inputs) and len(call.results) == len(kind.outputs)
+
+
+def _mark_of(function: FuncOp) -> tuple[str, str, dict[str, Attribute]] | None:
+    """Returns a function's mark: which attribute, the interface's name, and the attributes that come with it."""
+    for attribute in (IMPLEMENTS, API_IMPLEMENTS):
+        value = function.attributes.get(attribute)
+        if isinstance(value, StringAttr):
+            return attribute, value.data, {}
+        if attribute == IMPLEMENTS and isinstance(value, tf.FunctionAttr):
+            arguments = value.arguments
+            own = arguments.data if isinstance(arguments, DictionaryAttr) else {}
+            return attribute, value.function.root_reference.data, dict(own)
+    return None
+
+
+def _rewrite(composite: Composite, fusion: Fusion) -> None:
+    """Puts the fused body in the place of the function's own."""
+    function = composite.function
+    block = function.body.block
+    terminator = block.last_op
+    assert terminator is not None
+    owner = terminator.operands[0].owner if terminator.operands else terminator
+    terminator.location = owner.location if isinstance(owner, Operation) else terminator.location
+    terminator.operands = ()
+    for op in reversed(list(block.ops)[:-1]):
+        erase(op)
+    terminator.operands = callbacks.new_results(fusion, composite, Body(terminator))
+    restate_results(function)
+
+
+def _is_loop(composite: Composite, functions: Mapping[str, FuncOp]) -> bool:
+    """Tells whether there is a loop that `fuse-recurrent-loops` looks at, and tells why if it leaves it."""
+    found = (construct(op, functions) for op in composite.function.walk() if KINDS.get(op.name) is Kind.LOOP)
+    return any(loop is not None and looks_recurrent(loop) for loop in found)
+
+
+def _finding(composite: Composite, code: str, reason: str, severity: str = "error", hint: str = "") -> Diagnostic:
+    place = composite.place
+    message = f"the function {composite.function_name!r} implements {composite.name!r}, but {reason}"
+    return Diagnostic(code, message, "", place.node, str(place), hint, severity)
+
+
+def _unmet(fusion: Fusion) -> Diagnostic:
+    message = f"no function in use implements {fusion.interface!r}, which the fusion {fusion.name!r} is for"
+    return Diagnostic("unused-fusion", message, severity=NOTE)
+
+
+def _python_calls(composite: Composite) -> Iterator[Diagnostic]:
+    """Yields what is wrong with a body that only stands for an operator, and stays although it can't."""
+    for op in composite.function.walk():
+        if op.name.removeprefix("tf.") in refusals.PYTHON:
+            yield refusals.python_function(op.name, place_of(op.location).node)

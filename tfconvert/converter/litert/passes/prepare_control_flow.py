@@ -1,0 +1,220 @@
+"""Pass `prepare-control-flow`: conditions become booleans, and `tf.Case` a tree of `tf.If`s over its index.
+
+TensorFlow takes any tensor for a condition: a number, a string, or one that has elements or not. LiteRT takes a
+boolean. It has no `Case` either; as TensorFlow's kernel does, an index that names no branch chooses the last.
+
+Before:
+
+    func.func @main(%index: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Case"(%index, %x) <{branches = [@exp, @neg], is_stateless = true}>
+          : (tensor<i32>, tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tf.StatelessIf"(%index, %0) <{then_branch = @exp, else_branch = @neg}>
+          : (tensor<i32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %1 : tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @neg(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%index: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %1 = "tf.Equal"(%index, %0) <{incompatible_shape_error = true}> : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %2 = "tf.If"(%1, %x) <{then_branch = @exp, else_branch = @neg, is_stateless = true}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      %3 = "tf.ToBool"(%index) : (tensor<i32>) -> tensor<i1>
+      %4 = "tf.StatelessIf"(%3, %2) <{then_branch = @exp, else_branch = @neg}>
+          : (tensor<i1>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %4 : tensor<2xf32>
+    }
+    func.func private @exp(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+    func.func private @neg(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = "tf.Neg"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.control_flow.constructs import is_boolean
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import restate_results
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.locations import error_at
+
+_IFS = frozenset({"tf.If", "tf.StatelessIf"})
+_CASES = frozenset({"tf.Case", "tf.StatelessCase"})
+_WHILES = frozenset({"tf.While", "tf.StatelessWhile"})
+_ALL = _IFS | _CASES | _WHILES
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareControlFlow:
+    """Leaves `If`s and `While`s whose conditions are booleans."""
+
+    name: ClassVar[str] = "prepare-control-flow"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites every function; returns how many of each kind it has changed.
+
+        Raises:
+            ConversionError: A `Case` has no branches or names none (`no-branches`), or a function that is named is not
+                in the module (`missing-function`).
+        """
+        maker = symbol_table.FunctionMaker(module)
+        functions = maker.functions
+        if len(functions) < 2:
+            return Counter()  # nothing calls anything
+        found = [op for function in functions.values() for op in function.body.walk() if op.name in _ALL]
+        applied: Counter[str] = Counter()
+        decided: set[str] = set()
+        for op in found:
+            if op.name in _CASES:
+                _Case(op, maker).lower()
+                applied["case"] += 1
+            elif op.name in _IFS:
+                if not is_boolean(op.operands[0]):
+                    op.operands[0] = _to_bool(op.operands[0], op)
+                    applied["condition"] += 1
+            elif (name := symbol_table.named(op, "cond")) not in decided:
+                decided.add(name)
+                applied["condition"] += _decide(symbol_table.function_named(functions, name, op))
+        if applied["case"]:
+            outside = symbol_table.names_outside(module)
+            symbol_table.erase_unreferenced(functions, outside)  # branches of which only a copy is called
+        return +applied
+
+
+def _insert(op: Operation, before: Operation) -> SSAValue:
+    block = before.parent
+    assert block is not None
+    block.insert_op_before(op, before)
+    return op.results[0]
+
+
+def _to_bool(value: SSAValue, before: Operation) -> SSAValue:
+    return _insert(tf.build("ToBool", (value,), (types.tensor(types.I1, ()),), location=before.location), before)
+
+
+def _decide(condition: FuncOp) -> bool:
+    """Lets the function that decides whether a loop goes on return a boolean; tells whether it did not before."""
+    last = condition.body.block.last_op
+    if last is None or not last.operands or is_boolean(last.operands[0]):
+        return False
+    last.operands[0] = _to_bool(last.operands[0], last)
+    return restate_results(condition)
+
+
+class _Case:
+    """A `Case` that becomes a tree of `If`s: each asks whether the index is below one that is in the middle.
+
+    The `If`s inside the tree hand the index on to functions that ask on; only the lowest call the branches.
+
+    Args:
+        op: The `Case`.
+        maker: Adds the functions of the tree to the module.
+    """
+
+    def __init__(self, op: Operation, maker: symbol_table.FunctionMaker) -> None:
+        branches = op.properties.get("branches")
+        self._op = op
+        self._maker = maker
+        self._branches = symbol_table.symbols(branches) if branches is not None else []
+        self._index = op.operands[0].type
+        self._given = [operand.type for operand in op.operands[1:]]
+
+    def lower(self) -> None:
+        """Puts the tree in the place of the `Case`.
+
+        Raises:
+            ConversionError: There are no branches (`no-branches`), or one is missing (`missing-function`).
+        """
+        op, count = self._op, len(self._branches)
+        if not count:
+            raise error_at(op, "no-branches", "it names no branches")
+        index, *given = op.operands
+        if count > 2:
+            # Every index but the first branches' own is the last one's; the tree asks only whether it is too small.
+            below = self._compare("Less", index, 0, op)
+            last = self._constant(count - 1, op)
+            index = _insert(tf.build("SelectV2", (below, last, index), (self._index,), location=op.location), op)
+        results = self._ask(0, count, index, given, op)
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        op.detach()
+        op.erase()
+
+    def _ask(
+        self, first: int, end: int, index: SSAValue, given: Sequence[SSAValue], before: Operation
+    ) -> Sequence[SSAValue]:
+        """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
+        if end - first <= 2:
+            chosen = self._compare("Equal", index, first, before)
+            return self._if(chosen, self._branches[first], self._branches[end - 1], given, before)
+        # An even number of branches on the left leaves one branch alone at most.
+        middle = first + (end - first + 2) // 4 * 2
+        below = self._compare("Less", index, middle, before)
+        names = (self._asking(first, middle), self._asking(middle, end))
+        return self._if(below, *names, [index, *given], before)
+
+    def _if(
+        self, condition: SSAValue, then_branch: str, else_branch: str, given: Sequence[SSAValue], before: Operation
+    ) -> Sequence[SSAValue]:
+        is_stateless = self._op.name == "tf.StatelessCase"
+        properties: dict[str, attrs.Value] = {
+            "then_branch": attrs.symbol(then_branch), "else_branch": attrs.symbol(else_branch),
+        }  # fmt: skip
+        if not is_stateless and "is_stateless" in self._op.properties:
+            properties["is_stateless"] = self._op.properties["is_stateless"]
+        name = "StatelessIf" if is_stateless else "If"
+        chosen = tf.build(name, [condition, *given], self._op.result_types, properties, self._op.location)
+        assert before.parent is not None
+        before.parent.insert_op_before(chosen, before)
+        return chosen.results
+
+    def _asking(self, first: int, end: int) -> str:
+        """Adds a function that takes the index and what the branches take, and returns what one of them returns."""
+        if end - first == 1:
+            return self._ignoring(self._branches[first])
+        block = Block(arg_types=[self._index, *self._given])
+        last = ReturnOp()
+        block.add_op(last)
+        last.operands = self._ask(first, end, block.args[0], block.args[1:], last)
+        return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
+
+    def _ignoring(self, name: str) -> str:
+        """Adds a branch's copy that takes the index, too."""
+        copy = symbol_table.function_named(self._maker.functions, name, self._op).clone()
+        block = copy.body.block
+        block.insert_arg(self._index, 0)
+        copy.body.detach_block(block)
+        return self._maker.add(f"{name}_at_index", block, copy.location)
+
+    def _compare(self, name: str, index: SSAValue, with_: int, before: Operation) -> SSAValue:
+        operands = (index, self._constant(with_, before))
+        properties: dict[str, attrs.Value] = {"incompatible_shape_error": True} if name == "Equal" else {}
+        boolean = types.tensor(types.I1, ())
+        return _insert(tf.build(name, operands, (boolean,), properties, self._op.location), before)
+
+    def _constant(self, value: int, before: Operation) -> SSAValue:
+        return _insert(tf.constant(tensor_data.of_array(np.array(value, np.int32)), self._op.location), before)

@@ -1,0 +1,204 @@
+"""Pass `separate-results`: copies what LiteRT's `IF` and `WHILE` would otherwise mix up between their subgraphs.
+
+`WHILE` writes the body's results one after another over the body's own inputs: an input that the body returns in
+another place may have been overwritten before it is read, and strings get lost even in their own place. `IF` moves the
+results out of a branch, so that the second of two equal ones finds nothing. A copy is a reshape to the same shape; the
+pass stands at the end of the pipeline, since any optimisation would take copies away again.
+
+What follows from shapes alone the runtime may work out before the first run, and `IF` moves that out of the branch as
+well: the second run finds nothing, and frees it again. Such results go through a maximum, which is always computed.
+
+Before:
+
+    func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+      %0:2 = "tfl.while"(%a, %b) <{cond = @cond, body = @body}>
+          : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      func.return %0#0 : tensor<2xf32>
+    }
+    func.func private @cond(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<i1> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.less"(%a, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+      %2 = "tfl.reduce_any"(%1, %0) : (tensor<2xi1>, tensor<1xi32>) -> tensor<i1>
+      func.return %2 : tensor<i1>
+    }
+    func.func private @body(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tfl.exp"(%b) : (tensor<2xf32>) -> tensor<2xf32>
+      func.return %0, %a : tensor<2xf32>, tensor<2xf32>
+    }
+
+After:
+
+    func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+      %0:2 = "tfl.while"(%a, %b) <{cond = @cond, body = @body}>
+          : (tensor<2xf32>, tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+      func.return %0#0 : tensor<2xf32>
+    }
+    func.func private @cond(%a: tensor<2xf32>, %b: tensor<2xf32>) -> tensor<i1> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tfl.less"(%a, %b) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1>
+      %2 = "tfl.reduce_any"(%1, %0) : (tensor<2xi1>, tensor<1xi32>) -> tensor<i1>
+      func.return %2 : tensor<i1>
+    }
+    func.func private @body(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+      %0 = "tfl.exp"(%b) : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "tfl.pseudo_const"() <{value = dense<2> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %2 = "tfl.reshape"(%a, %1) <{new_shape = [2 : i32]}> : (tensor<2xf32>, tensor<1xi32>) -> tensor<2xf32>
+      func.return %0, %2 : tensor<2xf32>, tensor<2xf32>
+    }
+
+Before:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.if"(%p, %x) <{then_branch = @then, else_branch = @else}>
+          : (tensor<i1>, tensor<?x2xf32>) -> tensor<2xi32>
+      func.return %0 : tensor<2xi32>
+    }
+    func.func private @then(%x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.shape"(%x) <{out_type = "INT32"}> : (tensor<?x2xf32>) -> tensor<2xi32>
+      func.return %0 : tensor<2xi32>
+    }
+    func.func private @else(%x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<1> : tensor<2xi32>}> : () -> tensor<2xi32>
+      func.return %0 : tensor<2xi32>
+    }
+
+After:
+
+    func.func @main(%p: tensor<i1>, %x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.if"(%p, %x) <{then_branch = @then, else_branch = @else}>
+          : (tensor<i1>, tensor<?x2xf32>) -> tensor<2xi32>
+      func.return %0 : tensor<2xi32>
+    }
+    func.func private @then(%x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.shape"(%x) <{out_type = "INT32"}> : (tensor<?x2xf32>) -> tensor<2xi32>
+      %1 = "tfl.pseudo_const"() <{value = dense<-2147483648> : tensor<i32>}> : () -> tensor<i32>
+      %2 = "tfl.maximum"(%0, %1) : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+      func.return %2 : tensor<2xi32>
+    }
+    func.func private @else(%x: tensor<?x2xf32>) -> tensor<2xi32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<1> : tensor<2xi32>}> : () -> tensor<2xi32>
+      func.return %0 : tensor<2xi32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.schema.dialects import sequences, tensor_data, tfl, types
+
+_APPLIED = "copied"
+_ASKING = ("tfl.rank", "tfl.shape")
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateResults:
+    """Gives the functions of `tfl.if` and `tfl.while` results that don't get into each other's way."""
+
+    name: ClassVar[str] = "separate-results"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites the functions; returns how many values are copied."""
+        functions = symbol_table.functions_of(module)
+        if len(functions) < 2:
+            return Counter()  # nothing calls anything
+        bodies: set[str] = set()
+        branches: set[str] = set()
+        for function in functions.values():
+            for op in function.body.walk():
+                if op.name == "tfl.while":
+                    bodies.add(symbol_table.named(op, "body"))
+                elif op.name == "tfl.if":
+                    branches.update(symbol_table.names(op))
+        copied = sum(_separate_arguments(functions[name]) for name in functions if name in bodies)
+        copied += sum(_separate_moved(functions[name]) for name in functions if name in branches)
+        return Counter({_APPLIED: copied}) if copied else Counter()
+
+
+def _separate_arguments(body: FuncOp) -> int:
+    """Copies arguments that a loop's body returns in another place, unless they stay the same; strings in any case."""
+    last = body.body.block.last_op
+    if last is None:
+        return 0
+    returned = list(last.operands)
+    copies: dict[SSAValue, SSAValue] = {}
+    for position, value in enumerate(returned):
+        if not isinstance(value, BlockArgument) or (returned[value.index] is value and not _is_text(value)):
+            continue
+        if value not in copies:
+            copies[value] = _copy(value, last)
+        last.operands[position] = copies[value]
+    return len(copies)
+
+
+def _is_text(value: SSAValue) -> bool:
+    return types.element_of(value.type) == types.STRING
+
+
+def _separate_moved(branch: FuncOp) -> int:
+    """Copies values that a branch computes and returns more than once, and those that are known before it runs."""
+    last = branch.body.block.last_op
+    if last is None:
+        return 0
+    early = _known_early(branch)
+    seen: set[SSAValue] = set()
+    copied = 0
+    for position, value in enumerate(last.operands):
+        if value in early:
+            last.operands[position] = _at_run(value, last)
+            copied += 1
+        elif value in seen:
+            last.operands[position] = _copy(value, last)
+            copied += 1
+        elif not isinstance(value, BlockArgument) and tensor_data.constant_of(value) is None:
+            seen.add(value)
+    return copied
+
+
+def _known_early(branch: FuncOp) -> set[SSAValue]:
+    """Returns the integers that follow from shapes alone."""
+    if not any(types.element_of(kind) in (types.I32, types.I64) for kind in branch.function_type.outputs):
+        return set()
+    early: set[SSAValue] = set()
+    constants: set[SSAValue] = set()
+    for op in branch.body.block.ops:
+        if not op.operands:
+            constants.update(value for value in op.results if tensor_data.constant_of(value) is not None)
+        elif op.name in _ASKING or all(value in early or value in constants for value in op.operands):
+            early.update(op.results)
+    return {value for value in early if types.element_of(value.type) in (types.I32, types.I64)}
+
+
+def _at_run(value: SSAValue, before: Operation) -> SSAValue:
+    """Inserts what has the same integers, but not before the run."""
+    least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
+    bound = tfl.constant(tensor_data.of_array(np.array(least.min, least.dtype)), before.location)
+    barrier = tfl.build(sequences.BARRIER, (value, bound.results[0]), (value.type,), None, before.location)
+    assert before.parent is not None
+    before.parent.insert_ops_before([bound, barrier], before)
+    return barrier.results[0]
+
+
+def _copy(value: SSAValue, before: Operation) -> SSAValue:
+    """Inserts the copy of a value of any type and shape."""
+    block = before.parent
+    assert block is not None
+    shape = types.shape_of(value.type)
+    options = None
+    if shape is None or (-1 in shape and (shape.count(-1) > 1 or 0 in shape)):
+        kind = types.tensor(types.I32, (-1 if shape is None else len(shape),))
+        sizes = tfl.build("shape", (value,), (kind,), {"out_type": "INT32"}, before.location)
+    else:
+        sizes = tfl.constant(tensor_data.of_array(np.array(shape, np.int32)), before.location)
+        options = {"new_shape": shape}
+    copy = tfl.build("reshape", (value, sizes.results[0]), (value.type,), options, before.location)
+    block.insert_ops_before([sizes, copy], before)
+    return copy.results[0]

@@ -1,0 +1,245 @@
+"""Pass `separate-state`: each operator that overwrites its state gets a state of its own, made anew at each run.
+
+An operator that computes a sequence begins with what its state operands hold and leaves its last state there. So what
+they hold has to be copied before, and nobody else may see the copy. A state of a known shape is copied by a cast that
+changes no type.
+
+Before:
+
+    func.func @main(%x: tensor<1x3x2xf32>, %w: tensor<4x2xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>)
+        -> tensor<1x3x4xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1x4xf32>}> : () -> tensor<1x4xf32>
+      %1 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %0) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<4x2xf32>, tensor<4x4xf32>, tensor<4xf32>, tensor<1x4xf32>) -> tensor<1x3x4xf32>
+      func.return %1 : tensor<1x3x4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x3x2xf32>, %w: tensor<4x2xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>)
+        -> tensor<1x3x4xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1x4xf32>}> : () -> tensor<1x4xf32>
+      %1 = "tfl.cast"(%0) <{in_data_type = "FLOAT32", out_data_type = "FLOAT32"}>
+          : (tensor<1x4xf32>) -> tensor<1x4xf32>
+      %2 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %1) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<4x2xf32>, tensor<4x4xf32>, tensor<4xf32>, tensor<1x4xf32>) -> tensor<1x3x4xf32>
+      func.return %2 : tensor<1x3x4xf32>
+    }
+
+Layers mostly begin with zeros. Where several begin alike, one operator makes all of their states.
+
+Before:
+
+    func.func @main(%x: tensor<1x3x2xf32>, %w: tensor<2x2xf32>, %b: tensor<2xf32>) -> tensor<1x3x2xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1x2xf32>}> : () -> tensor<1x2xf32>
+      %1 = "tfl.unidirectional_sequence_rnn"(%x, %w, %w, %b, %0) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<1x3x2xf32>
+      %2 = "tfl.unidirectional_sequence_rnn"(%1, %w, %w, %b, %0) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<1x3x2xf32>
+      func.return %2 : tensor<1x3x2xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<1x3x2xf32>, %w: tensor<2x2xf32>, %b: tensor<2xf32>) -> tensor<1x3x2xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<2x1x2xf32>}> : () -> tensor<2x1x2xf32>
+      %1:2 = "tfl.unpack"(%0) <{num = 2 : i32, axis = 0 : i32}>
+          : (tensor<2x1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+      %2 = "tfl.unidirectional_sequence_rnn"(%x, %w, %w, %b, %1#0) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<1x3x2xf32>
+      %3 = "tfl.unidirectional_sequence_rnn"(%2, %w, %w, %b, %1#1) <{fused_activation_function = "TANH"}>
+          : (tensor<1x3x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<1x2xf32>) -> tensor<1x3x2xf32>
+      func.return %3 : tensor<1x3x2xf32>
+    }
+
+The memory of such a copy may not grow with the batch (`tfconvert/schema/dialects/sequences.py`). Where the shape is
+open, the state is made by an operator that allots its result at each run: the one that makes it already, if it is such
+a one, else a `tfl.broadcast_to` to the shape that it has. These do so unless they know the shape before the run. The
+runtime works out beforehand what it can of sizes, more of them from version to version, so the shape goes through a
+maximum with zero, which it leaves alone.
+
+Before:
+
+    func.func @main(%x: tensor<?x3x2xf32>, %w: tensor<4x2xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>,
+        %n: tensor<2xi32>) -> tensor<?x3x4xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+      %1 = "tfl.fill"(%n, %0) : (tensor<2xi32>, tensor<f32>) -> tensor<?x4xf32>
+      %2 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %1) <{fused_activation_function = "TANH"}>
+          : (tensor<?x3x2xf32>, tensor<4x2xf32>, tensor<4x4xf32>, tensor<4xf32>, tensor<?x4xf32>) -> tensor<?x3x4xf32>
+      func.return %2 : tensor<?x3x4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<?x3x2xf32>, %w: tensor<4x2xf32>, %r: tensor<4x4xf32>, %b: tensor<4xf32>,
+        %n: tensor<2xi32>) -> tensor<?x3x4xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<f32>}> : () -> tensor<f32>
+      %1 = "tfl.pseudo_const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %2 = "tfl.maximum"(%n, %1) : (tensor<2xi32>, tensor<i32>) -> tensor<2xi32>
+      %3 = "tfl.fill"(%2, %0) : (tensor<2xi32>, tensor<f32>) -> tensor<?x4xf32>
+      %4 = "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, %3) <{fused_activation_function = "TANH"}>
+          : (tensor<?x3x2xf32>, tensor<4x2xf32>, tensor<4x4xf32>, tensor<4xf32>, tensor<?x4xf32>) -> tensor<?x3x4xf32>
+      func.return %4 : tensor<?x3x4xf32>
+    }
+
+The pass stands at the end of the pipeline: to any other, two states that begin alike look like one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.ir.edit import erase
+from tfconvert.schema.dialects import attributes, quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.dialects.tensor_data import Constant
+
+_COPIED = "copied"
+_RESIZED = "resized"
+
+_MAX_BYTES = 64 * 1024
+"""States that one operator makes are all in the file; more than this is rather copied from one."""
+
+
+_Use = tuple[Operation, int]
+"""An operator, and which of its operands is a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeparateState:
+    """Gives each operator that overwrites its state one of its own, which is made anew at each run."""
+
+    name: ClassVar[str] = "separate-state"
+
+    def apply(self, module: ModuleOp) -> Counter[str]:
+        """Rewrites the functions; returns how many states of known shape are copied, and of open shape made."""
+        applied: Counter[str] = Counter()
+        for function in module.ops:
+            if isinstance(function, FuncOp):
+                for block in function.body.blocks:
+                    _Separation(block, applied).run()
+        return applied
+
+
+class _Separation:
+    """One block's operators with state.
+
+    Args:
+        block: The block.
+        applied: Counts what was done.
+    """
+
+    def __init__(self, block: Block, applied: Counter[str]) -> None:
+        self._block = block
+        self._applied = applied
+        self._shapes: dict[SSAValue, SSAValue] = {}
+        """What holds a shape, and what holds the same behind a barrier."""
+        self._shape_of: dict[SSAValue, SSAValue] = {}
+
+    def run(self) -> None:
+        """Rewrites the block."""
+        alike: dict[Constant, list[_Use]] = {}
+        for op in tuple(self._block.ops):
+            for index in sequences.state_operands(op):
+                value = op.operands[index]
+                if tfl_file.is_variable(value) or sequences.keeps_state(op, value) or sequences.is_own_state(value):
+                    continue
+                constant = tensor_data.constant_of(value)
+                if constant is not None and types.element_of(constant.type) == types.F32:
+                    alike.setdefault(constant, []).append((op, index))
+                else:
+                    self._separate(op, index)
+        for constant, uses in alike.items():
+            self._separate_alike(constant, uses)
+
+    def _separate(self, op: Operation, index: int) -> None:
+        """Lets an operator's state begin with what it is told to, but in a tensor of its own."""
+        value = op.operands[index]
+        op.operands[index] = self._separated(op, value)
+        _drop(value)
+
+    def _separate_alike(self, constant: Constant, uses: list[_Use]) -> None:
+        """Makes states that begin with equal constants; the first one comes first in the block."""
+        first = tensor_data.to_array(constant)
+        if len(uses) == 1 or len(uses) * first.nbytes > _MAX_BYTES:
+            for op, index in uses:
+                self._separate(op, index)
+            return
+        self._applied[_COPIED] += len(uses)
+        before, _ = uses[0]
+        location = _location(before)
+        whole = tfl.constant(tensor_data.of_array(np.stack([first] * len(uses))), location)
+        options = {"num": len(uses), "axis": 0}
+        states = tfl.build(sequences.COPIES, whole.results, [constant.type] * len(uses), options, location)
+        self._block.insert_ops_before([whole, states], before)
+        for (op, index), state in zip(uses, states.results, strict=True):
+            value = op.operands[index]
+            op.operands[index] = state
+            _drop(value)
+
+    def _separated(self, op: Operation, value: SSAValue) -> SSAValue:
+        """Returns a state that begins with a value, for one operator only."""
+        location = _location(op)
+        if types.is_static(types.shape_of(value.type)):
+            self._applied[_COPIED] += 1
+            row = types.from_mlir(quant.storage_of(types.element_of(value.type)))
+            kind = row.tflite if row is not None else ""
+            options = {"in_data_type": kind, "out_data_type": kind}
+            copy: Operation = tfl.build(sequences.COPY, [value], [value.type], options, location)
+        else:
+            self._applied[_RESIZED] += 1
+            copy = self._resized(op, value, location)
+        self._block.insert_op_before(copy, op)
+        return copy.results[0]
+
+    def _resized(self, op: Operation, value: SSAValue, location: LocationAttr) -> Operation:
+        """Returns what makes a value of open shape, allotting it at each run."""
+        maker = value.owner
+        position = sequences.RESIZED.get(maker.op_name) if isinstance(maker, tfl.TFLOp) else None
+        if isinstance(maker, tfl.TFLOp) and position is not None:
+            operands = list(maker.operands)
+            operands[position] = self._behind_barrier(operands[position], op)
+            return tfl.build(maker.op_name, operands, [value.type], maker.properties, location)
+        shape = self._behind_barrier(self._shape(value, op), op)
+        return tfl.build("broadcast_to", [value, shape], [value.type], None, location)
+
+    def _shape(self, value: SSAValue, before: Operation) -> SSAValue:
+        known = self._shape_of.get(value)
+        if known is None:
+            dims = types.shape_of(value.type)
+            kind = types.tensor(types.I32, (-1 if dims is None else len(dims),))
+            shape = tfl.build("shape", [value], [kind], {"out_type": "INT32"}, before.location)
+            self._block.insert_op_before(shape, before)
+            known = self._shape_of[value] = shape.results[0]
+        return known
+
+    def _behind_barrier(self, shape: SSAValue, before: Operation) -> SSAValue:
+        """Returns a value that holds a shape and is known at a run only."""
+        hidden = self._shapes.get(shape)
+        if hidden is None:
+            dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
+            zero = tfl.constant(tensor_data.of_array(np.array(0, dtype)), before.location)
+            barrier = tfl.build(sequences.BARRIER, [shape, zero.results[0]], [shape.type], None, before.location)
+            self._block.insert_ops_before([zero, barrier], before)
+            hidden = self._shapes[shape] = barrier.results[0]
+        return hidden
+
+
+def _location(op: Operation) -> LocationAttr:
+    """Returns where a state is said to come from: its operator, under a name that says what it is."""
+    node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
+    return attributes.name_location(f"{node}/state", op.location)
+
+
+def _drop(value: SSAValue) -> None:
+    """Erases what has made a value that nothing uses any more."""
+    owner = value.owner
+    if isinstance(owner, tfl.TFLOp) and not tfl.has_side_effects(owner) and not any(r.uses for r in owner.results):
+        erase(owner)

@@ -1,0 +1,105 @@
+"""Puts a loop's layers in its place."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tfconvert.converter.control_flow.decisions import invariants
+from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.litert.recurrent.operators import Operators
+from tfconvert.converter.recurrence.cells import Lstm
+from tfconvert.converter.recurrence.layers import Plan
+from tfconvert.converter.recurrence.sequence import Steps
+from tfconvert.converter.recurrence.step_reads import takes
+from tfconvert.schema.dialects import types
+
+
+def replace_loop(plan: Plan) -> list[str]:
+    """Replaces a loop by the operators of its layers; returns which kinds of layers these are."""
+    scan, loop = plan.scan, plan.scan.loop.op
+    fixed = {index: scan.loop.given[index] for index in invariants(scan.body)}
+    for copy in plan.copies:
+        copy.results[0].replace_all_uses_with(copy.operands[0])
+        erase(copy)
+    insert = Operators(loop, {scan.body.args[index]: value for index, value in fixed.items()})
+    rows = _Rows(insert)
+    spread: dict[SSAValue, SSAValue] = {}
+    for layer in plan.layers:
+        steps = layer.steps or rows.outputs[layer.leaf]
+        for given in layer.initial:
+            if given in plan.narrow and given not in spread:
+                spread[given] = insert.spread(given, steps)
+        initial = [spread.get(given, given) for given in layer.initial]
+        rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, initial)
+    for index, result in enumerate(loop.results):
+        if result.first_use is None:
+            continue
+        if index in fixed:
+            result.replace_all_uses_with(fixed[index])
+        elif index in scan.counters:
+            result.replace_all_uses_with(insert.number(scan.bounds[0], result))
+        elif index in scan.stacks:
+            rows.replace_stack(result, scan.stacks[index])
+        else:
+            row = scan.states.get(index) or scan.lasts[index]
+            given = scan.loop.given[index]
+            may_be_empty = _may_be_empty(plan, rows.outputs[row])
+            rows.replace_last(result, row, spread.get(given, given) if may_be_empty else None)
+    erase(loop)
+    return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
+
+
+def _may_be_empty(plan: Plan, steps: Steps) -> bool:
+    """Tells whether a loop may run not even once, without TensorFlow failing then.
+
+    Where rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
+    """
+    collects = plan.scan.stacks or plan.scan.lasts
+    return steps.length < 0 and not (steps.batch < 0 and collects)
+
+
+class _Rows:
+    """What is taken out of layers' outputs.
+
+    Attributes:
+        outputs: The sequences of rows, by what an iteration computes.
+    """
+
+    def __init__(self, insert: Operators) -> None:
+        self.outputs: dict[SSAValue, Steps] = {}
+        self._insert = insert
+        self._lasts: dict[tuple[SSAValue, SSAValue | None], SSAValue] = {}
+
+    def replace_stack(self, result: SSAValue, row: SSAValue) -> None:
+        """Replaces all rows, steps first; who wants the last one only gets just that."""
+        self._replace_takers(result, (-1,), row, None)
+        if result.first_use is not None:
+            result.replace_all_uses_with(self._insert.along(self.outputs[row], 0))
+
+    def replace_last(self, result: SSAValue, row: SSAValue, before: SSAValue | None) -> None:
+        """Replaces the last row, which may be the only one of a tensor.
+
+        Args:
+            result: What is replaced.
+            row: The row, as an iteration computes it.
+            before: What it is without any iteration, if that may be.
+        """
+        if len(types.shape_of(result.type) or ()) == 2:
+            result.replace_all_uses_with(self._last(row, before))
+            return
+        self._replace_takers(result, (0, -1), row, before)
+        if result.first_use is not None:
+            result.replace_all_uses_with(self._insert.widened(self._last(row, before)))
+
+    def _replace_takers(
+        self, result: SSAValue, places: tuple[int, ...], row: SSAValue, before: SSAValue | None
+    ) -> None:
+        for op in [use.operation for use in result.uses]:
+            if takes(op, result, places):
+                op.results[0].replace_all_uses_with(self._last(row, before))
+                erase(op)
+
+    def _last(self, row: SSAValue, before: SSAValue | None) -> SSAValue:
+        if (row, before) not in self._lasts:
+            self._lasts[row, before] = self._insert.row(self.outputs[row], -1, before)
+        return self._lasts[row, before]

@@ -1,0 +1,55 @@
+"""Sizes of sequences that were turned round for a loop alone: they are those of the sequence as it was before."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.tensor_lists.insertion import Inserter
+from tfconvert.schema.dialects import tf, types
+
+_MASKS = ("begin_mask", "ellipsis_mask", "new_axis_mask")
+
+
+def read_sizes_before(sequence: SSAValue) -> None:
+    """Reads of a sequence what is read of nothing but the shape of its transpose, which then nothing needs.
+
+    Args:
+        sequence: A tensor.
+    """
+    for use in list(sequence.uses):
+        transpose = use.operation
+        order = constant_array(transpose.operands[1]) if transpose.name == "tf.Transpose" else None
+        if order is None:
+            continue
+        shapes = [each.operation for each in transpose.results[0].uses]
+        if not all(op.name == "tf.Shape" for op in shapes):
+            continue
+        for op in shapes:
+            _read(op, sequence, [int(axis) for axis in order])
+            erase(op)
+        erase(transpose)
+
+
+def _read(op: Operation, sequence: SSAValue, order: list[int]) -> None:
+    """Replaces the shape of a sequence's transpose."""
+    insert = Inserter(op)
+    element = types.element_of(op.results[0].type)
+    whole = insert.cast(insert.shape(sequence), element)
+    for user in {use.operation: None for use in op.results[0].uses}:
+        index = _index_picked(user)
+        if index is not None:
+            user.results[0].replace_all_uses_with(insert.pick(whole, order[index]))
+            erase(user)
+    if op.results[0].first_use is not None:
+        turned = insert.tf("GatherV2", (whole, insert.ints(order), 0), op.results[0].type, {"batch_dims": 0})
+        op.results[0].replace_all_uses_with(turned)
+
+
+def _index_picked(op: Operation) -> int | None:
+    """Returns which element an op takes of a vector, `None` if it does anything else."""
+    begin = constant_array(op.operands[1]) if op.name == "tf.StridedSlice" else None
+    if begin is None or begin.size != 1 or int(tf.get(op, "shrink_axis_mask", 0)) != 1:
+        return None
+    return None if any(tf.get(op, name, 0) for name in _MASKS) else int(begin[0])

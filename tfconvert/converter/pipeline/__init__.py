@@ -1,0 +1,1 @@
+"""The pipeline: stages, the passes by name, and what watches them."""

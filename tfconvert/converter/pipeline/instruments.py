@@ -1,0 +1,140 @@
+"""Instruments: what can be done between the passes of a run (design §5).
+
+Verifying, printing, timing, and running the module before and after each pass to see that its results stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from tfconvert.converter.pipeline.stage import Instrument, Step
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects.verification import Broken, first_broken
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+Print = Callable[["ModuleOp", TextIO], None]
+Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]
+
+REPORT_IT = "this is a mistake in the pass, not in the model; please report it with the model"
+
+
+@dataclass(slots=True)
+class VerifyEach(Instrument):
+    """Verifies the module after each pass, and that the step did what it ensures."""
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Verifies.
+
+        Raises:
+            ConversionError: The pass broke the module (`broken-ir`).
+        """
+        broken = first_broken(module)
+        if broken is None and (left := step.left_over(module)) is not None:
+            broken = Broken(left, f"{left.name} should be gone")
+        if broken is not None:
+            introduction = f"pass {step.run.name} broke the module: "
+            raise ConversionError([broken.diagnostic("broken-ir", introduction, REPORT_IT)])
+
+
+@dataclass(slots=True)
+class PrintIR(Instrument):
+    """Prints the module before and after the passes of some names.
+
+    Attributes:
+        stream: Where to.
+        write: How a module is printed.
+        names_before: Names of the passes before which it is printed.
+        names_after: Names of the passes after which it is printed; `None` is all.
+    """
+
+    stream: TextIO
+    write: Print
+    names_before: Collection[str] = ()
+    names_after: Collection[str] | None = ()
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Prints if this pass was asked for."""
+        if step.run.name in self.names_before:
+            self._print("before", step, module)
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Prints if this pass was asked for."""
+        if self.names_after is None or step.run.name in self.names_after:
+            self._print("after", step, module)
+
+    def failed(self, step: Step, module: ModuleOp) -> None:
+        """Prints what a pass that gave up has left, if this pass was asked for."""
+        if self.names_after is None or step.run.name in self.names_after:
+            self._print("after the failure of", step, module)
+
+    def _print(self, when: str, step: Step, module: ModuleOp) -> None:
+        self.stream.write(f"// ----- IR {when} {step.run.name} -----\n")
+        self.write(module, self.stream)
+
+
+@dataclass(slots=True)
+class TimePasses(Instrument):
+    """Measures each pass.
+
+    Attributes:
+        seconds: The measured times, by pass and in the order of the run.
+    """
+
+    seconds: list[tuple[str, float]] = field(default_factory=list)
+    _start: float = 0.0
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Starts the clock."""
+        self._start = time.perf_counter()
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Stops the clock."""
+        self.seconds.append((step.run.name, time.perf_counter() - self._start))
+
+    def failed(self, step: Step, module: ModuleOp) -> None:
+        """Stops the clock."""
+        self.after(step, module)
+
+    def table(self) -> str:
+        """Returns a table of passes, milliseconds and shares."""
+        total = sum(seconds for _, seconds in self.seconds)
+        width = max([len("total"), *(len(name) for name, _ in self.seconds)])
+        rows = [*self.seconds, ("total", total)]
+        lines = [f"{'pass':<{width}}  {'ms':>9}  {'share':>6}"]
+        for name, seconds in rows:
+            share = seconds / total if total else 0.0
+            lines.append(f"{name:<{width}}  {seconds * 1e3:>9.2f}  {share:>6.1%}")
+        return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class CheckPasses(Instrument):
+    """Runs the module before and after each pass on the same random inputs.
+
+    Attributes:
+        check: Compares two modules; raises if their results differ, returns notes of what it couldn't compare.
+        notes: What could not be compared.
+    """
+
+    check: Check
+    notes: list[Diagnostic] = field(default_factory=list)
+    _before: ModuleOp | None = None
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Keeps a copy."""
+        self._before = module.clone()
+
+    def after(self, step: Step, module: ModuleOp) -> None:
+        """Compares.
+
+        Raises:
+            ConversionError: The pass changed what the module computes.
+        """
+        if self._before is not None:
+            self.notes += [note for note in self.check(self._before, module, step.run.name) if note not in self.notes]
+            self._before = None

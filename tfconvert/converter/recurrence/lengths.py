@@ -1,0 +1,74 @@
+"""Which lengths are equal, where they are known only when the model runs."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import OpResult, SSAValue
+
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.constants import constant_scalar
+from tfconvert.converter.ir.dims import UNKNOWN
+from tfconvert.converter.shapes.symbolic import Symbols
+from tfconvert.schema.dialects import types
+
+
+class Extents:
+    """Dimensions and scalars, as numbers or as symbols, of which equal ones are known to be equal.
+
+    Args:
+        module: The module; what is unknown in it is looked for when it is first asked for.
+    """
+
+    __slots__ = ("_module", "_symbols")
+
+    def __init__(self, module: ModuleOp) -> None:
+        self._module = module
+        self._symbols: Symbols | None = None
+
+    def dim(self, value: SSAValue, axis: int) -> int | None:
+        """Returns a dimension of a value, `None` if nothing tells it from others."""
+        shape = types.shape_of(value.type)
+        if shape is None or len(shape) <= axis:
+            return None
+        if shape[axis] >= 0:
+            return shape[axis]
+        known = self._all().shape(value)
+        return None if known is None or known[axis] == -1 else known[axis]
+
+    def scalar(self, value: SSAValue | int) -> int | None:
+        """Returns a scalar, `None` if nothing tells it from others."""
+        value = value if isinstance(value, int) else _absorbed(value)
+        number = constant_scalar(value)
+        if number is not None or isinstance(value, int):
+            return number
+        elements = self._all().known.partial(value)
+        if elements is None or len(elements) != 1 or elements[0] == UNKNOWN:
+            return None
+        return self._all().find(elements[0])
+
+    def _all(self) -> Symbols:
+        if self._symbols is None:
+            self._symbols = Symbols(Calls(self._module), {})
+        return self._symbols
+
+
+def _absorbed(value: SSAValue) -> SSAValue:
+    """Returns `x` for `minimum(x, maximum(x, y))`, in any order: so `dynamic_rnn` has a sequence's length."""
+    while (pair := _made_by(value, "tf.Minimum")) is not None:
+        first, second = pair.op.operands
+        if _is_at_least(second, first):
+            value = first
+        elif _is_at_least(first, second):
+            value = second
+        else:
+            break
+    return value
+
+
+def _is_at_least(value: SSAValue, other: SSAValue) -> bool:
+    larger = _made_by(value, "tf.Maximum")
+    return value is other or (larger is not None and other in larger.op.operands)
+
+
+def _made_by(value: SSAValue, name: str) -> OpResult | None:
+    return value if isinstance(value, OpResult) and value.op.name == name else None

@@ -1,0 +1,168 @@
+"""What the schema knows of the ops in patterns: their names, arity, attributes, and the types of simple results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, NamedTuple
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.converter.ir import dims
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite.tables import SCALARS, TFLITE
+
+Range = tuple[int, int]
+
+TF, TFL = "tf.", "tfl."
+
+_ELEMENTWISE = frozenset((
+    "abs", "add", "addn", "addv2", "ceil", "cos", "div", "elu", "exp", "floor", "floordiv", "floormod", "gelu",
+    "hard_swish", "leaky_relu", "leakyrelu", "log", "logistic", "maximum", "minimum", "mul", "neg", "pow", "realdiv",
+    "reciprocal", "relu", "relu6", "relu_n1_to_1", "round", "rsqrt", "selu", "sigmoid", "sin", "softplus", "sqrt",
+    "square", "squared_difference", "squareddifference", "sub", "tanh",
+))  # fmt: skip
+"""Ops of either dialect, in lower case, whose result has its operands' element type and broadcast shape."""
+
+
+class Signature(NamedTuple):
+    """How an op is called.
+
+    Attributes:
+        operands: The least and the most operands.
+        results: The least and the most results.
+        attributes: Names of its attributes; `None` if any name will do.
+        derived: Attributes that operands and results tell, which the IR doesn't keep.
+    """
+
+    operands: Range
+    results: Range
+    attributes: frozenset[str] | None
+    derived: frozenset[str] = frozenset()
+
+
+ANYTHING = Signature((0, operators.UNBOUNDED), (0, operators.UNBOUNDED), None)
+"""What is known of an op that no table has."""
+
+
+@cache
+def signature_of(name: str) -> Signature | None:
+    """Returns how an op is called, `None` if its dialect's table hasn't got it."""
+    if name.startswith(TFL):
+        return _tfl_signature(name.removeprefix(TFL))
+    op_def = op_defs.lookup(name.removeprefix(TF)) if name.startswith(TF) else None
+    return None if op_def is None else _tf_signature(op_def)
+
+
+def _tfl_signature(name: str) -> Signature | None:
+    operator = operators.lookup(name)
+    if operator is None:
+        made = {tfl.PSEUDO_CONST, tfl.NO_VALUE}
+        return Signature((0, 0), (1, 1), frozenset({"value"})) if name in made else None
+    known = frozenset(tfl.option_fields(name)) | frozenset(tfl.SUBGRAPHS.get(name, {}))
+    if name == tfl.CUSTOM:
+        known = frozenset({tfl.CUSTOM_CODE, tfl.CUSTOM_OPTION})
+    return Signature(operator.operand_range, operator.result_range, known)
+
+
+def _tf_signature(op_def: pb.OpDef) -> Signature:
+    known = {attribute.name for attribute in op_def.attr}
+    arguments = (*op_def.input_arg, *op_def.output_arg)
+    derived = {name for arg in arguments for name in (arg.type_attr, arg.number_attr, arg.type_list_attr) if name}
+    return Signature(
+        _range(op_def.input_arg), _range(op_def.output_arg), frozenset(known - derived), frozenset(derived)
+    )
+
+
+def _range(arguments: Sequence[pb.OpDef.ArgDef]) -> Range:
+    single = [argument for argument in arguments if not (argument.number_attr or argument.type_list_attr)]
+    return len(single), len(single) if len(single) == len(arguments) else operators.UNBOUNDED
+
+
+def similar_names(name: str) -> list[str]:
+    """Returns names of ops that a misspelt name may have meant."""
+    known = {TFL: operators.names, TF: op_defs.names}
+    for prefix, names in known.items():
+        if name.startswith(prefix):
+            return [prefix + each for each in get_close_matches(name.removeprefix(prefix), names(), 2)]
+    return []
+
+
+def to_attribute(name: str, attribute: str, value: Any) -> Attribute:
+    """Returns the attribute that an op has for a Python value.
+
+    Raises:
+        TypeError: No attribute can hold the value.
+        ValueError: The op's attribute can't be that.
+    """
+    field = tfl.option_fields(name.removeprefix(TFL)).get(attribute) if name.startswith(TFL) else None
+    if field is None:
+        return attrs.of(value)
+    made = tfl.to_attribute(field, value)
+    if not tfl.fits(field, made):
+        raise ValueError(f"attribute {attribute!r} of {name} can't be {value!r}")
+    return made
+
+
+@cache
+def default_of(name: str, attribute: str) -> Attribute | None:
+    """Returns what an attribute is where an op doesn't set it, `None` if it has no (simple) default."""
+    if name.startswith(TFL):
+        field = tfl.option_fields(name.removeprefix(TFL)).get(attribute)
+        if field is None or field.kind not in SCALARS:
+            return None
+        value: Any = TFLITE.member(field.refers, field.default) if field.refers else field.default
+        return tfl.to_attribute(field, value)
+    op_def = op_defs.lookup(name.removeprefix(TF))
+    declared = {} if op_def is None else {each.name: each for each in op_def.attr}
+    if attribute not in declared or not declared[attribute].HasField("default_value"):
+        return None
+    default = declared[attribute].default_value
+    kind = default.WhichOneof("value")
+    if kind == "s":
+        return attrs.string(default.s.decode("utf-8", "replace"))
+    if kind == "type":
+        return types.element_type(default.type)
+    held: Any = getattr(default, kind or "i")
+    return attrs.of(held) if kind in ("i", "f", "b") else None
+
+
+def python_value(attribute: Attribute) -> Any:
+    """Returns an attribute as functions of patterns get it: a Python value, or itself if it has none."""
+    try:
+        return tf.python_value(attribute)
+    except TypeError:
+        return attribute
+
+
+def build(
+    name: str, operands: Sequence[SSAValue], result_types: Sequence[Attribute], properties: dict[str, Attribute]
+) -> Operation:
+    """Returns a detached op of either dialect."""
+    if name.startswith(TFL):
+        return tfl.build(name.removeprefix(TFL), operands, result_types, properties)
+    return tf.build(name.removeprefix(TF), operands, result_types, properties)
+
+
+def constant(name: str, value: tensor_data.Constant, location: LocationAttr) -> Operation:
+    """Returns a constant of the dialect that an op's name tells."""
+    return tfl.constant(value, location) if name.startswith(TFL) else tf.constant(value, location)
+
+
+def infers(name: str) -> bool:
+    """Tells whether `infer` knows an op's result type."""
+    return name.partition(".")[2].lower() in _ELEMENTWISE
+
+
+def infer(operands: Sequence[SSAValue]) -> Attribute:
+    """Returns the result type of an elementwise op."""
+    shape = types.shape_of(operands[0].type)
+    for operand in operands[1:]:
+        shape = dims.broadcast(shape, types.shape_of(operand.type))
+    return types.tensor(types.element_of(operands[0].type), None if shape is None else dims.without_symbols(shape))

@@ -1,0 +1,96 @@
+"""What ops do to lists of tensors, and what is known of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.types import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class ListOp:
+    """What an op has to do with a list.
+
+    Attributes:
+        lists: The operands that are lists.
+        makes: Whether the first result is a list, too: the same one if an operand is a list.
+        shape: The operand that tells the shape of an element.
+        item: The operand that is an element.
+        stack: The operand whose rows are elements.
+        joined: The operand that is elements joined along their first dimension.
+        results: What each result that is no list is: `item`, `stack`, `joined`, or nothing of these.
+        resizes: Whether the list that it makes may have another length than the one that it takes.
+    """
+
+    lists: tuple[int, ...] = (0,)
+    makes: bool = False
+    shape: int | None = None
+    item: int | None = None
+    stack: int | None = None
+    joined: int | None = None
+    results: tuple[str, ...] = ()
+    resizes: bool = False
+
+
+OPS: Mapping[str, ListOp] = {
+    "tf.EmptyTensorList": ListOp((), makes=True, shape=0),
+    "tf.TensorListConcat": ListOp(results=("joined", "")),
+    "tf.TensorListConcatLists": ListOp((0, 1), makes=True, resizes=True),
+    "tf.TensorListConcatV2": ListOp(shape=1, results=("joined", "")),
+    "tf.TensorListElementShape": ListOp(),
+    "tf.TensorListFromTensor": ListOp((), makes=True, shape=1, stack=0),
+    "tf.TensorListGather": ListOp(shape=2, results=("stack",)),
+    "tf.TensorListGetItem": ListOp(shape=2, results=("item",)),
+    "tf.TensorListLength": ListOp(),
+    "tf.TensorListPopBack": ListOp(makes=True, shape=1, results=("", "item"), resizes=True),
+    "tf.TensorListPushBack": ListOp(makes=True, item=1, resizes=True),
+    "tf.TensorListReserve": ListOp((), makes=True, shape=0),
+    "tf.TensorListResize": ListOp(makes=True, resizes=True),
+    "tf.TensorListScatter": ListOp((), makes=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListScatterIntoExistingList": ListOp(makes=True, stack=1),
+    "tf.TensorListScatterV2": ListOp((), makes=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListSetItem": ListOp(makes=True, item=2),
+    "tf.TensorListSplit": ListOp((), makes=True, shape=1, joined=0),
+    "tf.TensorListStack": ListOp(shape=1, results=("stack",)),
+}
+"""The ops of lists that become ops of tensors."""
+
+
+FORWARDING = frozenset({
+    "tf.AddN", "tf.Identity", "tf.IdentityN", "tf.PreventGradient", "tf.Snapshot", "tf.StopGradient", "tf.ZerosLike",
+})  # fmt: skip
+"""Ops that do to a tensor what they do to a list."""
+
+
+@dataclass(eq=False, slots=True)
+class ListClass:
+    """Values that are one list at different times, or lists that get into the same place.
+
+    Attributes:
+        values: The values.
+        ops: The ops of `OPS` that make or take them.
+        element: The elements' type, `None` if nothing tells it.
+        shape: Their shape, `None` for an unknown rank.
+        length: How many there are, -1 if that is not known or changes.
+    """
+
+    values: list[SSAValue] = field(default_factory=list)
+    ops: list[Operation] = field(default_factory=list)
+    element: Attribute | None = None
+    shape: Shape | None = None
+    length: int = -1
+
+    @property
+    def type(self) -> Attribute:
+        """The type of the tensor that the list becomes."""
+        assert self.element is not None
+        return types.tensor(self.element, None if self.shape is None else (self.length, *self.shape))
+
+
+def changes_length(op: Operation) -> bool:
+    """Tells whether the list that an op makes may have another length than the one, or the tensor, that it takes."""
+    return OPS[op.name].resizes or bool(tf.get(op, "resize_if_index_out_of_bounds", False))

@@ -1,0 +1,81 @@
+"""Dimensions that a loop asks for again in each iteration come in as a variable, where they are known before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.constructs import rebuild, restate
+from tfconvert.converter.ir.dims import UNKNOWN
+from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.shapes.symbolic import Symbols
+from tfconvert.schema.dialects import types
+
+_SCALAR = types.tensor(types.I32, ())
+
+
+def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int], SSAValue | None]) -> Operation:
+    """Lets a loop have dimensions handed to it.
+
+    Args:
+        op: The loop.
+        calls: The module's calls.
+        symbols: Its symbolic shapes, of which those of what is new are noted.
+        known: Returns a dimension as a scalar that is there before the loop, if there is one.
+
+    Returns:
+        The loop that stands in its place, or itself.
+    """
+    blocks = [call.block for call in calls.of[op]]
+    if any(len(calls.to[block]) > 1 for block in blocks):
+        return op
+    asked = [_asked(block, symbols) for block in blocks]
+    scalars = {dim: known(dim) for dim in sorted({dim for dims in asked for dim in dims})}
+    handed = {dim: scalar for dim, scalar in scalars.items() if scalar is not None}
+    if not handed:
+        return op
+    for block, dims in zip(blocks, asked, strict=True):
+        for dim in handed:
+            argument = block.insert_arg(_SCALAR, len(block.args))
+            symbols.known.note(argument, ())
+            symbols.known.partials[argument] = (dim,)
+            for value in dims.get(dim, ()):
+                value.replace_all_uses_with(argument)
+        erase_dead(block)
+    body = blocks[-1]
+    assert body.last_op is not None
+    body.last_op.operands = [*body.last_op.operands, *body.args[len(body.args) - len(handed) :]]
+    for block in blocks:
+        function = block.parent_op()
+        assert isinstance(function, FuncOp)
+        for key in ("arg_attrs", "res_attrs"):
+            function.properties.pop(key, None)  # nobody reads what a private function's values are called
+        restate(function)
+    return _extended(op, list(handed.values()), symbols)
+
+
+def _asked(block: Block, symbols: Symbols) -> dict[int, list[SSAValue]]:
+    """Returns the scalars of a block that are unknown dimensions, by their symbols."""
+    found: dict[int, list[SSAValue]] = {}
+    for op in block.ops:
+        if op.name == "tf.StridedSlice" and op.results[0].type == _SCALAR:
+            elements = symbols.known.partials.get(op.results[0])
+            if elements and elements[0] < UNKNOWN:
+                found.setdefault(elements[0], []).append(op.results[0])
+    return found
+
+
+def _extended(op: Operation, scalars: list[SSAValue], symbols: Symbols) -> Operation:
+    """Returns a loop of more variables, with what was known of the one in whose place it stands."""
+    shapes = [symbols.known.shapes.get(result) for result in op.results]
+    partials = [symbols.known.partials.get(result) for result in op.results]
+    made = rebuild(op, [*op.operands, *scalars], (), [_SCALAR] * len(scalars))
+    made.properties.pop("output_shapes", None)
+    for result, shape, partial in zip(made.results, shapes, partials, strict=False):
+        symbols.known.note(result, shape)
+        if partial is not None:
+            symbols.known.partials[result] = partial
+    return made

@@ -1,0 +1,1 @@
+"""Shape and value functions of ops, by topic."""

@@ -1,0 +1,384 @@
+"""Symbolic shapes through calls, branches and loops: which unknown dimensions are the same one.
+
+An unknown dimension is a symbol (`tfconvert.converter.ir.dims`). What a function takes has the symbols of what it
+is given, a loop's variables those of their initial values as far as the body gives them back unchanged. So the batch of
+an element that is set deep inside of loops is found to be the batch of an input outside of them.
+
+A list has the shape of the tensor that it becomes. Elements of a new list have symbols of their own, which are known to
+equal those of whatever is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tfconvert.converter.control_flow.calls import Call, Calls
+from tfconvert.converter.ir.constants import constant_scalar
+from tfconvert.converter.ir.dims import UNKNOWN, dim_of_element, symbol
+from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
+from tfconvert.converter.shapes.ops.operands import Known, Operands
+from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values, shape_function
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.types import Shape, shape_of
+
+_DEPTH = 4
+"""Loops nested deeper are swept once, with every dimension that may change taken to change."""
+
+_FIRST_BROADCAST = 1 << 40
+"""Symbols from here on are of dimensions that several others are broadcast to."""
+
+_BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
+
+_Task = Generator[Any, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a dimension can be had.
+
+    Attributes:
+        value: The value that has it.
+        axis: Its axis; `None` for a scalar that is the number itself.
+    """
+
+    value: SSAValue
+    axis: int | None
+
+
+class Symbols:
+    """The symbolic shapes of a module's values.
+
+    Args:
+        calls: The module's calls.
+        lists: What is known of its lists.
+        supposes: Whether dimensions are taken to be equal that a loop needs to be, although it may never run.
+
+    Attributes:
+        known: What is known of each value.
+        broadcasts: The dimensions that are broadcast to one, by its symbol.
+    """
+
+    __slots__ = ("_branches", "_calls", "_depth", "_equal", "_lists", "_met", "_sources", "_supposes", "broadcasts",
+                 "known")  # fmt: skip
+
+    def __init__(self, calls: Calls, lists: Mapping[SSAValue, ListClass], *, supposes: bool = True) -> None:
+        self.known = Known()
+        self._calls = calls
+        self._lists = lists
+        self._equal: dict[int, int] = {}
+        self._depth = 0
+        self._supposes = supposes
+        self._branches = 0
+        self.broadcasts: dict[int, frozenset[int]] = {}
+        self._met: dict[frozenset[int], int] = {}
+        self._sources: dict[int, list[Source]] | None = None
+        for function in calls.functions.values():
+            block = function.body.block
+            if block not in calls.to:
+                for argument in block.args:
+                    self._note(argument, shape_of(argument.type))
+                _drive(self._sweep(block))
+
+    def find(self, dim: int) -> int:
+        """Returns what a dimension is known to be: a number, or the symbol that stands for all that equal it."""
+        while (other := self._equal.get(dim)) is not None:
+            dim = other
+        return dim
+
+    def shape(self, value: SSAValue) -> Shape | None:
+        """Returns a value's shape with symbols; that of a list is the shape of the tensor that it becomes."""
+        shape = self.known.shapes.get(value)
+        return None if shape is None else tuple(map(self.find, shape))
+
+    def sources(self, symbol: int) -> Sequence[Source]:
+        """Returns where a symbol can be had, in the order in which the module has the values."""
+        if self._sources is None:
+            self._sources = {}
+            for value, shape in self.known.shapes.items():
+                for axis, dim in enumerate(shape or ()):
+                    self._add(dim, Source(value, axis))
+            for value, elements in self.known.partials.items():
+                if len(elements) == 1 and self.known.shapes.get(value) == ():
+                    self._add(elements[0], Source(value, None))
+        return self._sources.get(symbol, ())
+
+    def _add(self, dim: int, source: Source) -> None:
+        found = self.find(dim)
+        if found < UNKNOWN and self._sources is not None:
+            self._sources.setdefault(found, []).append(source)
+
+    def _note(self, value: SSAValue, shape: Shape | None) -> None:
+        """Notes a value's shape as far as it is known; of a list what its class tells beyond that."""
+        listed = self._lists.get(value)
+        if listed is not None and listed.shape is not None:
+            own = (listed.length, *listed.shape)
+            if shape is None or len(shape) != len(own):
+                shape = own
+            shape = tuple(there if here < 0 else here for here, there in zip(own, shape, strict=True))
+        self.known.note(value, shape)
+
+    def _equate(self, one: Shape | None, other: Shape | None) -> None:
+        if one is None or other is None:
+            return
+        for first, second in zip(map(self.find, one), map(self.find, other), strict=False):
+            if first != second and first < UNKNOWN:
+                self._equal[first] = second
+            elif first != second and second < UNKNOWN:
+                self._equal[second] = first
+
+    def _join(self, values: Sequence[SSAValue], declared: Shape | None) -> Shape | None:
+        """Returns what is known of something that is one of several values and has a declared shape."""
+        return self._joined([self.known.shapes.get(value) for value in values], declared)
+
+    def _joined(self, shapes: Sequence[Shape | None], declared: Shape | None) -> Shape | None:
+        """Returns what is known of one of several shapes; dimensions keep the symbol that the first has for them."""
+        ranked = [shape for shape in shapes if shape is not None]
+        if len(ranked) < len(shapes) or len({len(shape) for shape in ranked}) != 1:
+            return declared
+        joined = [dims[0] if len(set(map(self.find, dims))) == 1 else -1 for dims in zip(*ranked, strict=True)]
+        if declared is not None and len(declared) == len(joined):
+            joined = [dim if own < 0 else own for dim, own in zip(joined, declared, strict=True)]
+        return tuple(joined)
+
+    def _sweep(self, block: Block) -> _Task:
+        for op in block.ops:
+            if op.name == "tf.Const":
+                constant = tensor_data.constant_of(op.results[0])
+                if constant is not None:
+                    self.known.constants[op.results[0]] = constant
+                    self.known.shapes[op.results[0]] = shape_of(constant.type)
+            elif op.name in OPS:
+                self._list_op(op)
+            elif op.results and op.results[0] in self._lists and op.name in FORWARDING:
+                self._note(op.results[0], self.known.shapes.get(op.operands[0]))
+            elif self._calls.of.get(op):
+                yield self._call(op, self._calls.of[op])
+            elif op.results:
+                self._plain(op)
+
+    def _plain(self, op: Operation) -> None:
+        for value in op.operands:
+            self._settle(value)
+        if op.name == "tf.ConcatV2" and self._supposes and not self._branches:
+            self._agree(op)
+        operands = Operands(op, self.known)
+        shapes = infer_shapes(operands, operands.results)
+        if shape_function(op.name[3:]) in _BROADCASTING and shapes[0] is not None and -1 in shapes[0]:
+            shapes[0] = self._broadcast(shapes[0], operands.shapes())
+        for result, shape in zip(op.results, shapes, strict=True):
+            self._note(result, shape)
+        for result, partial in zip(op.results, infer_values(operands, shapes), strict=True):
+            if partial is not None:
+                self.known.partials[result] = partial
+
+    def _settle(self, value: SSAValue) -> None:
+        """Lets a value have the dimensions that its own have been found to equal."""
+        shape = self.known.shapes.get(value)
+        if shape is not None and not self._equal.keys().isdisjoint(shape):
+            self.known.shapes[value] = tuple(map(self.find, shape))
+
+    def _agree(self, op: Operation) -> None:
+        """Notes that what is joined along an axis has equal dimensions along the others."""
+        *joined, last = op.operands
+        axis = constant_scalar(last)
+        shapes = [self.known.shapes.get(value) for value in joined]
+        first = shapes[0]
+        if axis is None or not first or not -len(first) <= axis < len(first):
+            return
+        for shape in shapes[1:]:
+            if shape is not None and len(shape) == len(first) > 1:
+                # What stays of two dimensions had better be no broadcast one, which has to be computed.
+                pairs = [sorted(pair, key=self._is_plain) for pair in zip(first, shape, strict=True)]
+                del pairs[axis]
+                self._equate(*zip(*pairs, strict=True))
+        for value in joined:
+            self._settle(value)
+
+    def _is_plain(self, dim: int) -> bool:
+        return self.find(dim) not in self.broadcasts
+
+    def _broadcast(self, result: Shape, operands: Sequence[Shape | None]) -> Shape:
+        """Returns the shape of an elementwise result with a symbol for each set of dimensions that meet in one."""
+        if None in operands:
+            return result
+        shapes = [tuple(map(self.find, shape)) for shape in operands if shape is not None]
+        dims = list(result)
+        for axis in range(-len(result), 0):
+            if dims[axis] == -1:
+                met = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+                dims[axis] = self._meet(met)
+        return tuple(dims)
+
+    def _meet(self, dims: set[int]) -> int:
+        """Returns the symbol of the dimension that several unknown ones are broadcast to."""
+        if not dims or any(dim >= UNKNOWN for dim in dims):
+            return -1
+        whole = frozenset(part for dim in dims for part in self.broadcasts.get(dim, (dim,)))
+        if len(whole) == 1:
+            return next(iter(whole))
+        if whole not in self._met:
+            self._met[whole] = symbol(_FIRST_BROADCAST + len(self._met))
+            self.broadcasts[self._met[whole]] = whole
+        return self._met[whole]
+
+    def _list_op(self, op: Operation) -> None:
+        row, known = OPS[op.name], self.known.shapes
+        shape = known.get(op.operands[row.lists[0]]) if row.lists else None
+        if row.stack is not None and not row.lists:
+            shape = known.get(op.operands[row.stack])
+        if row.makes and shape is not None and changes_length(op):
+            shape = (-1, *shape[1:])
+        if op.name == "tf.TensorListReserve":
+            shape = self._reserved(op)
+        if row.makes:
+            self._note(op.results[0], shape)
+            shape = known.get(op.results[0])
+        elements = None if shape is None else shape[1:]
+        if row.item is not None:
+            self._equate(elements, known.get(op.operands[row.item]))
+        if row.stack is not None:
+            stacked = known.get(op.operands[row.stack])
+            self._equate(elements, None if stacked is None else stacked[1:])
+        for result, kind in zip(op.results, row.results, strict=False):
+            self._result(op, result, kind, shape)
+        for result in op.results:
+            if result not in known:
+                self._note(result, shape_of(result.type))
+
+    def _reserved(self, op: Operation) -> Shape | None:
+        """Returns what the length that a list is made with tells of its shape."""
+        listed, length = self._lists.get(op.results[0]), self.known.partials.get(op.operands[1])
+        if listed is None or listed.shape is None or length is None or len(length) != 1:
+            return None
+        return (dim_of_element(length[0]), *(-1 for _ in listed.shape))
+
+    def _result(self, op: Operation, result: SSAValue, kind: str, shape: Shape | None) -> None:
+        """Notes what an op reads of a list of a certain shape."""
+        if shape is None or not kind:
+            return
+        if kind == "item":
+            self._note(result, shape[1:])
+        elif kind == "stack" and op.name == "tf.TensorListGather":
+            self._note(result, (*(self.known.shapes.get(op.operands[1]) or (-1,)), *shape[1:]))
+        elif kind == "stack":
+            self._note(result, shape)
+        else:
+            self._note(result, (-1, *shape[2:]))
+
+    def _call(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+        if calls[0].is_loop:
+            yield self._loop(op, calls)
+            return
+        # What a branch needs to be equal may differ wherever the other one is taken.
+        self._branches += len(calls) > 1
+        try:
+            for call in calls:
+                for argument, operand in zip(call.block.args, op.operands[call.first :], strict=False):
+                    self._pass(argument, operand)
+                yield self._sweep(call.block)
+        finally:
+            self._branches -= len(calls) > 1
+        for index, result in enumerate(op.results):
+            self._note(result, self._join([call.returned[index] for call in calls], shape_of(result.type)))
+
+    def _pass(self, argument: SSAValue, operand: SSAValue) -> None:
+        """Lets an argument be what an operand is, in shape and value."""
+        self._note(argument, self._join([operand], shape_of(argument.type)))
+        self.known.constants.pop(argument, None)
+        self.known.partials.pop(argument, None)
+        if operand in self.known.constants:
+            self.known.constants[argument] = self.known.constants[operand]
+        if operand in self.known.partials:
+            self.known.partials[argument] = self.known.partials[operand]
+
+    def _loop(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
+        """Sweeps a loop until the shapes of its variables are the same before and after the body.
+
+        First with the initial shapes. What the body broadcasts to something else stays what it is after that; what it
+        changes in another way is unknown.
+        """
+        *_conditions, body = calls
+        arguments, returned = body.block.args, body.returned
+        fixed = [argument is value for argument, value in zip(arguments, returned, strict=False)]
+        shapes = [self.known.shapes.get(operand) for operand in op.operands]
+        before = dict(self._equal)
+        for _ in range(2 if self._depth < _DEPTH else 0):
+            self._depth += 1
+            self._enter(op, calls, fixed, shapes)
+            failed: list[bool] = []
+            yield self._attempt(calls, failed)
+            self._depth -= 1
+            changed = [self._next(*pair) for pair in zip(shapes, returned, strict=False)]
+            if failed or None in changed:
+                break
+            if changed == shapes:
+                self._leave(op, shapes)
+                return
+            shapes = changed
+        shapes = [self.known.shapes.get(operand) for operand in op.operands]
+        varying = [self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
+                   for shape, value in zip(shapes, returned, strict=False)]  # fmt: skip
+        shapes = [shape if is_fixed else other for shape, other, is_fixed in zip(shapes, varying, fixed, strict=False)]
+        # What was found to be equal holds in the first iteration only.
+        self._equal = before
+        self._enter(op, calls, fixed, shapes)
+        for call in calls:
+            yield self._sweep(call.block)
+        self._leave(op, shapes)
+
+    def _next(self, shape: Shape | None, returned: SSAValue) -> Shape | None:
+        """Returns the shape of a loop's variable in the next iteration, `None` if it has to be taken as unknown."""
+        other = self.known.shapes.get(returned)
+        if shape is None or other is None or len(shape) != len(other):
+            return None if shape != other else shape
+        dims = []
+        for one, two in zip(shape, other, strict=True):
+            is_same = self.find(one) == self.find(two)
+            if not is_same and self.find(one) not in self.broadcasts.get(self.find(two), ()):
+                return None
+            dims.append(one if is_same else two)
+        return tuple(dims)
+
+    def _attempt(self, calls: tuple[Call, ...], failed: list[bool]) -> _Task:
+        for call in calls:
+            try:
+                yield self._sweep(call.block)
+            except ConversionError:
+                failed.append(True)
+                return
+
+    def _enter(self, op: Operation, calls: tuple[Call, ...], fixed: list[bool], shapes: list[Shape | None]) -> None:
+        for call in calls:
+            for index, argument in enumerate(call.block.args):
+                if index < len(fixed) and fixed[index]:
+                    self._pass(argument, op.operands[index])
+                else:
+                    self._note(argument, self._joined([shapes[index]], shape_of(argument.type)))
+
+    def _leave(self, op: Operation, shapes: list[Shape | None]) -> None:
+        for result, shape in zip(op.results, shapes, strict=False):
+            self._note(result, self._joined([shape], shape_of(result.type)))
+
+
+def _drive(task: _Task) -> None:
+    """Runs a task and those that it waits for, without recursion; what one raises reaches the one that waits for it."""
+    stack, problem = [task], None
+    while stack:
+        try:
+            inner = stack[-1].send(None) if problem is None else stack[-1].throw(problem)
+        except StopIteration:
+            stack.pop()
+            problem = None
+        except ConversionError as raised:
+            stack.pop()
+            problem = raised
+        else:
+            problem = None
+            stack.append(inner)
+    if problem is not None:
+        raise problem

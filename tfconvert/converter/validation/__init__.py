@@ -1,0 +1,1 @@
+"""Checks that results are right: of passes, and of converted models."""

@@ -1,0 +1,266 @@
+"""Translation validation: runs a module before and after a pass on the same random inputs and compares (design §11).
+
+`tf` and `tf_executor` functions run in the reference executor, those of nothing but `tfl` ops as a file in LiteRT.
+Where passes have put operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is
+reported, never left out silently.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.executor.litert_ops import OUTSIDE
+from tfconvert.converter.ir.interface import interface_of
+from tfconvert.converter.kernels.call import Array
+from tfconvert.converter.litert.passes.separate_state import SeparateState
+from tfconvert.converter.litert.runtime_process import Runtime
+from tfconvert.converter.validation import samples
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+
+MAX_ITERATIONS = 2000
+"""Loops that random inputs keep going for longer are not compared."""
+
+_TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
+_TOLERANCE_OF_OTHERS = 1e-3
+"""Largest difference, relative to a result's largest value, that rounding explains: a pass may reorder sums."""
+
+_REFUSED_INPUT = frozenset({
+    "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
+    "uninitialized-variable", "call-depth", "empty-tensor", OUTSIDE,
+})  # fmt: skip
+"""Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
+
+
+def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> list[Diagnostic]:
+    """Compares what the exported functions of a module compute before and after a pass.
+
+    Args:
+        before: The module before the pass.
+        after: The module after it.
+        pass_name: The pass, for the messages.
+        seed: Tells random inputs of several runs apart.
+
+    Returns:
+        A note for each function that could not be compared, with the reason.
+
+    Raises:
+        ConversionError: A function's results or the final values of its variables differ, or it no longer runs
+            (`pass-changed-results`); or LiteRT would be needed and is not installed (`litert-missing`).
+    """
+    notes: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
+    with Runtime() as runtime:
+        one, other = _Side(before, runtime), _Side(after, runtime)
+        for name in one.functions:
+            compared = _compare_function(one, other, name, pass_name, seed)
+            notes += compared.notes
+            problems += compared.problems
+    if problems:
+        raise ConversionError(problems)
+    return notes
+
+
+@dataclass(slots=True)
+class _Compared:
+    """What a comparison found."""
+
+    notes: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What a function did: its results, and the variables that it changed."""
+
+    results: Sequence[Array]
+    variables: Mapping[str, Array] = field(default_factory=dict)
+
+
+class _Side:
+    """A module that can be run."""
+
+    def __init__(self, module: ModuleOp, runtime: Runtime) -> None:
+        self.module = module
+        self._runtime = runtime
+        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
+        dialects = {op.name.partition(".")[0] for op in module.walk()}
+        self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor"}
+        self._content = b""
+
+    def cannot_run(self, name: str) -> str:
+        """Returns why a function can't be run, whatever its inputs are; empty if it can."""
+        if not self.is_file:
+            problems = Executor(self.module).problems(name)
+            return ", ".join(dict.fromkeys(f"{one.op}: {one.message}" for one in problems[:3]))
+        if name != next(iter(self.functions)) and not self._key(name):
+            return "only a file's first function runs without a signature"
+        return ""
+
+    def run(self, name: str, inputs: Sequence[Array]) -> _Outcome:
+        """Runs a function.
+
+        Raises:
+            ConversionError: It can't be run on these inputs.
+        """
+        if self.is_file:
+            return _Outcome(self._run_file(name, inputs))
+        executor = Executor(self.module, max_iterations=MAX_ITERATIONS)
+        results = executor.run(name, inputs)
+        changed = {}
+        for symbol, variable in executor.variables.items():
+            initial = executor.first_value(symbol)
+            if variable.value is not None and (initial is None or not _is_equal(initial, variable.value)):
+                changed[symbol] = variable.value
+        return _Outcome(results, changed)
+
+    def _key(self, name: str) -> str:
+        function = self.functions[name]
+        keys = interface_of(function).keys if ENTRY_FUNCTION in function.attributes else ()
+        return keys[0] if keys else ""
+
+    def _run_file(self, name: str, inputs: Sequence[Array]) -> list[Array]:
+        if not self._content:
+            stream = io.BytesIO()
+            module = self.module.clone()
+            SeparateState().apply(module)
+            export(module).write(stream)
+            self._content = stream.getvalue()
+        key, outputs = self._key(name), list[str]()
+        names = [str(index) for index in range(len(inputs))]
+        if key:
+            interface = interface_of(self.functions[name])
+            names = [tensor.name for tensor in interface.inputs]
+            outputs = [tensor.name for tensor in interface.outputs]
+        return self._runtime.run_file(self._content, key, dict(zip(names, inputs, strict=True)), outputs)
+
+
+def _is_exported(function: FuncOp) -> bool:
+    visibility = function.sym_visibility
+    return bool(function.body.blocks) and (visibility is None or visibility.data == "public")
+
+
+def _why_not(one: _Side, other: _Side, name: str) -> str:
+    """Returns why a function can't be compared, whatever its inputs are; empty if it can."""
+    if name not in other.functions:
+        return "the pass has removed or renamed it"
+    if len({len(side.functions[name].function_type.inputs.data) for side in (one, other)}) == 2:
+        return "the pass has changed its arguments"
+    return one.cannot_run(name) or other.cannot_run(name)
+
+
+def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed: int) -> _Compared:
+    """Runs a function of both sides on each draw of inputs."""
+    reason = _why_not(one, other, name)
+    if reason:
+        return _Compared([_unchecked(pass_name, name, reason)])
+    arguments = [list(side.functions[name].body.block.args) for side in (one, other)]
+    known = [types.most_specific(a.type, b.type) for a, b in zip(*arguments, strict=True)]
+    refusals: list[ConversionError] = []
+    for draw in range(samples.DRAWS if known else 1):
+        inputs = [samples.value_of(each, str(index), draw, seed) for index, each in enumerate(known)]
+        if None in {None if value is None else True for value in inputs}:
+            return _Compared([_unchecked(pass_name, name, "no value can be made up for a handle")])
+        given = [value for value in inputs if value is not None]
+        try:
+            problems = list(_differences(one.run(name, given), other, name, pass_name, given))
+        except ConversionError as problem:
+            if problem.code not in _REFUSED_INPUT:
+                raise
+            refusals.append(problem)
+            continue
+        if problems:
+            return _Compared(problems=problems)
+    if len(refusals) == (samples.DRAWS if known else 1):
+        reason = f"random inputs don't suit it: {refusals[0].diagnostics[0]}"
+        return _Compared([_unchecked(pass_name, name, reason)])
+    return _Compared()
+
+
+def _differences(
+    expected: _Outcome, other: _Side, name: str, pass_name: str, inputs: Sequence[Array]
+) -> Iterator[Diagnostic]:
+    """Yields how the outcome after the pass is not the expected one."""
+    try:
+        got = other.run(name, inputs)
+    except ConversionError as problem:
+        if problem.code in ("litert-missing", "empty-tensor", OUTSIDE):
+            raise
+        yield _changed(pass_name, name, f"it no longer runs: {problem}")
+        return
+    if len(expected.results) != len(got.results):
+        yield _changed(pass_name, name, f"it has {len(got.results)} results, not {len(expected.results)}")
+        return
+    for index, (was, now) in enumerate(zip(expected.results, got.results, strict=True)):
+        difference = compare(was, now)
+        if difference:
+            yield _changed(pass_name, name, f"result {index} {difference}")
+    if other.is_file:
+        return
+    for symbol in sorted(expected.variables.keys() | got.variables.keys()):
+        if symbol not in expected.variables or symbol not in got.variables:
+            verb = "is no longer" if symbol in expected.variables else "is now"
+            yield _changed(pass_name, name, f"variable {symbol!r} {verb} assigned")
+        elif difference := compare(expected.variables[symbol], got.variables[symbol]):
+            yield _changed(pass_name, name, f"variable {symbol!r} {difference}")
+
+
+def compare(was: Array, now: Array) -> str:
+    """Returns how one value differs from another, empty if it doesn't.
+
+    Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
+    NaN, an infinity itself only.
+    """
+    if was.shape != now.shape:
+        return f"has shape {list(now.shape)}, not {list(was.shape)}"
+    if was.dtype.kind == "O" or now.dtype.kind in "OSU":
+        return "" if was.tolist() == now.tolist() else "differs from the text it was"
+    if was.dtype != now.dtype:
+        return f"is of type {now.dtype.name}, not {was.dtype.name}"
+    if _is_equal(was, now):
+        return ""
+    if was.dtype.kind in "iub":
+        count = int(np.count_nonzero(was != now))
+        return f"differs in {count} of {was.size} numbers, by up to {np.max(np.abs(_wide(was) - _wide(now)))}"
+    a, b = _wide(was), _wide(now)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        distance = np.where(same, 0, np.abs(a - b))
+    largest = float(np.max(distance))
+    scale = float(np.max(np.abs(a), where=np.isfinite(a), initial=0))
+    tolerance = _TOLERANCE.get(was.dtype.name, _TOLERANCE_OF_OTHERS)
+    if largest <= tolerance * scale or largest <= np.finfo(np.float32).tiny:
+        return ""
+    return f"differs by up to {largest:.3g}; the largest number is {scale:.3g}"
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _is_equal(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _unchecked(pass_name: str, function: str, reason: str) -> Diagnostic:
+    return Diagnostic(
+        "function-not-checked", f"function {function!r} was not run before and after {pass_name}: {reason}",
+        op="func.func", node=function, severity=NOTE,
+    )  # fmt: skip
+
+
+def _changed(pass_name: str, function: str, what: str) -> Diagnostic:
+    problem = error(
+        "pass-changed-results", f"pass {pass_name} has changed what function {function!r} computes: {what}",
+        op="func.func", node=function, hint="this is a mistake in the pass, not in the model; please report it",
+    )  # fmt: skip
+    return problem.diagnostics[0]

@@ -1,0 +1,54 @@
+"""Random values of the types that a function takes, to run it on."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from tfconvert.converter.kernels.call import Array
+from tfconvert.schema.dialects import types
+
+DRAWS = 3
+"""How many different kinds of values there are."""
+
+_LEADING = (2, 1, 3)
+_OTHER = (32, 5, 8)
+"""Sizes of unknown dimensions, a draw each: the first is most often a batch, the others are wide or odd."""
+
+_WORDS = (b"", b"a", b"two words", "gr\u00fc\u00df".encode(), b"a longer text, with 42.")
+
+
+def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Array | None:
+    """Returns a random value, the same for the same arguments.
+
+    Args:
+        tensor_type: The type. Dimensions that it doesn't know get a size by their place, an unknown rank is a scalar.
+        name: Tells values of the same type apart.
+        draw: 0 draws small numbers, as networks are fed; 1 wider ones; 2 has zeros, equal values and the like.
+        seed: Tells runs apart.
+
+    Returns:
+        The value; `None` if none can be made up: a handle of a resource, a variant.
+    """
+    element = types.element_of(tensor_type)
+    row = types.from_mlir(element)
+    if row is None or row.name in ("resource", "variant"):
+        return None
+    sizes = types.shape_of(tensor_type) or ()
+    shape = tuple((_OTHER if axis else _LEADING)[draw % DRAWS] if dim < 0 else dim for axis, dim in enumerate(sizes))
+    random = np.random.default_rng([zlib.crc32(name.encode()), draw, seed])
+    if row.dtype.kind == "O":
+        value = np.empty(shape, object)
+        value.reshape(-1)[:] = [_WORDS[at] for at in random.integers(0, len(_WORDS), value.size)]
+        return value
+    if row.dtype.kind == "b":
+        return np.asarray(random.random(shape) < 0.5)
+    if row.dtype.kind in "iu" or row.name in ("int4", "uint4"):
+        low = 0 if row.dtype.kind == "u" or draw == 0 or row.name == "uint4" else -8
+        return random.integers(low, 8, shape).astype(row.dtype)
+    numbers = random.uniform(-1, 1, shape) * (1.0, 20.0, 1.0)[draw % DRAWS]
+    if draw % DRAWS == 2:
+        numbers = np.round(numbers * 2) / 2
+    return numbers.astype(row.dtype)

@@ -1,0 +1,1 @@
+"""Graphs of nodes, with their functions and variables, as IR."""

@@ -1,0 +1,172 @@
+"""A main graph's exported functions: what is fed and fetched, and all that lies between (design §4).
+
+SavedModels, MetaGraphs and GraphDefs differ in how they say what to feed and fetch, and in where values of variables
+are; from there on they are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, SSAValue
+
+from tfconvert.importers.graph.function_library import make_function
+from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
+from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
+from tfconvert.importers.graph.ref_variables import upgrade_ref_variables
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf_saved_model, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+CONSUMER = 2474
+"""The version of TensorFlow's graphs up to which we know them."""
+
+
+class GraphInput(NamedTuple):
+    """A value that the caller feeds.
+
+    Attributes:
+        tensor: What it stands for in the graph.
+        type: Its type.
+        name: What the caller calls it.
+        is_optional: Whether it is left out where nothing needs it.
+    """
+
+    tensor: TensorName
+    type: types.AnyTensor
+    name: str
+    is_optional: bool = False
+
+
+class GraphOutput(NamedTuple):
+    """A value that the caller gets: a tensor of the graph and its name for the caller."""
+
+    tensor: TensorName
+    name: str
+
+
+@dataclass(slots=True)
+class EntryPoint:
+    """One exported function of a main graph.
+
+    Attributes:
+        symbol: The function's symbol.
+        exported_names: The signatures that are this function; empty for a plain graph.
+        inputs: What is fed, in the function's order.
+        outputs: What is fetched, in the function's order.
+        controls: Nodes that must have run.
+    """
+
+    symbol: str
+    exported_names: list[str]
+    inputs: Sequence[GraphInput]
+    outputs: Sequence[GraphOutput]
+    controls: Sequence[str] = field(default=())
+
+
+def import_entries(
+    nodes: Mapping[str, pb.NodeDef], context: ImportContext, entries: Sequence[EntryPoint]
+) -> list[FuncOp]:
+    """Returns the functions of entry points, legacy nodes upgraded unless the graph is to be taken as it is.
+
+    Args:
+        nodes: The main graph's nodes by name.
+        context: What all graphs of the model share.
+        entries: The entry points.
+
+    Raises:
+        ConversionError: Something that an entry point needs is missing or can't be imported.
+    """
+    if not context.is_raw:
+        nodes = upgrade_legacy_ops(nodes)
+        targets = [output.tensor for entry in entries for output in entry.outputs]
+        targets += [TensorName(control, "", 0) for entry in entries for control in entry.controls]
+        fed = set.intersection(*(
+            {(each.tensor.node, each.tensor.position) for each in entry.inputs} for entry in entries
+        ))  # fmt: skip
+        nodes = upgrade_ref_variables(nodes, targets, fed)
+    return [_import_entry(nodes, context, entry) for entry in entries]
+
+
+def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry: EntryPoint) -> FuncOp:
+    """Returns the function of an entry point."""
+    block = Block()
+    feeds: dict[tuple[str, int], SSAValue] = {}
+    for index, source in enumerate(entry.inputs):
+        feeds[source.tensor.node, source.tensor.position] = block.insert_arg(source.type, index)
+    importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
+    graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
+    inputs = [each for each, arg in zip(entry.inputs, block.args, strict=True) if arg.uses or not each.is_optional]
+    for each, arg in zip(entry.inputs, block.args, strict=True):
+        if not arg.uses and each.is_optional:
+            block.erase_arg(arg)
+    names = {
+        "control_outputs": ",".join(entry.controls),
+        "inputs": ",".join(each.name for each in inputs),
+        "outputs": ",".join(each.name for each in entry.outputs),
+    }
+    attributes: dict[str, Attribute] = {
+        tf_saved_model.ENTRY_FUNCTION: DictionaryAttr({key: attrs.string(value) for key, value in names.items()})
+    }
+    arg_attrs: list[dict[str, Attribute]] = [{} for _ in inputs]
+    res_attrs: list[dict[str, Attribute]] = [{} for _ in entry.outputs]
+    if entry.exported_names:
+        attributes[tf_saved_model.EXPORTED_NAMES] = attrs.of(entry.exported_names)
+        arg_attrs = [_index_path(each.name) for each in inputs]
+        res_attrs = [_index_path(each.name) for each in entry.outputs]
+    return make_function(entry.symbol, block, graph, attributes, arg_attrs, res_attrs, visibility="public")
+
+
+def _index_path(name: str) -> dict[str, Attribute]:
+    return {tf_saved_model.INDEX_PATH: ArrayAttr([attrs.string(name)])}
+
+
+def versions_attribute(versions: pb.VersionDef) -> Attribute:
+    """Returns a graph's versions as TensorFlow's modules carry them."""
+    return DictionaryAttr(
+        {
+            "bad_consumers": ArrayAttr([attrs.int32(version) for version in versions.bad_consumers]),
+            "min_consumer": attrs.int32(versions.min_consumer),
+            "producer": attrs.int32(versions.producer),
+        }
+    )
+
+
+def check_versions(versions: pb.VersionDef) -> None:
+    """Checks that a graph lets itself be read by what knows graphs up to `CONSUMER`.
+
+    Raises:
+        ConversionError: It was made for newer programs (`newer-graph`).
+    """
+    if versions.min_consumer > CONSUMER or CONSUMER in versions.bad_consumers:
+        raise error(
+            "newer-graph", f"the graph asks for version {versions.min_consumer}, the newest known is {CONSUMER}",
+            hint="save it with an older TensorFlow, or use a newer tfconvert",
+        )  # fmt: skip
+
+
+def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | None]) -> types.Shape:
+    """Returns the shape that the user pins for an input.
+
+    Args:
+        name: The input.
+        noted: The shape that the model notes.
+        wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
+
+    Raises:
+        ConversionError: The user's shape contradicts the model's (`shape-mismatch`).
+    """
+    shape = tuple(-1 if dim is None or dim < 0 else dim for dim in wanted)
+    clash = noted is not None and (
+        len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
+    )
+    if clash:
+        given, known = list(shape), list(noted or ())
+        raise error("shape-mismatch", f"the shape {given} given for {name!r} contradicts the model's {known}",
+                    hint="pin unknown dimensions (-1) only")  # fmt: skip
+    return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))

@@ -1,0 +1,165 @@
+"""V1 control flow nodes to the executor's own ops: Switch, Merge, the ops of loops' frames (design §4).
+
+All but NextIteration are a row of a table. A NextIteration becomes two ops, since SSA form has no cycles: a source,
+which yields the value and stands before its users, and a sink, which takes it at the end; a token ties them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.importers.graph.tensor_proto import shape_of
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import locations, tf_executor, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+NEXT_ITERATION = frozenset({"NextIteration", "RefNextIteration"})
+"""The nodes that hand a value to a loop's next iteration: the only way back in a graph."""
+
+ENTER = frozenset({"Enter", "RefEnter"})
+"""The nodes that bring a value into a loop's frame."""
+
+_NO_FRAME = attrs.string("")
+_SCALAR_BOOL = types.tensor(types.I1, ())
+_SCALAR_INT = types.tensor(types.I32, ())
+
+
+class ExecutorNode(NamedTuple):
+    """A node, resolved: what its op is made of.
+
+    Attributes:
+        op: The node's op.
+        elements: The outputs' element types.
+        given: The node's attributes.
+        properties: Those that the op declares and operands don't tell, defaults filled in.
+        attributes: The private ones.
+        location: Where the node comes from.
+    """
+
+    op: str
+    elements: Sequence[Attribute]
+    given: Mapping[str, pb.AttrValue]
+    properties: Mapping[str, Attribute]
+    attributes: Mapping[str, Attribute]
+    location: LocationAttr
+
+    @property
+    def kept(self) -> dict[str, Attribute]:
+        """The op's attributes: the private ones, and `T` and `N`, which TensorFlow keeps on executor ops."""
+        kept = dict(self.attributes)
+        if (element := self.given.get("T")) is not None:
+            kept["T"] = types.element_type(element.type) or attrs.NO_LOCATION
+        if (count := self.given.get("N")) is not None:
+            kept["N"] = attrs.integer(count.i)
+        return dict(sorted(kept.items()))
+
+
+def build(node: ExecutorNode, data: Sequence[SSAValue], controls: Sequence[SSAValue]) -> Operation:
+    """Returns the executor op of a node whose op is in `OPS`.
+
+    Args:
+        node: The node.
+        data: Its data inputs, as many as its op takes.
+        controls: The control results of what must come before it.
+
+    Raises:
+        ConversionError: A frame's name is no text (`bad-attribute`).
+    """
+    row = _ROWS[node.op]
+    properties = dict(node.properties)
+    if not isinstance(properties.get("frame_name", _NO_FRAME), StringAttr):
+        raise error("bad-attribute", "the frame's name is no UTF-8", op=f"tf.{node.op}",
+                    node=locations.node_of(node.location), hint="the model file is damaged")  # fmt: skip
+    if (outputs := node.given.get("num_outs")) is not None:
+        properties["num_outs"] = attrs.integer(outputs.i)
+    return row.op.create(
+        operands=[*data, *controls],
+        result_types=[*row.results(node, data), tf_executor.CONTROL],
+        properties=properties,
+        attributes=node.kept,
+        location=node.location,
+    )
+
+
+def build_source(node: ExecutorNode) -> Operation:
+    """Returns the source of a NextIteration: value, token and control of the next iteration."""
+    value = types.tensor(node.elements[0], None)
+    return tf_executor.NextIterationSourceOp.create(
+        result_types=[value, tf_executor.TOKEN, tf_executor.CONTROL], attributes=node.kept, location=node.location
+    )
+
+
+def build_sink(source: Operation, value: SSAValue, controls: Sequence[SSAValue]) -> Operation:
+    """Returns the sink that hands a value to a source, whose type becomes the value's.
+
+    Args:
+        source: What `build_source` returned.
+        value: The value; of the source's element type.
+        controls: The control results of what must come before.
+    """
+    types.retype(source.results[0], value.type)
+    return tf_executor.NextIterationSinkOp.create(
+        operands=[source.results[1], value, *controls], attributes=source.attributes.copy(), location=source.location
+    )
+
+
+def _forwarded(node: ExecutorNode, data: Sequence[SSAValue]) -> list[Attribute]:
+    """Returns the types of outputs that are the first input, dead or alive."""
+    return [_as_element(element, data[0].type) for element in node.elements]
+
+
+def _as_element(element: Attribute, there: Attribute) -> Attribute:
+    """Returns a tensor type with another element type; handles keep what they hold."""
+    own = types.element_of(there)
+    if own == element or (not isinstance(own, types.RefType) and types.dereferenced(own) == element):
+        return there
+    return types.tensor(element, types.shape_of(there))
+
+
+def _merged(node: ExecutorNode, data: Sequence[SSAValue]) -> list[Attribute]:
+    """Returns the types of a Merge's value, which is what all its inputs have in common, and of its index."""
+    candidates = [_as_element(node.elements[0], value.type) for value in data]
+    common = candidates[0]
+    if any(other != common for other in candidates):
+        common = types.tensor(node.elements[0], _common_shape([types.shape_of(each) for each in candidates]))
+    noted = node.given.get("_output_shapes")
+    if noted is not None and noted.list.shape:
+        common = types.most_specific(common, types.tensor(types.element_of(common), shape_of(noted.list.shape[0])))
+    return [common, _SCALAR_INT]
+
+
+def _common_shape(shapes: Sequence[types.Shape | None]) -> types.Shape | None:
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes) or len({len(shape) for shape in known}) != 1:
+        return None
+    return tuple(dims[0] if len(set(dims)) == 1 else -1 for dims in zip(*known, strict=True))
+
+
+class _Row(NamedTuple):
+    """How a node becomes an op: the op's class, and the types of its values."""
+
+    op: type[tf_executor.ExecutorOp]
+    results: Callable[[ExecutorNode, Sequence[SSAValue]], list[Attribute]]
+
+
+_ROWS: Mapping[str, _Row] = {
+    "Switch": _Row(tf_executor.SwitchOp, _forwarded),
+    "RefSwitch": _Row(tf_executor.SwitchOp, _forwarded),
+    "_SwitchN": _Row(tf_executor.SwitchNOp, _forwarded),
+    "Merge": _Row(tf_executor.MergeOp, _merged),
+    "RefMerge": _Row(tf_executor.MergeOp, _merged),
+    "Enter": _Row(tf_executor.EnterOp, _forwarded),
+    "RefEnter": _Row(tf_executor.EnterOp, _forwarded),
+    "Exit": _Row(tf_executor.ExitOp, _forwarded),
+    "RefExit": _Row(tf_executor.ExitOp, _forwarded),
+    "LoopCond": _Row(tf_executor.LoopCondOp, lambda node, data: [_SCALAR_BOOL]),
+    "ControlTrigger": _Row(tf_executor.ControlTriggerOp, lambda node, data: []),
+}
+
+OPS = frozenset(_ROWS) | NEXT_ITERATION
+"""The nodes that are no islands."""

@@ -1,0 +1,117 @@
+"""FunctionDefs to functions: a library from which only what is called gets imported (design §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, UnitAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from tfconvert.importers.graph.attributes import import_attributes
+from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_function_input
+from tfconvert.importers.graph.tensor_proto import shape_of
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+
+def make_function(
+    name: str,
+    block: Block,
+    graph: tf_executor.GraphOp,
+    attributes: Mapping[str, Attribute],
+    arg_attrs: Iterable[Mapping[str, Attribute]],
+    res_attrs: Iterable[Mapping[str, Attribute]] | None = None,
+    visibility: str = "private",
+) -> FuncOp:
+    """Returns the function that runs a graph and returns its results.
+
+    Args:
+        name: The symbol.
+        block: The entry block; holds the arguments only.
+        graph: The graph, whose operands are the block's arguments.
+        attributes: The function's own attributes.
+        arg_attrs: A dictionary for each argument.
+        res_attrs: A dictionary for each result.
+        visibility: `public` for what the module exports.
+    """
+    block.add_op(graph)
+    block.add_op(ReturnOp.create(operands=graph.results))
+    properties: dict[str, Attribute] = {
+        "sym_name": attrs.string(name),
+        "function_type": FunctionType.from_lists([arg.type for arg in block.args], [res.type for res in graph.results]),
+        "arg_attrs": ArrayAttr([DictionaryAttr(dict(each)) for each in arg_attrs]),
+    }
+    if res_attrs is not None:
+        properties["res_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in res_attrs])
+    if visibility != "public":
+        properties["sym_visibility"] = attrs.string(visibility)
+    return FuncOp.create(properties=properties, attributes=dict(attributes), regions=(Region(block),))
+
+
+def import_callees(context: ImportContext) -> list[FuncOp]:
+    """Returns the functions that imported nodes name, directly or through other functions, each once.
+
+    Args:
+        context: What the entry points were imported with; it knows what they call, and the model's functions.
+
+    Raises:
+        ConversionError: A function is missing, or can't be imported.
+    """
+    imported: dict[str, FuncOp] = {}
+    while len(imported) < len(context.callees):
+        for name, user in list(context.callees.items())[len(imported) :]:
+            definition = context.library.definition(name)
+            if definition is None:
+                raise error(
+                    "missing-function", f"the model has no function {name!r}", op=f"tf.{user.op}", node=user.name,
+                    hint="the model file is damaged",
+                )  # fmt: skip
+            imported[name] = import_function(definition, context)
+    return list(imported.values())
+
+
+def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncOp:
+    """Returns the function of a FunctionDef, its body a `tf_executor.graph`.
+
+    FunctionDef attributes (`_implements`, `api_implements`, ...) become function attributes with the prefix `tf.`.
+
+    Raises:
+        ConversionError: The body can't be imported, or a result is not in it.
+    """
+    signature = definition.signature
+    name = signature.name
+    arg_types: list[Attribute] = []
+    arg_attrs = []
+    for index, argument in enumerate(signature.input_arg):
+        element = types.element_type(argument.type)
+        if element is None:
+            raise error("bad-function", f"argument {argument.name!r} of {name!r} has no fixed type", node=name)
+        noted = definition.arg_attr[index].attr if index in definition.arg_attr else {}
+        shapes = noted["_output_shapes"].list.shape if "_output_shapes" in noted else ()
+        arg_types.append(types.tensor(element, shape_of(shapes[0]) if shapes else None))
+        kept = {key: value for key, value in noted.items() if key != "_output_shapes"}
+        arg_attrs.append({f"tf.{key}": value for key, value in import_attributes(kept, name).items()})
+    block = Block(arg_types=arg_types)
+    feeds: dict[tuple[str, int], SSAValue] = {
+        (argument.name, 0): value for argument, value in zip(signature.input_arg, block.args, strict=True)
+    }
+    importer = NodeGraphImporter(
+        {node.name: node for node in definition.node_def}, context, parse_function_input, name, feeds
+    )
+    fetches = [_fetch(definition, output.name) for output in signature.output_arg]
+    graph = importer.import_graph(fetches, sorted(definition.control_ret.values()))
+    attributes = {f"tf.{key}": value for key, value in import_attributes(definition.attr, name).items()}
+    attributes.pop("tf._input_shapes", None)
+    if signature.is_stateful:
+        attributes["tf.signature.is_stateful"] = UnitAttr()
+    return make_function(name, block, graph, attributes, arg_attrs)
+
+
+def _fetch(definition: pb.FunctionDef, result: str) -> TensorName:
+    if result not in definition.ret:
+        name = definition.signature.name
+        raise error("bad-function", f"function {name!r} doesn't say where its result {result!r} comes from", node=name)
+    return parse_function_input(definition.ret[result])

@@ -1,0 +1,337 @@
+"""NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share (design §4).
+
+Only what the fetches reach, through data or control inputs, becomes IR; the ops come in a topological order in which
+every node follows its inputs. The one way back is NextIteration: its source is an op without operands that stands
+before all users, its sink comes at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tfconvert.importers.graph import executor_ops, op_forms
+from tfconvert.importers.graph.attributes import import_attribute
+from tfconvert.importers.graph.debug_info import SourceOf, no_source
+from tfconvert.importers.graph.function_instances import FunctionLibrary
+from tfconvert.importers.graph.op_signatures import NodeTypes, OpRegistry, OpSignature
+from tfconvert.importers.graph.refusals import refuse
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_SHOWN_NODES = 8
+"""Of a cycle so many nodes are named."""
+
+_NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
+"""Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
+
+
+class TensorName(NamedTuple):
+    """Where a value comes from.
+
+    Attributes:
+        node: The node's (or function argument's) name.
+        argument: The op's output argument, empty where `position` counts over all outputs.
+        position: The place in the argument, or over all outputs.
+    """
+
+    node: str
+    argument: str
+    position: int
+
+
+def parse_graph_input(text: str) -> TensorName:
+    """Parses an input of a main graph's node: `node` or `node:index`."""
+    node, colon, index = text.rpartition(":")
+    return TensorName(node, "", int(index)) if colon and index.isdigit() else TensorName(text, "", 0)
+
+
+def parse_function_input(text: str) -> TensorName:
+    """Parses an input of a function body's node: `argument` or `node:output:index`."""
+    parts = text.split(":")
+    if len(parts) == 3 and parts[2].isdigit():
+        return TensorName(parts[0], parts[1], int(parts[2]))
+    return TensorName(parts[0], parts[1] if len(parts) == 2 else "", 0)
+
+
+@dataclass(slots=True)
+class _Imported:
+    """A node's op, and where each of its output arguments begins among the op's results."""
+
+    op: Operation
+    types: NodeTypes
+
+    @property
+    def control(self) -> SSAValue:
+        """The control result."""
+        return self.op.results[-1]
+
+    def value(self, tensor: TensorName) -> SSAValue | None:
+        """Returns the op's result of an output, `None` if the node has no such output."""
+        if tensor.argument:
+            start, count = self.types.places.get(tensor.argument, (0, 0))
+        else:
+            start, count = 0, len(self.types.outputs)
+        return self.op.results[start + tensor.position] if tensor.position < count else None
+
+
+@dataclass(slots=True)
+class ImportContext:
+    """What the graphs of one model share.
+
+    Attributes:
+        registry: Where op definitions come from.
+        library: The model's functions.
+        source_of: From a node's full name to its source location.
+        is_raw: Whether graphs are taken as they are, whether or not they can be converted.
+        callees: Functions that the imported nodes name, each with the first such node.
+    """
+
+    registry: OpRegistry
+    library: FunctionLibrary = field(default_factory=FunctionLibrary)
+    source_of: SourceOf = no_source
+    is_raw: bool = False
+    callees: dict[str, pb.NodeDef] = field(default_factory=dict)
+
+    def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
+        """Notes the functions that a node names; returns the node, naming instances of those that need attributes.
+
+        Raises:
+            ConversionError: A function can't have the attributes that it is given (`bad-function`).
+        """
+        for name in signature.functions:
+            value = node.attr[name]
+            for function in (value.func, *value.list.func):
+                if function.name:
+                    self.callees.setdefault(self.library.instance(function.name, function.attr), node)
+        return self.library.bind(node, signature.functions)
+
+
+@dataclass(slots=True)
+class NodeGraphImporter:
+    """Imports one graph or function body.
+
+    Attributes:
+        nodes: The graph's nodes by name.
+        context: What all graphs of the model share.
+        parse_input: How the graph writes its inputs.
+        function: The enclosing function's name, empty in a main graph; becomes part of locations.
+        feeds: Values that stand for (node, output index): function arguments, placeholders.
+    """
+
+    nodes: Mapping[str, pb.NodeDef]
+    context: ImportContext
+    parse_input: Callable[[str], TensorName]
+    function: str = ""
+    feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
+    _inputs: dict[str, tuple[list[TensorName], list[str]]] = field(default_factory=dict, init=False)
+    _done: dict[str, _Imported] = field(default_factory=dict, init=False)
+    _entered: dict[str, SSAValue] = field(default_factory=dict, init=False)
+    _block: Block = field(default_factory=Block, init=False)
+
+    def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
+        """Returns the graph that computes some values and runs some nodes.
+
+        Args:
+            fetches: What the graph yields, in order.
+            controls: Nodes that must have run, yielding nothing.
+
+        Raises:
+            ConversionError: A missing node or output, a cycle without NextIteration, an unknown op, a bad attribute.
+        """
+        controls = list(controls)
+        roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
+        fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
+        self._feed_frames()
+        order = self._topological_order(roots)
+        if not self.context.is_raw:
+            definition = self.context.library.definition(self.function) if self.function else None
+            is_composite = definition is not None and "_implements" in definition.attr
+            refuse(order, self.context.registry, is_main=not self.function, is_composite=is_composite)
+        for node in order:
+            self._done[node.name] = self._import_node(node)
+        for node in order:
+            if node.op in executor_ops.NEXT_ITERATION:
+                self._close_loop(node)
+        operands = [
+            value if value is not None else self._resolve(tensor, "the graph's fetch")
+            for tensor, value in zip(fetches, fed, strict=True)
+        ]
+        operands += [self._done[node].control for node in controls]
+        self._block.add_op(tf_executor.FetchOp.create(operands=operands))
+        return tf_executor.GraphOp.build(self._block)
+
+    def _feed_frames(self) -> None:
+        """Lets what is fed for an Enter's output be what the Enter takes, so that it still enters the frame."""
+        for name, index in list(self.feeds):
+            node = self.nodes.get(name)
+            if node is not None and node.op in executor_ops.ENTER:
+                self._entered[name] = self.feeds.pop((name, index))
+
+    def _is_fed(self, tensor: TensorName) -> bool:
+        return (tensor.node, tensor.position) in self.feeds
+
+    def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
+        """Returns what the roots need, each node after its inputs; depth first with an explicit stack.
+
+        A NextIteration needs nothing; what it takes is looked at once all else that the roots need is there.
+        """
+        order: list[pb.NodeDef] = []
+        done: set[str] = set()
+        open_nodes: set[str] = set()
+        later: list[str] = []
+        stack = [(root, False) for root in reversed(roots)]
+        while stack or later:
+            if not stack:
+                stack = [(name, False) for name in reversed(later)]
+                later = []
+            name, is_ready = stack.pop()
+            if name in done:
+                continue
+            node = self._node(name)
+            if is_ready or node.op in executor_ops.NEXT_ITERATION:
+                if not is_ready:
+                    later += self._needed(node)
+                open_nodes.discard(name)
+                done.add(name)
+                order.append(node)
+                continue
+            if name in open_nodes:
+                raise _cycle(name, [name for name, is_ready in stack if is_ready])
+            open_nodes.add(name)
+            stack.append((name, True))
+            stack.extend((needed, False) for needed in reversed(self._needed(node)) if needed not in done)
+        return order
+
+    def _node(self, name: str) -> pb.NodeDef:
+        node = self.nodes.get(name)
+        if node is None:
+            raise error("missing-node", f"the graph has no node {name!r}", node=name, hint="the model file is damaged")
+        return node
+
+    def _needed(self, node: pb.NodeDef) -> list[str]:
+        """Parses a node's inputs, notes them, and returns the nodes that must come before it."""
+        tensors: list[TensorName] = []
+        controls: list[str] = []
+        for text in node.input:
+            if not text.startswith("^"):
+                if node.name not in self._entered:
+                    tensors.append(self.parse_input(text))
+            elif (text[1:], 0) not in self.feeds:
+                controls.append(text[1:])
+        self._inputs[node.name] = (tensors, controls)
+        return [tensor.node for tensor in tensors if not self._is_fed(tensor)] + controls
+
+    def _resolve(self, tensor: TensorName, user: str) -> SSAValue:
+        fed = self.feeds.get((tensor.node, tensor.position))
+        if fed is not None:
+            return fed
+        value = self._done[tensor.node].value(tensor)
+        if value is None:
+            raise error(
+                "missing-output",
+                f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
+                op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node, hint="the model file is damaged",
+            )  # fmt: skip
+        return value
+
+    def _import_node(self, node: pb.NodeDef) -> _Imported:
+        """Adds a node's op to the block; of a NextIteration the source; of a function's name the call."""
+        if node.op not in self.context.library:
+            return self._import_op(node)
+        call, places = self.context.library.call(node)
+        imported = self._import_op(call)
+        return _Imported(imported.op, imported.types._replace(places=places))
+
+    def _import_op(self, node: pb.NodeDef) -> _Imported:
+        signature = self.context.registry.signature(node.op, node.name)
+        if signature.functions:
+            node = self.context.note_callees(node, signature)
+        name = node.name
+        location_name = f"{name}@{self.function}" if self.function else name
+        location = attrs.name_location(location_name, self.context.source_of(location_name))
+        given = dict(node.attr)
+        signature.check_attributes(node, given)
+        types_of_node = signature.resolve(node, given)
+        properties, attributes = _node_attributes(node, given, signature)
+        op: Operation
+        if node.op in executor_ops.OPS:
+            resolved = executor_ops.ExecutorNode(
+                node.op, types_of_node.outputs, given, properties, attributes, location
+            )
+            if node.op in executor_ops.NEXT_ITERATION:
+                op = executor_ops.build_source(resolved)
+            else:
+                op = executor_ops.build(resolved, *self._operands(node, types_of_node))
+        else:
+            operands, tokens = self._operands(node, types_of_node)
+            inner = op_forms.build(node, given, types_of_node, operands, properties, attributes, location)
+            op = tf_executor.IslandOp.wrap(inner, tokens, location)
+        self._block.add_op(op)
+        return _Imported(op, types_of_node)
+
+    def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Returns a node's data and control operands, as many and of such element types as its op takes."""
+        tensors, controls = self._inputs[node.name]
+        operands = [self._resolve(tensor, node.name) for tensor in tensors]
+        if node.name in self._entered:
+            operands = [self._entered[node.name]]
+        _check_operands(node, types_of_node.inputs, operands)
+        return operands, [self._done[control].control for control in controls]
+
+    def _close_loop(self, node: pb.NodeDef) -> None:
+        """Adds the sink of a NextIteration."""
+        imported = self._done[node.name]
+        (value,), tokens = self._operands(node, imported.types)
+        self._block.add_op(executor_ops.build_sink(imported.op, value, tokens))
+
+
+def _cycle(name: str, path: list[str]) -> ConversionError:
+    """Returns the error of a node that needs itself, with the nodes between; `path` leads to it, users first."""
+    between = path[path.index(name) :]
+    shown = " <- ".join([*between[:_SHOWN_NODES], *(["..."] if len(between) > _SHOWN_NODES else []), name])
+    return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")
+
+
+def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[SSAValue]) -> None:
+    """Checks that a node has as many data inputs as its op takes, of the right element types."""
+    if len(expected) != len(operands):
+        raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
+    for wanted, operand in zip(expected, operands, strict=True):
+        there = types.element_of(operand.type)
+        if wanted is there:
+            continue
+        wants_reference = isinstance(wanted, types.RefType) and not isinstance(there, types.RefType)
+        if wants_reference or types.dereferenced(wanted) != types.dereferenced(there):
+            raise _bad_input(node, f"an input must be of type {wanted}, not {there}")
+
+
+def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
+    return error("bad-input", what, op=f"tf.{node.op}", node=node.name, hint="the model file is damaged")
+
+
+def _node_attributes(
+    node: pb.NodeDef, given: Mapping[str, pb.AttrValue], signature: OpSignature
+) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    """Returns the declared attributes, defaults filled in, and the private ones."""
+    properties = dict(signature.defaults)
+    attributes: dict[str, Attribute] = {}
+    for name, value in given.items():
+        if name in signature.dropped or name in _NOT_KEPT:
+            continue
+        attribute = import_attribute(value, node.name)
+        if name not in signature.rules:
+            attributes[name] = attribute
+        elif not isinstance(attribute, NoneAttr):
+            properties[name] = attribute
+    if node.device:
+        attributes["device"] = attrs.string(node.device)
+    if len(attributes) > 1:
+        attributes = dict(sorted(attributes.items()))
+    return properties, attributes

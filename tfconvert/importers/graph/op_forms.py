@@ -1,0 +1,113 @@
+"""`tf` ops of nodes: what TensorFlow's MLIR writes in another way than the op's definition in the registry does.
+
+Functional control flow has no stateless twins there, handles tell in their types what is behind them, and an op with
+several lists of tensors says in a property how long each is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tfconvert.importers.graph.op_signatures import NodeTypes
+from tfconvert.importers.graph.tensor_proto import shape_of
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(False)}
+_NO_EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(True)}
+_ANY_SHAPES: dict[str, Attribute] = {"shape_invariant": UnitAttr()}
+
+_CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
+    "If": ("If", _EFFECTS),
+    "Case": ("Case", _EFFECTS),
+    "While": ("While", _EFFECTS | _ANY_SHAPES),
+    "StatelessIf": ("If", _NO_EFFECTS),
+    "StatelessCase": ("Case", _NO_EFFECTS),
+    "StatelessWhile": ("While", _NO_EFFECTS | _ANY_SHAPES),
+}
+"""The op in MLIR and its further properties: whether it has effects, and for loops that shapes may change."""
+
+
+def build(
+    node: pb.NodeDef,
+    given: Mapping[str, pb.AttrValue],
+    types_of_node: NodeTypes,
+    operands: Sequence[SSAValue],
+    properties: dict[str, Attribute],
+    attributes: Mapping[str, Attribute],
+    location: LocationAttr,
+) -> Operation:
+    """Returns the `tf` op of a node.
+
+    Args:
+        node: The node.
+        given: Its attributes.
+        types_of_node: What these make of the op's arguments.
+        operands: The data operands.
+        properties: The op's properties; the op gets this dictionary.
+        attributes: The private attributes.
+        location: Where the node comes from.
+
+    Raises:
+        ConversionError: A constant's value is not of the declared type (`bad-tensor`).
+    """
+    name = node.op
+    if name in _CONTROL_FLOW:
+        name, added = _CONTROL_FLOW[name]
+        properties.update(added)
+    properties.update(types_of_node.segments)
+    result_type = _RESULT_TYPES.get(name)
+    if result_type is not None:
+        result_types = [result_type(node, properties, types_of_node.outputs[0])]
+    else:
+        result_types = _noted_types(types_of_node.outputs, given.get("_output_shapes"))
+    return tf.op_class(name).create(
+        operands=operands,
+        result_types=result_types,
+        properties=properties,
+        attributes=attributes,
+        location=location,
+    )
+
+
+def _noted_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:
+    """Returns the types of a node's results, with the shapes that the graph noted."""
+    shapes = map(shape_of, noted.list.shape) if noted is not None else iter(())
+    return [types.tensor(element, next(shapes, None)) for element in elements]
+
+
+def _constant(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
+    """Returns the type of a constant node: that of its value, which must be of the declared element type."""
+    value = properties["value"]
+    if not tensor_data.is_constant(value) or value.type.element_type != element:
+        raise error("bad-tensor", "the node declares another element type than its value has", op="tf.Const",
+                    node=node.name, hint="the model file is damaged")  # fmt: skip
+    return value.type
+
+
+def _variable(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
+    """Returns the type of a variable's handle, which tells what the variable holds."""
+    shape = properties.get("shape")
+    return types.resource_of(
+        types.tensor(properties["dtype"], shape.shape if isinstance(shape, tf.ShapeAttr) else None)
+    )
+
+
+def _list(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
+    """Returns the type of a tensor list, which tells what the list is to hold."""
+    held = types.tensor(properties["element_dtype"], None)
+    return types.tensor(types.VariantType(ArrayAttr([held])), ())
+
+
+_RESULT_TYPES: Mapping[str, Callable[[pb.NodeDef, Mapping[str, Attribute], Attribute], Attribute]] = {
+    "Const": _constant,
+    "VarHandleOp": _variable,
+    "EmptyTensorList": _list,
+    "TensorListReserve": _list,
+}
+"""The ops whose one result has a type that their attributes tell."""

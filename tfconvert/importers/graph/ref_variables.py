@@ -1,0 +1,331 @@
+"""Reference variables of TensorFlow 1, turned into handles (resources) before a graph is imported.
+
+A reference is a variable and its value at once: an op that wants a value reads it in the moment in which it runs. Where
+nothing that is needed writes a variable, one read serves all, and references that pass through control flow are values.
+Otherwise what passes is the handle, and every op has reads of its own, after all that the op itself waits for. An
+identity of a reference is a value, but it shares the variable's memory, in which later writes show: whoever takes it,
+in a branch or a loop, too, reads in the same way. What is fetched is read when its node runs.
+
+A node keeps its name as the name of the value, so it can still be fed and fetched; handles and writes get new names:
+
+    v = VariableV2()            ->  v/handle = VarHandleOp(); v = ReadVariableOp(v/handle)
+    a = AssignAdd(v, x)         ->  a/write = AssignAddVariableOp(v/handle, x); a = ReadVariableOp(v/handle, ^a/write)
+    y = Neg(v, ^a)              ->  y/read_0 = ReadVariableOp(v/handle, ^a); y = Neg(y/read_0, ^a)
+    i = Identity(v)             ->  i = ReadVariableOp(v/handle)
+    z = Neg(i, ^a)              ->  z/read_0 = ReadVariableOp(v/handle, ^i, ^a); z = Neg(z/read_0, ^a)
+    s = RefSwitch(v, p)         ->  s = Switch(v/handle, p)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from tfconvert.importers.graph.attribute_values import of_type
+from tfconvert.importers.graph.node_graph import TensorName, parse_graph_input
+from tfconvert.importers.graph.reachability import needed_nodes
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+HANDLE = "/handle"
+"""What the handle of a variable has behind the variable's name."""
+
+TEMPORARY = "TemporaryVariable"
+"""The op of a variable that has no value until it is assigned one."""
+
+_VARIABLES = frozenset({"Variable", "VariableV2", TEMPORARY})
+
+_FORWARDERS = {
+    "RefEnter": "Enter",
+    "RefExit": "Exit",
+    "RefIdentity": "Identity",
+    "RefMerge": "Merge",
+    "RefNextIteration": "NextIteration",
+    "RefSwitch": "Switch",
+}
+"""Ops that pass references on -> those that do the same with values and handles."""
+
+_ALIAS = "Identity"
+_ALIASES = frozenset({_ALIAS, "Switch"})
+"""Ops that give a variable's memory as a value, as an `Enter` of a constant does, too."""
+
+_MERGES = frozenset({"Merge", "RefMerge"})
+"""The ops that run as soon as they have one of their inputs."""
+
+_READERS = frozenset({_ALIAS, "DestroyTemporaryVariable"})
+"""Ops that do nothing but read."""
+
+_QUESTIONS = {"IsVariableInitialized": "VarIsInitializedOp"}
+"""Ops that take a reference but neither read nor write."""
+
+_WRITERS = {
+    "Assign": "AssignVariableOp",
+    "AssignAdd": "AssignAddVariableOp",
+    "AssignSub": "AssignSubVariableOp",
+}
+"""Ops whose twins for handles are not called `Resource...`."""
+
+
+def upgrade_ref_variables(
+    nodes: Mapping[str, pb.NodeDef], targets: Iterable[TensorName], fed: Collection[tuple[str, int]]
+) -> Mapping[str, pb.NodeDef]:
+    """Returns the nodes with reference variables replaced by handles; the same mapping if there are none.
+
+    Args:
+        nodes: The graph's nodes by name.
+        targets: What of the graph is needed; only writes among that count, and only that is rewritten.
+        fed: Tensors that are fed, as (node, index).
+    """
+    if not any(node.op in _VARIABLES for node in nodes.values()):
+        return nodes
+    return _Upgrade(needed_nodes(nodes, targets, fed)).apply(nodes)
+
+
+@cache
+def _ref_arguments(op: str) -> tuple[bool, ...]:
+    """Returns for each input argument of an op whether it is a reference; nothing for ops that take none."""
+    op_def = op_defs.lookup(op)
+    refs = tuple(argument.is_ref for argument in op_def.input_arg) if op_def is not None else ()
+    return refs if any(refs) else ()
+
+
+@cache
+def _twin(op: str) -> str:
+    """Returns the op that does to a handle what an op does to a reference; empty if there is none."""
+    twin = _WRITERS.get(op) or _QUESTIONS.get(op) or f"Resource{op}"
+    return twin if op_defs.lookup(twin) is not None else ""
+
+
+@dataclass(slots=True)
+class _Upgrade:
+    """The rewriting of one graph.
+
+    Attributes:
+        needed: The nodes that are rewritten, by name.
+    """
+
+    needed: Mapping[str, pb.NodeDef]
+    _group: dict[str, str] = field(default_factory=dict, init=False)
+    _variable_groups: set[str] = field(default_factory=set, init=False)
+    _written: set[str] = field(default_factory=set, init=False)
+    _made: dict[str, pb.NodeDef] = field(default_factory=dict, init=False)
+    _bases: dict[str, str] = field(default_factory=dict, init=False)
+
+    def apply(self, nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
+        """Returns all nodes, those that have to do with references rewritten."""
+        self._find_groups()
+        for node in self.needed.values():
+            if node.op in _VARIABLES:
+                self._rewrite_variable(node)
+            elif self._is_reference(node.name) and (node.op in _FORWARDERS or self._hands_on(node)):
+                self._rewrite_forwarder(node)
+            elif self._is_access(node):
+                self._rewrite_access(node)
+            else:
+                self._rewrite_user(node)
+        return {**nodes, **self._made}
+
+    def _find_groups(self) -> None:
+        """Puts all nodes that references pass through from one variable into a group, and finds what is written."""
+        for node in self.needed.values():
+            if node.op in _VARIABLES:
+                self._join(node.name, node.name)
+            if _shares_memory(node):
+                self._join(parse_graph_input(_data(node)[0]).node, node.name)
+            for position in self._ref_positions(node):
+                self._join(parse_graph_input(_data(node)[position]).node, node.name)
+        for name in self._group:
+            member = self.needed.get(name)
+            op = member.op if member is not None else "Identity"
+            group = self._find(name)
+            if op in _VARIABLES:
+                self._variable_groups.add(group)
+            elif op not in _FORWARDERS and op not in _QUESTIONS and op not in _READERS:
+                self._written.add(group)
+
+    def _find(self, name: str) -> str:
+        group = self._group
+        root = name
+        while group[root] != root:
+            root = group[root]
+        while group[name] != root:
+            group[name], name = root, group[name]
+        return root
+
+    def _join(self, one: str, other: str) -> None:
+        self._group.setdefault(one, one)
+        self._group.setdefault(other, other)
+        self._group[self._find(one)] = self._find(other)
+
+    def _ref_positions(self, node: pb.NodeDef) -> Iterator[int]:
+        """Yields the positions of a node's inputs that are taken as references."""
+        if node.op in _FORWARDERS:
+            yield from range(len(_data(node)) if node.op == "RefMerge" else min(1, len(_data(node))))
+        else:
+            for position, (is_ref, _) in enumerate(zip(_ref_arguments(node.op), _data(node), strict=False)):
+                if is_ref:
+                    yield position
+
+    def _is_reference(self, name: str) -> bool:
+        return name in self._group and name in self.needed and self._find(name) in self._variable_groups
+
+    def _is_written(self, name: str) -> bool:
+        return self._is_reference(name) and self._find(name) in self._written
+
+    def _rewrite_variable(self, node: pb.NodeDef) -> None:
+        shape = node.attr["shape"]
+        if node.op == "Variable" and not shape.shape.dim:
+            # The oldest variables write an unknown shape as they write a scalar's.
+            shape = pb.AttrValue(shape=pb.TensorShapeProto(unknown_rank=True))
+        attributes = {"dtype": node.attr["dtype"], "shape": shape, "shared_name": pb.AttrValue(s=node.name.encode())}
+        handle = pb.NodeDef(name=node.name + HANDLE, op="VarHandleOp", device=node.device, attr=attributes)
+        self._made[handle.name] = handle
+        self._read(node.name, handle.name, node.attr["dtype"].type, _controls(node))
+
+    def _rewrite_forwarder(self, node: pb.NodeDef) -> None:
+        new = pb.NodeDef()
+        new.CopyFrom(node)
+        new.op = _FORWARDERS.get(node.op, node.op)
+        if self._is_written(node.name):
+            del new.input[:]
+            new.input.extend(self._inputs(node, set(self._ref_positions(node)) or {0}))
+            new.attr["T"].type = pb.DT_RESOURCE
+        self._made[node.name] = new
+
+    def _rewrite_access(self, node: pb.NodeDef) -> None:
+        """Rewrites what writes a variable or asks about it; the written value goes by the node's name."""
+        twin = _twin(node.op)
+        if node.op in _READERS:
+            handle, controls = self._handle(_data(node)[0])
+            self._read(node.name, handle, _element(node), [*controls, *_controls(node)])
+            return
+        if not twin:
+            return
+        op_def, twin_def = op_defs.lookup(node.op), op_defs.lookup(twin)
+        assert op_def is not None
+        assert twin_def is not None
+        has_value = bool(op_def.output_arg) and not twin_def.output_arg
+        new = pb.NodeDef(name=f"{node.name}/write" if has_value else node.name, op=twin, device=node.device)
+        new.input.extend(self._inputs(node, set(self._ref_positions(node))))
+        for attr in twin_def.attr:
+            source = "T" if attr.name == "dtype" and "dtype" not in node.attr else attr.name
+            if source in node.attr:
+                new.attr[attr.name].CopyFrom(node.attr[source])
+        self._made[new.name] = new
+        if has_value:
+            handle = self._base(_data(node)[0])
+            self._read(node.name, handle, _element(node), [f"^{new.name}"])
+
+    def _rewrite_user(self, node: pb.NodeDef) -> None:
+        """Gives an op reads of its own of the written variables that it takes as values."""
+        sources = map(parse_graph_input, _data(node))
+        if not any(self._is_written(source.node) and self._is_memory(source) for source in sources):
+            return
+        if node.op in _READERS:
+            handle, controls = self._handle(_data(node)[0])
+            self._read(node.name, handle, _element(node), [*controls, *_controls(node)])
+            return
+        new = pb.NodeDef()
+        new.CopyFrom(node)
+        del new.input[:]
+        new.input.extend(self._inputs(node, set()))
+        self._made[node.name] = new
+
+    def _inputs(self, node: pb.NodeDef, as_handles: set[int]) -> list[str]:
+        """Returns a node's inputs: handles at some positions, values elsewhere, then the control inputs."""
+        data, controls = _data(node), _controls(node)
+        sources = [parse_graph_input(text) for text in data]
+        taken = {position: self._handle(data[position]) for position, source in enumerate(sources)
+                 if position in as_handles or (self._is_written(source.node) and self._is_memory(source))}  # fmt: skip
+        added = [after for position in sorted(as_handles) for after in taken[position][1]]
+        # The value is that of the moment in which the op has all else that it waits for.
+        waits = [f"^{source.node}" for source in sources if not self._is_memory(source)]
+        waits += [after for _, each in taken.values() for after in each]
+        for position, (handle, after) in taken.items():
+            if position in as_handles:
+                data[position] = handle
+            else:
+                data[position] = f"{node.name}/read_{position}"
+                moment = after if node.op in _MERGES else waits
+                element = _element(self.needed[sources[position].node])
+                self._read(data[position], handle, element, dict.fromkeys([*moment, *controls]))
+        return [*data, *dict.fromkeys([*added, *controls])]
+
+    def _is_memory(self, tensor: TensorName) -> bool:
+        """Tells whether a tensor is a reference, or shares the memory that is behind one."""
+        seen: set[str] = set()
+        node = self.needed.get(tensor.node)
+        while node is not None and _shares_memory(node) and node.name not in seen:
+            seen.add(node.name)
+            tensor = parse_graph_input(_data(node)[0])
+            node = self.needed.get(tensor.node)
+        if node is None or not self._is_reference(node.name):
+            return False
+        if node.op in _VARIABLES or (node.op in _FORWARDERS and node.op != "RefMerge"):
+            return True
+        op_def = op_defs.lookup(node.op)
+        outputs = op_def.output_arg if op_def is not None else ()
+        return tensor.position < len(outputs) and outputs[tensor.position].is_ref
+
+    def _handle(self, text: str) -> tuple[str, list[str]]:
+        """Returns the handle behind a reference, and what must have run before it is used."""
+        node = self.needed.get(parse_graph_input(text).node)
+        if node is None or node.op in _VARIABLES or not self._passes_on(node):
+            return self._base(text), []
+        return self._base(text), [f"^{node.name}/write" if _twin(node.op) else f"^{node.name}"]
+
+    def _base(self, text: str) -> str:
+        """Returns the handle that is behind a reference and all writes before it."""
+        passed = []
+        while (node := self.needed.get(parse_graph_input(text).node)) is not None:
+            if node.op in _VARIABLES:
+                text = node.name + HANDLE
+                break
+            if not self._passes_on(node):
+                break
+            if node.name in self._bases:
+                text = self._bases[node.name]
+                break
+            passed.append(node.name)
+            self._bases[node.name] = text  # if writes go round in a circle, this ends it
+            text = _data(node)[0]
+        self._bases.update(dict.fromkeys(passed, text))
+        return text
+
+    def _hands_on(self, node: pb.NodeDef) -> bool:
+        """Tells whether a node of control flow takes a written variable's memory, where its functions read it."""
+        is_flow = node.op != _ALIAS and _shares_memory(node) and self._is_written(node.name)
+        return is_flow and self._is_memory(parse_graph_input(_data(node)[0]))
+
+    def _passes_on(self, node: pb.NodeDef) -> bool:
+        """Tells whether what a node gives is behind what it takes, and its handle that of a node before it."""
+        return self._is_access(node) or (node.op == _ALIAS and self._is_memory(parse_graph_input(node.name)))
+
+    def _is_access(self, node: pb.NodeDef) -> bool:
+        """Tells whether a node gives the reference that it takes, but neither is nor will be one itself."""
+        if not self._is_reference(node.name) or not any(True for _ in self._ref_positions(node)):
+            return False
+        return node.op not in _FORWARDERS or not self._is_written(node.name)
+
+    def _read(self, name: str, handle: str, element: pb.DataType, controls: Iterable[str]) -> None:
+        self._made[name] = pb.NodeDef(
+            name=name, op="ReadVariableOp", input=[handle, *controls], attr={"dtype": of_type(element)}
+        )
+
+
+def _shares_memory(node: pb.NodeDef) -> bool:
+    """Tells whether a node gives the memory of the value that it takes."""
+    return bool(_data(node)) and (node.op in _ALIASES or (node.op == "Enter" and node.attr["is_constant"].b))
+
+
+def _data(node: pb.NodeDef) -> list[str]:
+    return [text for text in node.input if not text.startswith("^")]
+
+
+def _controls(node: pb.NodeDef) -> list[str]:
+    return [text for text in node.input if text.startswith("^")]
+
+
+def _element(node: pb.NodeDef) -> pb.DataType:
+    return node.attr["T" if "T" in node.attr else "dtype"].type

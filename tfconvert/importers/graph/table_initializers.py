@@ -1,0 +1,141 @@
+"""What fills a model's tables before anything else runs: its init op, as far as it is about tables (design §8).
+
+TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in the main graph. Vocabulary files are
+assets: the MetaGraph says which tensor holds a file's path, and the nodes that hand the path on are replaced by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from google.protobuf.message import DecodeError
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
+from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.variables import node_name, ops_in_islands
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, AssetOp, SessionInitializerOp, export_initializer
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+INITIALIZER = "__saved_model_init_op"
+"""The pseudo signature that names a SavedModel's init op, and the symbol of the function that is made of it."""
+
+_COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
+_ASSETS = "saved_model_assets"
+_TABLE = "tf.HashTableV2"
+_FILLS = frozenset({
+    "InitializeTable", "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "InitializeTableV2",
+    "LookupTableImport", "LookupTableImportV2",
+})  # fmt: skip
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_STRING = 7
+"""The number of the type of strings."""
+
+
+def import_table_initializers(
+    assets: Path,
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    context: ImportContext,
+    functions: Sequence[FuncOp],
+) -> list[Operation]:
+    """Returns the function that fills the tables that functions use, and the ops that say so; nothing without tables.
+
+    Args:
+        assets: The folder of the model's assets.
+        meta_graph: The MetaGraph.
+        nodes: Its nodes by name.
+        context: What all graphs of the model share.
+        functions: The imported entry points.
+
+    Raises:
+        ConversionError: An asset is outside of its folder (`bad-asset`), or what fills a table can't be imported.
+    """
+    tables = {node_name(op) for op in ops_in_islands(functions) if op.name == _TABLE}
+    if not tables:
+        return []
+    fills = _fills(_init_ops(meta_graph), nodes, tables)
+    if not fills:
+        return []
+    paths = _asset_paths(meta_graph, assets)
+    entry = EntryPoint(INITIALIZER, [], [], [], controls=fills)
+    (function,) = import_entries(_with_paths(nodes, paths), context, [entry])
+    del function.attributes[ENTRY_FUNCTION]
+    export_initializer(function)
+    files = [AssetOp.build(f"__asset_{index}", path) for index, path in enumerate(dict.fromkeys(paths.values()))]
+    return [*files, SessionInitializerOp.build([INITIALIZER]), function]
+
+
+def _init_ops(meta_graph: pb.MetaGraphDef) -> list[str]:
+    collections = (meta_graph.collection_def[name] for name in _COLLECTIONS if name in meta_graph.collection_def)
+    names = [name for each in collections for name in each.node_list.value]
+    if INITIALIZER in meta_graph.signature_def:
+        names += [each.name for each in meta_graph.signature_def[INITIALIZER].outputs.values()]
+    return names
+
+
+def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Collection[str]) -> list[str]:
+    """Returns the nodes that fill some tables, or call what fills them, in the order of the graph."""
+    pending, seen = list(starts), set[str]()
+    while pending:
+        name = parse_graph_input(pending.pop().removeprefix("^")).node
+        if name in nodes and name not in seen:
+            seen.add(name)
+            pending.extend(nodes[name].input)
+    return [
+        name for name, node in nodes.items()
+        if name in seen
+        and (node.op in _FILLS or node.op in _CALLS)
+        and any(parse_graph_input(text.removeprefix("^")).node in tables for text in node.input)
+    ]  # fmt: skip
+
+
+def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path) -> dict[str, str]:
+    """Returns the nodes that hold files' paths, with the paths as they are here."""
+    paths = {}
+    for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
+        name = asset.filename
+        path = assets / name
+        if not name or "\0" in name or not path.resolve().is_relative_to(assets.resolve()):
+            raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
+                        hint="save the model again")  # fmt: skip
+        paths[parse_graph_input(asset.tensor_info.name).node] = str(path)
+    return paths
+
+
+def _collected(meta_graph: pb.MetaGraphDef) -> list[pb.AssetFileDef]:
+    """Returns the assets of a SavedModel of TensorFlow 1, which has them in a collection."""
+    if _ASSETS not in meta_graph.collection_def:
+        return []
+    try:
+        return [pb.AssetFileDef.FromString(each.value) for each in meta_graph.collection_def[_ASSETS].any_list.value]
+    except DecodeError:
+        raise error("bad-asset", "the collection of assets is damaged", hint="save the model again") from None
+
+
+def _with_paths(nodes: Mapping[str, pb.NodeDef], paths: Mapping[str, str]) -> dict[str, pb.NodeDef]:
+    """Returns nodes with constants where files' paths are, and where variables are read that hold them."""
+    known = dict(paths)
+    for node in nodes.values():
+        if node.op == "AssignVariableOp" and len(node.input) >= 2:
+            path = paths.get(parse_graph_input(node.input[1]).node)
+            if path is not None:
+                known[parse_graph_input(node.input[0]).node] = path
+    result = dict(nodes)
+    for name, node in nodes.items():
+        source = parse_graph_input(node.input[0]).node if node.op == "ReadVariableOp" and node.input else name
+        if source in known and node.op != "VarHandleOp":
+            result[name] = _path_constant(name, known[source])
+    return result
+
+
+def _path_constant(name: str, path: str) -> pb.NodeDef:
+    node = pb.NodeDef(name=name, op="Const")
+    node.attr["dtype"].type = _STRING  # type: ignore[assignment]  # the generated code takes the number
+    node.attr["value"].tensor.dtype = _STRING  # type: ignore[assignment]
+    node.attr["value"].tensor.tensor_shape.SetInParent()
+    node.attr["value"].tensor.string_val.append(path.encode())
+    return node

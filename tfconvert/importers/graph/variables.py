@@ -1,0 +1,212 @@
+"""Variables of a SavedModel: which checkpoint key each variable node stands for (design §4).
+
+TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
+graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: what the restore op
+runs says which key is assigned to which variable (`tfconvert/importers/graph/restore_ops.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from xdsl.dialects.builtin import NameLoc, SymbolRefAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.importers.graph.ref_variables import HANDLE
+from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+_VALUE = "VARIABLE_VALUE"
+_HANDLE = "tf.VarHandleOp"
+_QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
+"""Ops that need a variable's value and give it none."""
+
+
+def import_variables(
+    prefix: str | os.PathLike[str],
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    functions: Sequence[FuncOp],
+) -> list[GlobalTensorOp]:
+    """Returns a global tensor for each variable that the functions reach, and points the handles at them.
+
+    Args:
+        prefix: The checkpoint's path without its files' endings.
+        meta_graph: The graph's MetaGraph.
+        nodes: The main graph's nodes by name, as the file has them.
+        functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
+
+    Raises:
+        ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
+    """
+    ops = list(ops_in_islands(functions))
+    handles = [op for op in ops if op.name == _HANDLE]
+    if not handles:
+        return []
+    saved, checkpoint = _saved_values(prefix, meta_graph, nodes, ops)
+    tensors: dict[Saved | str, GlobalTensorOp] = {}
+    missing = []
+    for handle in handles:
+        node = _variable_name(handle)
+        key = saved.get(node) or node
+        if key not in tensors:
+            value: tensor_data.Constant | None
+            if checkpoint is not None and isinstance(key, Saved):
+                value = _value(checkpoint, key)
+            else:
+                value = initial_value(node, meta_graph, nodes)
+            if value is None:
+                missing.append(_untracked(handle, node, is_object=meta_graph.HasField("object_graph_def")))
+                continue
+            tensors[key] = _global_tensor(handle, node, value, len(tensors))
+        handle.properties["shared_name"] = tensors[key].properties["sym_name"]
+    if missing:
+        if checkpoint is None:
+            Checkpoint(prefix)  # it is needed, so let it tell what is wrong with it
+        raise ConversionError(missing)
+    return list(tensors.values())
+
+
+def _saved_values(
+    prefix: str | os.PathLike[str],
+    meta_graph: pb.MetaGraphDef,
+    nodes: Mapping[str, pb.NodeDef],
+    ops: Sequence[Operation],
+) -> tuple[Mapping[str, Saved], Checkpoint | None]:
+    """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
+    is_object = meta_graph.HasField("object_graph_def")
+    if not is_object and not Path(f"{os.fspath(prefix)}.index").exists():
+        return {}, None
+    checkpoint = Checkpoint(prefix)
+    if is_object:
+        keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
+        return {node: Saved(key) for node, key in keys.items()}, checkpoint
+    return saved_variables(meta_graph, nodes, checkpoint.entries()), checkpoint
+
+
+def check_values(functions: Sequence[FuncOp]) -> None:
+    """Checks that functions of a graph without a checkpoint need no variable's value.
+
+    Raises:
+        ConversionError: They read variables that nothing writes (`no-checkpoint`).
+    """
+    unknown = [
+        op for op in ops_in_islands(functions)
+        if op.name == _HANDLE
+        and isinstance(island := op.parent_op(), tf_executor.IslandOp)
+        and all(use.operation.name in _QUESTIONS for use in island.results[0].uses)
+    ]  # fmt: skip
+    if unknown:
+        raise ConversionError(
+            Diagnostic("no-checkpoint", "the variable's value is not in this file", op.name, _variable_name(op),
+                       hint="freeze the graph, or give the .meta file that lies beside the checkpoint")
+            for op in unknown
+        )  # fmt: skip
+
+
+def _untracked(handle: Operation, node: str, *, is_object: bool) -> Diagnostic:
+    return Diagnostic(
+        "untracked-variable", "the variable's value is not in the checkpoint", handle.name, node,
+        hint="track the variable (assign its owner to an attribute of the saved object) before saving"
+        if is_object else "save it with the others, or have the model's init op assign it a constant",
+    )  # fmt: skip
+
+
+def ops_in_islands(functions: Sequence[FuncOp]) -> Iterator[Operation]:
+    """Yields the op in each island of functions whose islands hold one op."""
+    for function in functions:
+        for graph in function.body.block.ops:
+            if isinstance(graph, tf_executor.GraphOp):
+                for island in graph.body.ops:
+                    if isinstance(island, tf_executor.IslandOp) and island.body.first_op is not None:
+                        yield island.body.first_op
+
+
+def node_name(op: Operation) -> str:
+    """Returns the name of the node that an op was in the file; empty if its location is none's."""
+    return op.location.desc.data if isinstance(op.location, NameLoc) else ""
+
+
+def _variable_name(handle: Operation) -> str:
+    """Returns the name of the node that a handle was in the file."""
+    return node_name(handle).removesuffix(HANDLE)
+
+
+def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, index: int) -> GlobalTensorOp:
+    declared = tf.get(handle, "shape")
+    shape = types.shape_of(value.type) or ()
+    clash = declared is not None and (
+        len(declared) != len(shape) or any(a >= 0 and a != b for a, b in zip(declared, shape, strict=True))
+    )
+    if clash or handle.properties.get("dtype") != value.type.element_type:
+        raise error(
+            "variable-mismatch",
+            f"the graph declares a variable of shape {list(declared or ())}, the saved value is a {value.type}",
+            op=handle.name, node=node, hint="graph and checkpoint are of different models",
+        )  # fmt: skip
+    declared_type = types.tensor(value.type.element_type, declared)
+    # The index makes the symbol unique: two variables may have one name.
+    return GlobalTensorOp.build(
+        f"__sm_{index}__{node}", declared_type, value, is_mutable=True, location=handle.location
+    )
+
+
+def _value(checkpoint: Checkpoint, saved: Saved) -> tensor_data.TensorData:
+    if saved.extents is None:
+        source = checkpoint.read(saved.key)
+        shape = checkpoint.entries()[saved.key].shape
+    else:
+        source, shape = checkpoint.read_part(saved.key, saved.extents)
+    element = types.element_type(checkpoint.entries()[saved.key].dtype)
+    assert element is not None
+    value_type = types.tensor(element, shape)
+    assert isinstance(value_type, TensorType)
+    return tensor_data.TensorData(value_type, source)
+
+
+def _object_graph_keys(
+    objects: pb.SavedObjectGraph, checkpoint: Checkpoint, ops: Sequence[Operation]
+) -> dict[str, str]:
+    """Returns variable node -> checkpoint key, through the bound inputs of the functions that the main graph calls."""
+    ids: dict[str, int] = {}
+    for call in ops:
+        callee = call.properties.get("f")
+        if not isinstance(callee, SymbolRefAttr) or callee.root_reference.data not in objects.concrete_functions:
+            continue
+        bound = objects.concrete_functions[callee.root_reference.data].bound_inputs
+        # From the end: captured values come after a function's own arguments.
+        for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
+            if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:
+                ids[node_name(operand.owner.wrapped)] = node_id
+    key_of_object = _checkpoint_keys(objects, checkpoint)
+    return {node: key_of_object[node_id] for node, node_id in ids.items() if node_id in key_of_object}
+
+
+def _checkpoint_keys(objects: pb.SavedObjectGraph, checkpoint: Checkpoint) -> dict[int, str]:
+    """Returns saved object -> checkpoint key; the two object graphs are walked side by side from their roots."""
+    graph = checkpoint.object_graph()
+    tracked = graph.nodes if graph is not None else []
+    saved = objects.nodes
+    keys: dict[int, str] = {}
+    seen = {0}
+    pending = [(0, 0)] if len(saved) and len(tracked) else []
+    while pending:
+        saved_id, tracked_id = pending.pop()
+        for attribute in tracked[tracked_id].attributes:
+            if attribute.name == _VALUE:
+                keys[saved_id] = attribute.checkpoint_key
+        children = {child.local_name: child.node_id for child in tracked[tracked_id].children}
+        for child in saved[saved_id].children:
+            there = children.get(child.local_name)
+            inside = there is not None and 0 <= there < len(tracked) and 0 <= child.node_id < len(saved)
+            if inside and child.node_id not in seen:
+                seen.add(child.node_id)
+                pending.append((child.node_id, there or 0))
+    return keys

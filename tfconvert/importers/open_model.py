@@ -1,0 +1,92 @@
+"""Opens whatever holds a model: tells which format it is, and imports it.
+
+Imports are late, so that a model of one format doesn't load the importers of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from tfconvert.schema.diagnostics import error
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+
+class Selection(Protocol):
+    """What to import of a model: settings of which each format knows some."""
+
+    @property
+    def inputs(self) -> Sequence[str] | None:
+        """GraphDefs: the tensors to feed."""
+
+    @property
+    def outputs(self) -> Sequence[str] | None:
+        """GraphDefs: the tensors to fetch."""
+
+    @property
+    def input_shapes(self) -> Mapping[str, Sequence[int | None]] | None:
+        """Shapes by input name."""
+
+    @property
+    def signatures(self) -> Sequence[str] | None:
+        """SavedModels: the signatures to import."""
+
+    @property
+    def tags(self) -> Sequence[str] | None:
+        """SavedModels: the tags of the graph to import."""
+
+
+def import_model(model: str | Path, options: Selection) -> ModuleOp:
+    """Returns the module of a SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file.
+
+    Raises:
+        ConversionError: It is none of these, or can't be imported.
+    """
+    from tfconvert.importers.saved_model import import_saved_model, is_saved_model
+
+    path = Path(model)
+    if path.name in ("saved_model.pb", "saved_model.pbtxt"):
+        path = path.parent
+    if is_saved_model(path):
+        _refuse(options, ("inputs", "outputs"), "names tensors of a GraphDef; a SavedModel has signatures",
+                "choose signatures instead")  # fmt: skip
+        return import_saved_model(path, options.signatures, options.tags, options.input_shapes)
+    if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
+        from tfconvert.importers.graph_def import import_graph_def
+
+        return import_graph_def(path, options.inputs, options.outputs, options.input_shapes)
+    if path.suffix in (".mlir", ".tflite"):
+        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags"),
+                f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
+        return _import_ir(path)
+    from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
+
+    meta_graph = find_meta_graph(path)
+    if meta_graph is not None:
+        _refuse(options, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
+        return import_meta_graph(meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures)
+    if path.is_dir() or not path.exists():
+        return import_saved_model(path)
+    raise error("unknown-format", f"{path} is no SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
+                "MLIR text or .tflite file",
+                hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+
+
+def _import_ir(path: Path) -> ModuleOp:
+    """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
+    if path.suffix == ".mlir":
+        from tfconvert.importers.mlir import import_mlir, read_mlir
+
+        return import_mlir(read_mlir(path), str(path))
+    from tfconvert.importers.tflite.model import import_tflite
+
+    return import_tflite(path)
+
+
+def _refuse(options: Selection, names: Sequence[str], because: str, hint: str = "") -> None:
+    for name in names:
+        if getattr(options, name) is not None:
+            raise error("wrong-option", f"{name} {because}", hint=hint)

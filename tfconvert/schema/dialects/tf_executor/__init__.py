@@ -1,0 +1,323 @@
+"""The `tf_executor` dialect: TensorFlow's executor as IR (design §3).
+
+A `graph` holds islands and the executor's own ops in one block; its values may be dead. An `island` runs ordinary ops
+once all that it needs is alive, so nothing in it is dead. Data operands come first, control operands after them. The
+dialect is closed: the ops of `OPS` are all there are. The text is TensorFlow's own, both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, Dialect, Operation, OpTraits, Region, SSAValue
+from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from tfconvert.schema.dialects.tf_executor import syntax
+from tfconvert.schema.dialects.tf_executor.base import NOTHING, Attributes, ExecutorOp
+from tfconvert.schema.dialects.tf_executor.flow import ControlTriggerOp, MergeOp, RecvOp, SendOp, SwitchNOp, SwitchOp
+from tfconvert.schema.dialects.tf_executor.frames import (
+    EnterOp,
+    ExitOp,
+    LoopCondOp,
+    NextIterationSinkOp,
+    NextIterationSourceOp,
+)
+from tfconvert.schema.dialects.tf_executor.values import (
+    CONTROL,
+    TOKEN,
+    ControlType,
+    Signature,
+    TokenType,
+    anything,
+    is_control,
+)
+
+if TYPE_CHECKING:
+    from xdsl.parser import Parser
+    from xdsl.printer import Printer
+
+__all__ = [
+    "CONTROL",
+    "OPS",
+    "TF_EXECUTOR",
+    "TOKEN",
+    "ControlTriggerOp",
+    "ControlType",
+    "EnterOp",
+    "ExecutorOp",
+    "ExitOp",
+    "FetchOp",
+    "GraphOp",
+    "IslandOp",
+    "LoopCondOp",
+    "MergeOp",
+    "NextIterationSinkOp",
+    "NextIterationSourceOp",
+    "RecvOp",
+    "SendOp",
+    "SwitchNOp",
+    "SwitchOp",
+    "TokenType",
+    "YieldOp",
+    "is_control",
+]
+
+
+class _TerminatorOp(ExecutorOp):
+    """Base of the ops that end a block and name its values."""
+
+    traits = OpTraits(lambda: (IsTerminator(),))
+
+    def verify_(self) -> None:
+        """Checks what every op is checked for, and that the op ends its block.
+
+        Raises:
+            VerifyException: It does not.
+        """
+        super().verify_()
+        if self.parent is not None and self.next_op is not None:
+            raise VerifyException(f"{self.name} must be the last op of its block, found {self.next_op.name} behind it")
+
+    def print(self, printer: Printer) -> None:
+        """Prints ` %a, %control : types {...}`."""
+        syntax.print_values(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parses what `print` prints."""
+        values, attributes = syntax.parse_values(parser)
+        return cls.create(operands=values, attributes=attributes)
+
+
+class FetchOp(_TerminatorOp):
+    """`tf_executor.fetch`: the graph's results, and the controls whose effects it waits for."""
+
+    name = "tf_executor.fetch"
+    signature = Signature((anything("fetches"),), many_operands=True, optional_operands=True, control=False)
+
+
+class YieldOp(_TerminatorOp):
+    """`tf_executor.yield`: an island's values."""
+
+    name = "tf_executor.yield"
+    signature = Signature(
+        (anything("values"),), many_operands=True, optional_operands=True, controls=False, control=False
+    )
+    inside = "tf_executor.island"
+
+
+class _BodyOp(ExecutorOp):
+    """An op with one block."""
+
+    @property
+    def body(self) -> Block:
+        """The only block."""
+        return self.regions[0].block
+
+    @property
+    def terminator(self) -> Operation:
+        """The block's last op."""
+        last = self.body.last_op
+        assert last is not None
+        return last
+
+    def check_body(self, terminator: type[_TerminatorOp]) -> None:
+        """Checks that there is one block without arguments that ends as it must.
+
+        Raises:
+            VerifyException: There is not.
+        """
+        blocks = sum(len(region.blocks) for region in self.regions)
+        if len(self.regions) != 1 or blocks != 1:
+            raise VerifyException(
+                f"{self.name} must have one region of one block, found {len(self.regions)} regions and {blocks} blocks"
+            )
+        if self.body.args:
+            raise VerifyException(f"the block must have no arguments, found {len(self.body.args)}")
+        last = self.body.last_op
+        if not isinstance(last, terminator):
+            found = "an empty block" if last is None else last.name
+            raise VerifyException(f"{self.name} must end in {terminator.name}, found {found}")
+
+    def check_results(self, values: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+        """Checks that results have the types of the values that the terminator names.
+
+        Raises:
+            VerifyException: They have not.
+        """
+        if len(values) != len(results):
+            raise VerifyException(f"{self.terminator.name} names {len(values)} values for {len(results)} results")
+        for index, (value, result) in enumerate(zip(values, results, strict=True)):
+            if value.type != result.type:
+                raise VerifyException(
+                    f"result {index} is {result.type}, but the value that {self.terminator.name} names is {value.type}"
+                )
+
+
+class GraphOp(_BodyOp):
+    """`tf_executor.graph`: runs its islands as their operands allow; its results are what `fetch` names."""
+
+    name = "tf_executor.graph"
+    signature = Signature((), (anything("results"),), many_results=True, controls=False, control=False)
+    inside = ""
+
+    @classmethod
+    def build(cls, body: Block, location: LocationAttr | None = None) -> GraphOp:
+        """Returns a graph of a block that ends in a fetch."""
+        return cls._of(Region(body), NOTHING, location)
+
+    @classmethod
+    def _of(cls, region: Region, attributes: Attributes, location: LocationAttr | None = None) -> Self:
+        fetch = region.blocks[0].last_op if len(region.blocks) == 1 else None
+        results = [value.type for value in fetch.data_operands] if isinstance(fetch, FetchOp) else []
+        return cls.create(result_types=results, attributes=attributes, regions=(region,), location=location)
+
+    def verify_(self) -> None:
+        """Checks that the graph holds executor ops only, none before what it uses, and has the fetch's types.
+
+        Raises:
+            VerifyException: It does not.
+        """
+        super().verify_()
+        parent = self.parent_op()
+        if isinstance(parent, GraphOp):
+            raise VerifyException("a graph in a graph must be in an island")
+        self.check_body(FetchOp)
+        for op in self.body.ops:
+            if not isinstance(op, ExecutorOp):
+                raise VerifyException(f"a graph holds tf_executor ops only, found {op.name}")
+        assert isinstance(self.terminator, FetchOp)
+        self.check_results(self.terminator.data_operands, self.results)
+        self._check_order()
+
+    def _check_order(self) -> None:
+        defined: set[SSAValue] = set()
+        for op in self.body.ops:
+            for user in op.walk() if op.regions else (op,):
+                for index, operand in enumerate(user.operands):
+                    owner = operand.owner
+                    if isinstance(owner, Operation) and owner.parent is self.body and operand not in defined:
+                        raise VerifyException(
+                            f"values must be defined before they are used (NextIteration.Source breaks cycles): "
+                            f"operand {index} of a {user.name} is a result of a later {owner.name}"
+                        )
+            defined.update(op.results)
+
+    def print(self, printer: Printer) -> None:
+        """Prints ` {...} {attributes}`."""
+        printer.print_string(" ")
+        printer.print_region(self.regions[0])
+        syntax.print_attributes(printer, self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parses what `print` prints; a body without a fetch fetches nothing."""
+        region = syntax.parse_body(parser, FetchOp, (YieldOp,))
+        return cls._of(region, syntax.parse_attributes(parser))
+
+
+class IslandOp(_BodyOp):
+    """`tf_executor.island`: runs its body once all operands are alive; else all its results are dead."""
+
+    name = "tf_executor.island"
+    signature = Signature((), (anything("outputs"),), many_results=True)
+
+    @classmethod
+    def build(
+        cls,
+        body: Block,
+        controls: Sequence[SSAValue] = (),
+        attributes: Attributes = NOTHING,
+        location: LocationAttr | None = None,
+    ) -> Self:
+        """Returns an island of a block that ends in a yield."""
+        return cls._of(Region(body), controls, attributes, location)
+
+    @classmethod
+    def _of(
+        cls,
+        region: Region,
+        controls: Sequence[SSAValue],
+        attributes: Attributes = NOTHING,
+        location: LocationAttr | None = None,
+    ) -> Self:
+        last = region.blocks[0].last_op if len(region.blocks) == 1 else None
+        kinds: list[Attribute] = [value.type for value in last.operands] if isinstance(last, YieldOp) else []
+        return cls.create(
+            operands=controls, result_types=[*kinds, CONTROL], attributes=attributes, regions=(region,),
+            location=location,
+        )  # fmt: skip
+
+    @classmethod
+    def wrap(cls, op: Operation, controls: Sequence[SSAValue], location: LocationAttr | None = None) -> Self:
+        """Returns an island of a single op that yields all the op's results."""
+        types: list[Attribute] = [result.type for result in op.results]
+        block = Block((op, YieldOp.create(operands=op.results)))
+        types.append(CONTROL)
+        return cls.create(operands=controls, result_types=types, regions=(Region(block),), location=location)
+
+    @property
+    def outputs(self) -> Sequence[SSAValue]:
+        """The results that the yield names."""
+        return self.results[:-1]
+
+    @property
+    def wrapped(self) -> Operation | None:
+        """The only op of the body if the island yields just its results, else `None`."""
+        first = self.body.first_op
+        if first is None or first.next_op is None or first.next_op is not self.body.last_op:
+            return None
+        return first if tuple(self.terminator.operands) == tuple(first.results) else None
+
+    def verify_(self) -> None:
+        """Checks that the island ends in a yield of its data results' types.
+
+        Raises:
+            VerifyException: It does not.
+        """
+        super().verify_()
+        self.check_body(YieldOp)
+        self.check_results(self.terminator.operands, self.outputs)
+
+    def print(self, printer: Printer) -> None:
+        """Prints the controls and `wraps` with the op, or the region."""
+        if self.operands:
+            printer.print_operands(self.operands)
+        wrapped = self._short_form(printer)
+        if wrapped is not None:
+            syntax.print_wrapped(printer, wrapped)
+            return
+        printer.print_string(" ")
+        printer.print_region(self.regions[0])
+        syntax.print_attributes(printer, self)
+
+    def _short_form(self, printer: Printer) -> Operation | None:
+        """Returns the op that `wraps` can print: all that the short form leaves out must be as it is read back."""
+        wrapped = self.wrapped
+        if wrapped is None or isinstance(wrapped, ExecutorOp) or self.attributes or self.terminator.attributes:
+            return None
+        return wrapped if not printer.print_debuginfo or wrapped.location == self.location else None
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        """Parses what `print` prints; a body without a yield yields nothing."""
+        controls = [parser.resolve_operand(operand, CONTROL) for operand in syntax.parse_controls(parser)]
+        if parser.parse_optional_keyword("wraps") is not None:
+            position = parser.pos
+            op = parser.parse_operation()
+            if isinstance(op, ExecutorOp) and not isinstance(op, GraphOp):
+                parser.raise_error(f"expected an op of another dialect, found {op.name}", position)
+            return cls.wrap(op, controls, op.location)
+        region = syntax.parse_body(parser, YieldOp, (FetchOp,))
+        return cls._of(region, controls, syntax.parse_attributes(parser))
+
+
+OPS: tuple[type[ExecutorOp], ...] = (
+    GraphOp, FetchOp, IslandOp, YieldOp, SwitchOp, SwitchNOp, MergeOp, EnterOp, ExitOp, NextIterationSourceOp,
+    NextIterationSinkOp, LoopCondOp, ControlTriggerOp, SendOp, RecvOp,
+)  # fmt: skip
+
+TF_EXECUTOR = Dialect("tf_executor", list(OPS), [ControlType, TokenType])
