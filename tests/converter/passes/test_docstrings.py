@@ -86,5 +86,5 @@ def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
 def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
     module, rewrite = _pass(file)
     assert registry.PASSES[rewrite.name] is type(rewrite)
-    assert rewrite.name == file.replace("_", "-")
+    assert rewrite.name == file.rpartition(".")[2].replace("_", "-")
     assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")
