@@ -1,1 +1,1 @@
-"""Functions that implement something known, and the fused operators that take their place (design §7)."""
+"""Functions that say what they implement, and what a fusion of one is."""

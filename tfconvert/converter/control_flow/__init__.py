@@ -1,1 +1,1 @@
-"""V1 control flow in executor graphs: what the passes that make it functional know and do in common (design §5)."""
+"""Functional control flow: constructs, calls, and what branches and loops have too much of."""

@@ -1,6 +1,6 @@
-"""Reference semantics of TensorFlow's ops in numpy: kernels by topic, and an executor of functions (design §11).
+"""Reference semantics of TensorFlow's ops in numpy: kernels by topic, and constant folding.
 
-The executor is not imported here: constant folding, which every conversion does, needs kernels only.
+Nothing of the executor is needed here: what every conversion folds needs kernels only.
 """
 
 from __future__ import annotations

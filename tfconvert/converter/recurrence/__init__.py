@@ -1,1 +1,1 @@
-"""Recurrent networks that nothing marks as such: found by what they compute, made one operator each (design §7)."""
+"""Recurrent networks that nothing marks as such, recognised by what they compute: cells, loops and chains of steps."""

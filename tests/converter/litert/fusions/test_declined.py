@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-import tfconvert.converter.composites
 from tests.converter.composites.modules import (
     BOXES,
     CELL,
@@ -33,11 +32,13 @@ from tests.converter.composites.modules import (
     module,
     text,
 )  # fmt: skip
+from tfconvert.converter.composites import composite, custom_options
 from tfconvert.converter.composites.marks import KEPT
+from tfconvert.converter.litert import fusions
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 
-FOLDER = Path(tfconvert.converter.composites.__path__[0])
-QUESTIONS = ("composite", "custom_options")
+FOLDER = Path(fusions.__path__[0])
+QUESTIONS = [Path(file.__file__) for file in (composite, custom_options)]
 """Files of questions that several families ask."""
 
 SUPPRESSION = mark("non_max_suppression_padded_v2")
@@ -219,9 +220,9 @@ def _sentences(function: ast.AST) -> Iterator[str]:
             todo += ast.iter_child_nodes(node)
 
 
-def _checks(file: str) -> dict[str, ast.FunctionDef]:
+def _checks(file: Path) -> dict[str, ast.FunctionDef]:
     """Returns a file's functions that give a reason or nothing, by name."""
-    tree = ast.parse((FOLDER / f"{file}.py").read_text(encoding="utf-8"))
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.returns)
     return {node.name: node for node in found if ast.unparse(node.returns or node) == "str | None"}
 
@@ -229,7 +230,7 @@ def _checks(file: str) -> dict[str, ast.FunctionDef]:
 def _possible(family: str) -> set[str]:
     """Returns patterns of all that a family's checks can say, the questions that they ask others included."""
     questions = {name: node for file in QUESTIONS for name, node in _checks(file).items()}
-    checks = _checks(family).values()
+    checks = _checks(FOLDER / f"{family}.py").values()
     asked = {node.func.attr for check in checks for node in ast.walk(check)
              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}  # fmt: skip
     sources = [*checks, *(questions[name] for name in asked & questions.keys())]
