@@ -32,13 +32,13 @@ from tests.converter.composites.modules import (
     module,
     text,
 )  # fmt: skip
-from tfconvert.converter.composites import composite, custom_options
+from tfconvert.converter import composites
 from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.litert import fusions
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 
 FOLDER = Path(fusions.__path__[0])
-QUESTIONS = [Path(file.__file__) for file in (composite, custom_options)]
+QUESTIONS = [Path(composites.__path__[0]) / file for file in ("composite.py", "custom_options.py")]
 """Files of questions that several families ask."""
 
 SUPPRESSION = mark("non_max_suppression_padded_v2")
