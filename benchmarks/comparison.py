@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.litert import Measured
 from benchmarks.measure import Run
 
-PACKAGES = ("tfconvert", "tensorflow", "ai-edge-litert", "xdsl", "numpy")
+PACKAGES = ("tfconvert", "tensorflow", "ai-edge-litert", "numpy")
 OURS, OFFICIAL = "#1f6feb", "#b9c0c8"
 
 

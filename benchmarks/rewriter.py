@@ -18,8 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, product
 from typing import Any
 
-from xdsl.ir import Block, Operation, Region, SSAValue
-
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.dsl import op, rest, tfl, value
@@ -28,6 +26,9 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
 
@@ -128,7 +129,7 @@ def graph(ops: int) -> Region:
     choice = random.Random(0)
     kind = types.tensor(types.F32, (2,))
     block = Block(arg_types=[kind, kind])
-    values: list[SSAValue] = list(block.args)
+    values: list[Value] = list(block.args)
     for _ in range(ops):
         name, operands = choice.choice(KINDS)
         made = dialect.build(name, [choice.choice(values[-8:]) for _ in range(operands)], [kind])

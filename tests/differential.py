@@ -18,9 +18,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
-from xdsl.parser import Parser
 
 from tests.random_graphs import BOOL, INT, random_graph
 from tfconvert.converter.executor import executor
@@ -28,8 +25,12 @@ from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.dialects import tf_executor
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Seen = dict[str, list[int]]
@@ -117,7 +118,7 @@ def import_whole(graph: pb.GraphDef, name: str = "main") -> ModuleOp:
         {node.name: node for node in graph.node}, ImportContext(OpRegistry(), is_raw=True), parse_graph_input
     )
     body = importer.import_graph([], [node.name for node in graph.node])
-    return ModuleOp([make_function(name, Block(), body, {}, [])])
+    return ModuleOp.of([make_function(name, Block(), body, {}, [])])
 
 
 def run_ours(module: ModuleOp) -> tuple[Seen, set[str]]:
@@ -206,8 +207,8 @@ class Summary:
     def check_text(self, tf: ModuleType, label: str, module: ModuleOp) -> None:
         """Checks that a module is read back as it was printed, and that TensorFlow's MLIR takes the text."""
         text = str(module)
-        again = Parser(dialect_context(), text).parse_module()
-        again.verify()
+        again = IRParser(text).parse_module()
+        verify(again)
         if str(again) != text:
             self.problems.append(f"{label}: what was read back prints differently")
         try:

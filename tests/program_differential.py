@@ -21,7 +21,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
 
 import tfconvert
 from tests.differential import tell
@@ -32,6 +31,8 @@ from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import stages
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _MAX_ITERATIONS = 1000
 
@@ -111,7 +112,7 @@ def _check_passes(
                 return
             done = step.run.name
             step.run.apply(module)
-        module.verify()
+        verify(module)
         for feed, results in zip(program.feeds(), expected, strict=True):
             executor = Executor(module, max_iterations=_MAX_ITERATIONS)
             summary.compare(f"{name} after {done}", results, executor.run("main", list(feed.values())))

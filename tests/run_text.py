@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 from tfconvert.converter.executor import executor
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def parse(text: str) -> ModuleOp:
     """Returns the verified module of a text."""
-    module = Parser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     return module
 
 

@@ -225,5 +225,5 @@ def test_conversion_needs_no_tensorflow(digits_model: Path, tmp_path: Path) -> N
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported = set(json.loads(done.stdout))
-    assert {"xdsl", "numpy"} <= imported
+    assert {"tfconvert", "numpy"} <= imported
     assert not imported & {"tensorflow", "keras", "tf_keras", "ai_edge_litert", "jax", "absl"}

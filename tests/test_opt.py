@@ -56,7 +56,7 @@ def source(tmp_path: Path) -> Path:
 def test_without_passes_it_is_what_was_imported(source: Path) -> None:
     shown = opt(source)
     assert shown.exit_code == 0
-    assert import_mlir(shown.stdout).is_structurally_equivalent(import_mlir(IDENTITY))
+    assert str(import_mlir(shown.stdout)) == str(import_mlir(IDENTITY))
     assert opt("-", text=IDENTITY).stdout == shown.stdout
     assert opt("-", "-o", "-", text=IDENTITY).stdout == shown.stdout
 
@@ -236,7 +236,7 @@ def test_help_shows_the_verbs_and_needs_nothing() -> None:
         "import sys; from tfconvert.converter.cli.main import main\n"
         "for arguments in (['--help'], ['opt', '--help']):\n"
         "    main(arguments, standalone_mode=False)\n"
-        "print([name for name in ('numpy', 'xdsl') if name in sys.modules])"
+        "print([name for name in ('numpy', 'tfconvert.schema.ir') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"

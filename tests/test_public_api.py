@@ -18,7 +18,7 @@ HEAVY = {
     "tensorflow",
     "keras",
     "numpy",
-    "xdsl",
+    "tfconvert.schema.ir",
     "google.protobuf",
     "flatbuffers",
     "ml_dtypes",

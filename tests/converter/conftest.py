@@ -14,11 +14,11 @@ from filecheck.finput import FInput
 from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
-from xdsl.dialects.builtin import ModuleOp
 
 from tfconvert.converter.validation import pass_check
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class Runnable(Protocol):
@@ -47,11 +47,11 @@ def filecheck(tmp_path: Path) -> FileCheck:
     """Returns a function that applies a pass to a text and checks the result against the CHECK lines in it."""
 
     def run(rewrite: Runnable, text: str) -> ModuleOp:
-        module = IRParser(dialect_context(), text).parse_module()
-        module.verify()
+        module = IRParser(text).parse_module()
+        verify(module)
         before = module.clone()
         rewrite.apply(module)
-        module.verify()
+        verify(module)
         check_results(before, module, rewrite.name)
         expected = tmp_path / "expected.mlir"
         expected.write_text(text)

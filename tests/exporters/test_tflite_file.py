@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as official
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NoneAttr
-from xdsl.ir import Operation
 
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.locations import FusedLoc, NameLoc
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite.reader import View, read_model
 
 F32 = types.F32
@@ -125,7 +125,7 @@ def test_names_are_unique_and_come_from_locations(modules: Any) -> None:
     def body(f: Any) -> Any:
         first = f.op("neg", [f.args[0]], (2,), at="node")
         second = f.op("neg", [first], (2,), at="node")
-        fused = FusedLoc(ArrayAttr([attrs.name_location("conv"), attrs.name_location("relu")]), NoneAttr())
+        fused = FusedLoc.get([NameLoc.get("conv"), NameLoc.get("relu")])
         third = f.add(tfl.build("neg", [second], [tensor(2)], location=fused)).results[0]
         parts = f.add(
             tfl.build("split", [f.constant(np.int32(0), at="axis"), third], [tensor(1), tensor(1)], {"num_splits": 2})
@@ -197,9 +197,10 @@ def test_large_form_states_positions(chain: Any) -> None:
 def test_bytes_do_not_depend_on_the_process() -> None:
     script = """
 import sys, numpy as np
-from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.types import FunctionType
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.dialects import tensor_data, tfl, types
 kind = types.tensor(types.F32, (400,))
@@ -210,8 +211,8 @@ for number in range(5):
     op = tfl.build("add", [value, constant.results[0]], [kind], {"fused_activation_function": "NONE"})
     block.add_ops([constant, op])
     value = op.results[0]
-block.add_op(ReturnOp(value))
-module = ModuleOp([FuncOp("f", FunctionType.from_lists([kind], [kind]), Region(block))])
+block.add_op(ReturnOp.of([value]))
+module = ModuleOp.of([FuncOp.of("f", FunctionType.get([kind], [kind]), Region(block))])
 sys.stdout.buffer.write(export(module).to_bytes())
 """
     root = Path(__file__).resolve().parents[2]
@@ -283,9 +284,7 @@ def test_all_problems_are_reported_at_once(modules: Any) -> None:
 
     def body(f: Any) -> Any:
         kinds = [tensor(2, element=types.ELEMENT_TYPES[10].mlir)]
-        strange = f.add(
-            Foreign.create(operands=[f.args[0]], result_types=[tensor(2)], location=attrs.name_location("here"))
-        )
+        strange = f.add(Foreign.create(operands=[f.args[0]], result_types=[tensor(2)], location=NameLoc.get("here")))
         return [
             f.op("neg", [f.args[0]], (2,)),
             f.add(tfl.build("neg", [f.args[0]], kinds)).results[0],

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
-from xdsl.parser import Parser
 
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.ir.attributes import UnitAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 
 F32 = types.F32
 UNCHANGED = {"in_data_type": "FLOAT32", "out_data_type": "FLOAT32"}
@@ -211,7 +211,7 @@ def test_absent_operands_and_state(modules: Any, run_tflite: Any) -> None:
     feature, recurrent, biases = floats(4, units, features), floats(4, units, units), floats(4, units)
 
     def body(f: Any) -> Any:
-        none = f.add(tfl.build("no_value", (), (tfl.NONE_TYPE,), {"value": UnitAttr()})).results[0]
+        none = f.add(tfl.build("no_value", (), (tfl.NONE_TYPE,), {"value": UnitAttr.intern()})).results[0]
         zeros = [f.op("cast", [f.constant(np.zeros((1, units), np.float32))], (1, units), UNCHANGED) for _ in range(2)]
         operands = [f.args[0], *map(f.constant, feature), *map(f.constant, recurrent), none, none, none]
         operands += [*map(f.constant, biases), none, none, *zeros, none, none, none, none]
@@ -282,7 +282,7 @@ LOOPS_OF_ONE_BODY = """
 
 
 def _parsed(text: str) -> ModuleOp:
-    return Parser(dialect_context(), text).parse_module()
+    return IRParser(text).parse_module()
 
 
 def test_loops_have_subgraphs_of_their_own(run_tflite: Any) -> None:

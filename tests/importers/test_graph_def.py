@@ -15,6 +15,7 @@ from tfconvert.importers.graph.tensor_proto import import_tensor
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 GRAPH = """
@@ -211,7 +212,7 @@ def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cu
         data[position] = value
     path.write_bytes(bytes(data))
     with suppress(ConversionError):
-        import_graph_def(path).verify()
+        verify(import_graph_def(path))
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

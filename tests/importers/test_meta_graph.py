@@ -13,8 +13,6 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 import tfconvert
 from tests.conftest import RunTFLite
@@ -23,6 +21,9 @@ from tests.importers.v1_models import Saved
 from tfconvert.converter.executor import executor
 from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -36,7 +37,7 @@ def meta(saved: Saved) -> Path:
 
 
 def argument_count(module: ModuleOp) -> int:
-    (main,) = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    (main,) = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name == "main")
     return len(main.body.block.args)
 
 
@@ -56,7 +57,7 @@ def test_variables_that_are_written_are_written_in_order(
 ) -> None:
     saved = v1_models.save(tf, tmp_path, build)  # type: ignore[arg-type]
     module = import_meta_graph(meta(saved), list(saved.inputs), list(saved.outputs))
-    module.verify()
+    verify(module)
     got = executor.run(module, "main", list(saved.inputs.values()))
     for result, wanted in zip(got, saved.outputs.values(), strict=True):
         np.testing.assert_array_equal(result, wanted)
@@ -137,7 +138,7 @@ def test_damaged_bytes_never_crash(dense: Saved, position: int, value: int) -> N
     path = dense.prefix.with_name("damaged.meta")
     path.write_bytes(bytes(data))
     with suppress(ConversionError):
-        import_meta_graph(path, outputs=["scores"]).verify()
+        verify(import_meta_graph(path, outputs=["scores"]))
 
 
 @pytest.mark.parametrize(

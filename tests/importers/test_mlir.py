@@ -7,11 +7,11 @@ import io
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import FileLineColLoc, NameLoc
 
 from tfconvert.exporters.mlir import write_mlir
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.ir.locations import FileLineColLoc, NameLoc
 
 RELU = """\
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -46,7 +46,7 @@ def test_ops_without_a_location_get_their_place() -> None:
     (function,) = module.ops
     relu, back = function.regions[0].block.ops
     assert isinstance(relu.location, FileLineColLoc)
-    assert (relu.location.line.data, relu.location.column.data) == (12, 3)
+    assert (relu.location.line, relu.location.column) == (12, 3)
     assert isinstance(back.location, NameLoc)
 
 

@@ -10,13 +10,14 @@ from types import ModuleType
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tfconvert.importers.saved_model import import_saved_model
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 WEIGHT = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -65,12 +66,12 @@ def v1_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def functions(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
 
 
 def test_each_signature_is_exported_and_same_ones_share(v2_model: Path) -> None:
     module = import_saved_model(v2_model)
-    module.verify()
+    verify(module)
     public = {name for name, op in functions(module).items() if op.sym_visibility is None}
     assert public == {"again", "scaled"}
     text = str(module)

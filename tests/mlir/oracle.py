@@ -9,9 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _JUDGE = """
 import json, sys

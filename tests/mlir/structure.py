@@ -25,12 +25,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, BytesAttr, FloatAttr, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, TypeAttribute
 
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, DictionaryAttr, FloatAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.tensorflow import op_defs
 
 _IGNORED = frozenset({
@@ -63,7 +66,7 @@ def check_same(ours: ModuleOp, theirs: ModuleOp, our_name: str = "main", their_n
 
 
 def _functions(module: ModuleOp) -> dict[str, FuncOp]:
-    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
 
 
 @dataclass
@@ -159,7 +162,7 @@ class Comparison:
         if isinstance(ours, tf.FunctionAttr) and isinstance(theirs, tf.FunctionAttr):
             return self._is_same(ours.function, theirs.function) and ours.arguments == theirs.arguments
         if isinstance(ours, SymbolRefAttr) and isinstance(theirs, SymbolRefAttr):
-            names = (ours.root_reference.data, theirs.root_reference.data)
+            names = (ours.root, theirs.root)
             if names[0] in self.ours:
                 self.pair(*names)
                 return True
@@ -169,7 +172,7 @@ class Comparison:
         if tensor_data.is_constant(ours) and tensor_data.is_constant(theirs):
             return ours.type == theirs.type and _same_arrays(*map(tensor_data.to_array, (ours, theirs)))
         if isinstance(ours, FloatAttr) and isinstance(theirs, FloatAttr):
-            return bool(ours.type == theirs.type) and np.float32(ours.value.data) == np.float32(theirs.value.data)
+            return bool(ours.type == theirs.type) and np.float32(ours.value) == np.float32(theirs.value)
         if isinstance(ours, StringAttr | BytesAttr) and isinstance(theirs, StringAttr | BytesAttr):
             return _bytes(ours) == _bytes(theirs)
         return ours == theirs
@@ -209,7 +212,7 @@ def _held(bound: Attribute, ours: Attribute) -> Attribute:
     element = types.element_of(bound)
     if not isinstance(element, types.ResourceType) or isinstance(types.element_of(ours), types.ResourceType):
         return bound
-    return element.subtypes.data[0] if element.subtypes.data else bound
+    return element.subtypes[0] if element.subtypes else bound
 
 
 def is_compatible(one: Attribute, other: Attribute) -> bool:
@@ -228,7 +231,7 @@ def is_compatible(one: Attribute, other: Attribute) -> bool:
 def _argument_attributes(function: FuncOp) -> list[Mapping[str, Attribute]]:
     if function.arg_attrs is None:
         return [{} for _ in function.args]
-    return [each.data for each in function.arg_attrs]
+    return [each.data for each in function.arg_attrs if isinstance(each, DictionaryAttr)]
 
 
 def _graph(function: FuncOp) -> tf_executor.GraphOp:
@@ -253,7 +256,7 @@ def _by_node(graph: tf_executor.GraphOp) -> dict[Key, Operation]:
     return {_key(op): op for op in graph.body.ops if not isinstance(op, tf_executor.FetchOp)}
 
 
-def _producer(value: SSAValue) -> tuple[str, str, int]:
+def _producer(value: Value) -> tuple[str, str, int]:
     """Returns what says where a value comes from: an argument, or a result of a node's op."""
     while isinstance(value, OpResult) and isinstance(value.op.parent_op(), FuncOp):
         # TensorFlow's importer of SavedModels puts these before a graph: an argument's handle forgets what it holds,
@@ -284,7 +287,7 @@ def _is_derived(value: Attribute) -> bool:
     """Tells whether a value is one that a type may tell, too."""
     if isinstance(value, ArrayAttr):
         return all(map(_is_derived, value))
-    return isinstance(value, TypeAttribute | tf.ShapeAttr)
+    return isinstance(value, Type | tf.ShapeAttr)
 
 
 def _is_ignored(key: str, value: Attribute) -> bool:

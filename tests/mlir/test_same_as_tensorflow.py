@@ -8,23 +8,23 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tests import sample_models
 from tests.mlir import graphs
 from tests.mlir.structure import check_same
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.importers.saved_model import import_saved_model
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _SAVED_MODELS = sample_models.MODELS | sample_models.UNSUPPORTED
 
 
 def _parse(text: str) -> ModuleOp:
-    module = IRParser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     return module
 
 
@@ -73,11 +73,11 @@ def test_a_function(tf: ModuleType, tmp_path: Path) -> None:
 
 
 def _function(module: ModuleOp, name: str) -> FuncOp:
-    return next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name)
+    return next(op for op in module.ops if isinstance(op, FuncOp) and op.sym_name == name)
 
 
 def _names(module: ModuleOp) -> list[str]:
-    return [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)]
+    return [op.sym_name for op in module.ops if isinstance(op, FuncOp)]
 
 
 @pytest.mark.parametrize("name", _SAVED_MODELS)

@@ -7,15 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tests.importers import v1_graphs
 from tests.mlir.structure import DifferenceError, check_same, is_compatible
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import locations, tensor_data, tf, tf_executor, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import ArrayAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -45,7 +47,7 @@ def _inner(module: ModuleOp, name: str) -> Operation:
 
 def _swap(module: ModuleOp) -> None:
     op = _node(module, "merge")
-    op.operands = [op.operands[1], op.operands[0]]
+    op.set_operands([op.operands[1], op.operands[0]])
 
 
 def _other_branch(module: ModuleOp) -> None:
@@ -61,7 +63,7 @@ def _other_constant(module: ModuleOp) -> None:
 
 
 def _more_attributes(module: ModuleOp) -> None:
-    _inner(module, "neg").attributes["_class"] = ArrayAttr([attrs.string("loc:@x")])
+    _inner(module, "neg").attributes["_class"] = ArrayAttr.get([attrs.string("loc:@x")])
 
 
 def _other_attribute(module: ModuleOp) -> None:
@@ -69,17 +71,17 @@ def _other_attribute(module: ModuleOp) -> None:
 
 
 def _other_shape(module: ModuleOp) -> None:
-    _node(module, "switch").results[0]._type = types.tensor(types.F32, (3,))
+    _node(module, "switch").results[0].type = types.tensor(types.F32, (3,))
 
 
 def _other_location(module: ModuleOp) -> None:
     for op in (_inner(module, "neg"), _node(module, "neg")):
-        op.location = attrs.name_location("renamed")
+        op.location = NameLoc.get("renamed")
 
 
 def _other_op(module: ModuleOp) -> None:
     op = _inner(module, "neg")
-    block = op.parent_block()
+    block = op.parent
     assert block is not None
     other = tf.build("Abs", list(op.operands), [result.type for result in op.results], location=op.location)
     block.insert_op_before(other, op)
@@ -142,9 +144,7 @@ def test_modules_are_compared(tmp_path: Path) -> None:
 
 def test_more_nodes_in_theirs_are_no_difference(tmp_path: Path) -> None:
     theirs = _module(tmp_path)
-    island = tf_executor.IslandOp.wrap(
-        tf.build("NoOp", [], [], location=attrs.name_location("more")), [], attrs.name_location("more")
-    )
+    island = tf_executor.IslandOp.wrap(tf.build("NoOp", [], [], location=NameLoc.get("more")), [], NameLoc.get("more"))
     graph = _graph(theirs)
     graph.body.insert_op_before(island, graph.terminator)
     check_same(_module(tmp_path), theirs)

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from xdsl.dialects.builtin import DenseResourceAttr, ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
-from xdsl.utils.exceptions import ParseError
 
 from tests.mlir import oracle
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.dialects.types import ElementType
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.errors import ParseError
+from tfconvert.schema.ir.types import FunctionType
 
 WRITABLE = [row for row in types.ELEMENT_TYPES if row.name not in ("resource", "variant")]
 
@@ -29,8 +30,8 @@ _BITS = {"bool": 1, "int2": 1, "uint2": 2, "int4": 3, "uint4": 4}
 
 def module_of(constant: tensor_data.Constant) -> ModuleOp:
     op = tf.constant(constant)
-    block = Block((op, ReturnOp(*op.results)))
-    return ModuleOp([FuncOp("f", ((), (constant.type,)), Region(block))])
+    block = Block((op, ReturnOp.of(op.results)))
+    return ModuleOp.of([FuncOp.of("f", FunctionType.get((), (constant.type,)), Region(block))])
 
 
 def printed(module: ModuleOp, elide: int | None = None) -> str:
@@ -40,7 +41,7 @@ def printed(module: ModuleOp, elide: int | None = None) -> str:
 
 
 def constant_in(text: str) -> tensor_data.Constant:
-    module = IRParser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     (op,) = (op for op in module.walk() if op.name == "tf.Const")
     value = op.properties["value"]
     assert tensor_data.is_constant(value)
@@ -120,7 +121,7 @@ def test_forms_of_mlir_are_read(literal: str, type: str, expected: object) -> No
         ("dense<0>", "tensor<999999x999999xf32>", "at most"),
         ("dense<0>", "tensor<?xf32>", "static shape"),
         ("dense<0>", "tensor<!tf_type.resource>", "numbers or strings"),
-        ('#tf_type<tensor_proto : "0x00">', "tensor<1x!tf_type.qint8>", "no tensor"),
+        ('#tf_type<tensor_proto : "0x00">', "tensor<1x!tf_type.qint8>", "not a tensor"),
     ],
 )
 def test_wrong_constants_are_refused_with_their_place(literal: str, type: str, message: str) -> None:
@@ -131,7 +132,7 @@ def test_wrong_constants_are_refused_with_their_place(literal: str, type: str, m
 def test_brackets_nest_without_recursion() -> None:
     with pytest.raises(ParseError) as caught:
         parsed(f"dense<{'[' * 50_000}1>", "tensor<1xi32>")
-    assert "Expected ']'" in caught.value.msg
+    assert "Expected ']'" in caught.value.message
 
 
 def test_large_constants_are_left_out_on_demand() -> None:
@@ -139,7 +140,7 @@ def test_large_constants_are_left_out_on_demand() -> None:
     assert "dense_resource<__elided__>" in str(module)
     text = printed(module, elide=10)
     assert len(text) < 500
-    (op,) = (op for op in IRParser(dialect_context(), text).parse_module().walk() if op.name == "tf.Const")
+    (op,) = (op for op in IRParser(text).parse_module().walk() if op.name == "tf.Const")
     assert isinstance(op.properties["value"], DenseResourceAttr)
     assert "__elided__" not in printed(module, elide=1000)
     assert "__elided__" not in str(module_of(tensor_data.of_array(np.array([b"small"], object))))
@@ -153,9 +154,8 @@ def test_resources_of_a_file_are_constants() -> None:
     }
     {-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}
     """
-    context = dialect_context()
-    for _ in range(2):  # a context forgets what the file before called its resources
-        module = IRParser(context, text).parse_module()
+    for _ in range(2):  # a file's resources are its own
+        module = IRParser(text).parse_module()
         (op,) = (op for op in module.walk() if op.name == "tf.Const")
         assert tensor_data.to_array(op.properties["value"]).tolist() == [1, 2]
 

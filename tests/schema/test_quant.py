@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import IntegerType, Signedness
-from xdsl.utils.exceptions import ParseError
 
 from tfconvert.schema.dialects import quant, types
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.errors import ParseError
+from tfconvert.schema.ir.types import IntegerType, Signedness
 
 
 def parse(text: str) -> object:
-    return IRParser(dialect_context(), text).parse_type()
+    return IRParser(text).parse_type()
 
 
 @pytest.mark.parametrize(
@@ -48,12 +47,12 @@ SCALES = st.floats(min_value=2.0**-120, max_value=2.0**120, width=32)
 def test_every_type_is_read_as_it_was_written(
     width: int, unsigned: bool, pairs: list[tuple[float, int]], whole: bool
 ) -> None:
-    storage = IntegerType(width, Signedness.UNSIGNED if unsigned else Signedness.SIGNLESS)
+    storage = IntegerType.get(width, Signedness.UNSIGNED if unsigned else Signedness.SIGNLESS)
     pairs = pairs[:1] if whole else pairs
     uniform = Uniform(
         storage, tuple(scale for scale, _ in pairs), tuple(zero for _, zero in pairs), None if whole else 2
     )
-    made = types.tensor(UniformType(uniform), (2, 3))
+    made = types.tensor(UniformType.get(uniform), (2, 3))
     assert parse(str(made)) == made
 
 

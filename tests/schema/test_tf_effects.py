@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from tfconvert.schema.dialects import tf_effects
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_effects import ANY, Effects, ModuleEffects
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 V = "tensor<!tf_type.resource<tensor<f32>>>"
 HANDLE = f'%v = "tf.VarHandleOp"() <{{container = "", shared_name = "v"}}> : () -> {V}'
@@ -17,7 +16,7 @@ NAMED_V = ("tf.VarHandleOp", "", "v")
 
 
 def module_of(text: str) -> ModuleOp:
-    return IRParser(dialect_context(), text).parse_module()
+    return IRParser(text).parse_module()
 
 
 def last(body: str, arguments: str = "%x: tensor<f32>") -> Operation:

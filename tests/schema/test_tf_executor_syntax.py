@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.utils.exceptions import ParseError
 
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.errors import ParseError
+from tfconvert.schema.ir.printer import Printer
 
 C = "!tf_executor.control"
 X = "tensor<2xf32>"
@@ -76,8 +76,8 @@ def _module(text: str) -> str:
 
 
 def _parse(text: str) -> ModuleOp:
-    module = Parser(dialect_context(), text, "text.mlir").parse_module()
-    module.verify()
+    module = IRParser(text, "text.mlir").parse_module()
+    verify(module)
     return module
 
 
@@ -199,7 +199,7 @@ def test_a_body_without_terminator_yields_and_fetches_nothing() -> None:
 
 def _with_locations(module: ModuleOp) -> str:
     text = io.StringIO()
-    Printer(text, print_debuginfo=True).print_op(module)
+    Printer(text.write, locations=True).operation(module)
     return text.getvalue()
 
 
@@ -229,9 +229,9 @@ def test_locations_survive(form: str) -> None:
         (f"%0:2 = tf_executor.Enter %x frame w : {X}", "string literal expected as the frame's name"),
         (f'%0:2 = tf_executor.Enter %x frame "w" : {X} {{is_constant = true}}', "expected 'is_constant' once"),
         (f"tf_executor.NextIteration.Sink %x : {X}", "'[' expected"),
-        (f"tf_executor.NextIteration.Sink[%c] %x : {X}", "operand is used with type !tf_executor.token"),
+        (f"tf_executor.NextIteration.Sink[%c] %x : {X}", "%c is used with type !tf_executor.token"),
         (f"%0 = tf_executor.Send %x : {X}", "Expected 'key' before the name"),
-        ("%0 = tf_executor.island(%x) { }", f"operand is used with type {C}"),
+        ("%0 = tf_executor.island(%x) { }", f"%x is used with type {C}"),
         ("%0 = tf_executor.island wraps", "expected an op of another dialect, found tf_executor.fetch"),
         (f"%0:3 = tf_executor.island wraps \"tf.Relu\"(%x) : ({X}) -> {X}", "Operation has 2 results"),
         (f"%0:2 = tf_executor.Leave %x : {X}", "Operation tf_executor.Leave is not registered"),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 
 import pytest
-from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, NameLoc
-from xdsl.utils.exceptions import ParseError, VerifyException
 
 from tfconvert.schema.dialects import tf, types
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.errors import ParseError, VerifyError
+from tfconvert.schema.ir.locations import CallSiteLoc, FileLineColLoc, NameLoc
 
 TYPES = [
     *(f"!tf_type.{name}" for name in ("string", "qint8", "quint8", "qint16", "quint16", "qint32")),
@@ -31,8 +31,8 @@ ATTRIBUTES = [
 
 def round_trip(text: str) -> str:
     stream = io.StringIO()
-    module = IRParser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     print_module(module, stream, elide=None)
     return stream.getvalue()
 
@@ -43,9 +43,9 @@ def test_types(type: str) -> None:
 
 
 def test_every_reference_type_has_its_own_name() -> None:
-    names = {str(types.RefType(row.mlir)) for row in types.ELEMENT_TYPES}
+    names = {str(types.RefType.get(row.mlir)) for row in types.ELEMENT_TYPES}
     assert len(names) == len(types.ELEMENT_TYPES)
-    assert all(types.ref_syntax(name.removeprefix("!")) is not None for name in names)
+    assert {name.removeprefix("!tf_type.") for name in names} <= set(types.TYPES)
     with pytest.raises(ParseError, match="not registered"):
         round_trip("func.func private @f(tensor<2x!tf_type.f99ref>)")
 
@@ -57,7 +57,7 @@ def test_attributes(attribute: str) -> None:
 
 def test_opdef_attributes_are_properties_however_they_are_written() -> None:
     text = '%0 = "tf.Batch"(%x) {T = [f32], max_batch_size = 2 : i64, _private} : (tensor<1xf32>) -> tensor<?xf32>'
-    module = IRParser(dialect_context(), f"func.func @f(%x: tensor<1xf32>) {{ {text} return }}").parse_module()
+    module = IRParser(f"func.func @f(%x: tensor<1xf32>) {{ {text} return }}").parse_module()
     (op,) = (op for op in module.walk() if isinstance(op, tf.TFOp))
     assert (set(op.properties), set(op.attributes)) == ({"max_batch_size"}, {"_private"})
 
@@ -79,7 +79,7 @@ def test_locations_may_be_defined_at_the_end() -> None:
     #loc2 = loc(callsite(#loc3 at #loc))
     #loc3 = loc("name#loc2"(#loc))
     """.replace("\n    ", "\n")
-    module = IRParser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     (function,) = module.ops
     assert isinstance(module.location, FileLineColLoc)
     assert isinstance(function.location, CallSiteLoc)
@@ -97,13 +97,13 @@ def test_locations_may_be_defined_at_the_end() -> None:
 )
 def test_wrong_locations_are_refused_with_their_line(text: str, line: int) -> None:
     with pytest.raises(ParseError, match=f"file.mlir:{line}:"):
-        IRParser(dialect_context(), text, "file.mlir").parse_module()
+        IRParser(text, "file.mlir").parse_module()
 
 
 def test_a_string_without_an_end_is_refused_at_once() -> None:
     text = f'"tf.A"() {{a = "{"no end" * 1000}}} : () -> ()'
     with pytest.raises(ParseError, match="expected a string that ends"):
-        IRParser(dialect_context(), text)
+        IRParser(text).parse_module()
 
 
 IF = """
@@ -133,5 +133,5 @@ def test_region_forms() -> None:
     ],
 )
 def test_region_forms_keep_their_rules(other: str, message: str) -> None:
-    with pytest.raises(VerifyException, match=message):
+    with pytest.raises(VerifyError, match=message):
         round_trip(IF.format(other=other))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.utils.exceptions import VerifyException
 
 from tfconvert.schema.dialects import tf_verify
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.tensorflow import op_defs
 
 ARGUMENTS = """
@@ -17,7 +17,7 @@ ARGUMENTS = """
 
 
 def check(op: str) -> None:
-    IRParser(dialect_context(), f"func.func @f({ARGUMENTS}) {{ {op} return }}").parse_module().verify()
+    verify(IRParser(f"func.func @f({ARGUMENTS}) {{ {op} return }}").parse_module())
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def check(op: str) -> None:
 )
 def test_what_breaks_an_opdef_is_refused(op: str, message: str) -> None:
     results = op.rpartition("->")[2].count("tensor")
-    with pytest.raises(VerifyException, match=message):
+    with pytest.raises(VerifyError, match=message):
         check(op if op.startswith("%") or not results else f"%0:{results} = {op}")
 
 

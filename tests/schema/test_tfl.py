@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.context import Context
-from xdsl.dialects import builtin, test
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
-from xdsl.parser import Parser
-from xdsl.utils.exceptions import VerifyException
 
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.attributes import ArrayAttr, FloatAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
 
@@ -22,19 +24,16 @@ F32 = types.F32
 PAIR = types.tensor(F32, (2,))
 
 
-def values(count: int) -> list[SSAValue]:
-    return list(test.TestOp(result_types=[PAIR] * count).results)
+def values(count: int) -> list[Value]:
+    return list(Operation("test.op", (), [PAIR] * count).results)
 
 
-def test_every_builtin_operator_has_one_class() -> None:
+def test_every_builtin_operator_has_an_op() -> None:
     enumerators = set(TFLITE.enums["BuiltinOperator"]) - {"PLACEHOLDER_FOR_GREATER_OP_CODES"}
     assert {name.upper() for name in operators.names()} == enumerators
-    classes = {tfl.op_class(name) for name in operators.names()}
-    assert len(classes) == len(enumerators)
-    assert tfl.op_class("conv_2d") is tfl.op_class("conv_2d")
-    assert tfl.op_class("conv_2d").name == "tfl.conv_2d"
+    assert tfl.create("conv_2d").name == "tfl.conv_2d"
     with pytest.raises(KeyError):
-        tfl.op_class("conv_9d")
+        tfl.create("conv_9d")
 
 
 def test_every_options_table_belongs_to_an_operator() -> None:
@@ -64,10 +63,10 @@ def test_operands(name: str, union: str, least: int, most: int, variables: tuple
 
 def test_properties_are_made_from_python_values() -> None:
     options: dict[str, attrs.Value] = {"padding": "SAME", "stride_w": 2, "stride_h": 1, "dilation_w_factor": 3}
-    op = tfl.build("conv_2d", values(2), [PAIR], options, attrs.name_location("here"))
-    op.verify()
-    assert op.properties["padding"] == StringAttr("SAME")
-    assert op.properties["stride_w"] == IntegerAttr(2, types.I32)
+    op = tfl.build("conv_2d", values(2), [PAIR], options, NameLoc.get("here"))
+    verify(op)
+    assert op.properties["padding"] == StringAttr.get("SAME")
+    assert op.properties["stride_w"] == IntegerAttr.get(2, types.I32)
     assert op.properties["stride_w"] is attrs.int32(2)
     assert [tfl.attribute(op, name) for name in (*options, "dilation_h_factor")] == ["SAME", 2, 1, 3, 1]
     assert tfl.attribute(op, "fused_activation_function") == "NONE"
@@ -80,16 +79,16 @@ def test_properties_are_made_from_python_values() -> None:
 @pytest.mark.parametrize(
     ("name", "field", "value", "attribute", "default"),
     [
-        ("softmax", "beta", 1, FloatAttr(1.0, F32), 0.0),
+        ("softmax", "beta", 1, FloatAttr.get(1.0, F32), 0.0),
         ("add", "pot_scale_int16", False, attrs.boolean(False), True),
-        ("squeeze", "squeeze_dims", [1, -1], ArrayAttr([attrs.int32(1), attrs.int32(-1)]), ()),
-        ("random_uniform", "seed2", 7, IntegerAttr(7, types.I64), 0),
-        ("bucketize", "boundaries", (0.5,), ArrayAttr([FloatAttr(0.5, F32)]), ()),
-        ("var_handle", "shared_name", "v", StringAttr("v"), None),
-        ("stablehlo_slice", "strides", [1], ArrayAttr([IntegerAttr(1, types.I64)]), ()),
-        ("stablehlo_dot_general", "precision_config", ["HIGH"], ArrayAttr([StringAttr("HIGH")]), ()),
-        ("stablehlo_composite", "composite_attributes", b"\1", tfl.ConstBytesAttr(b"\1"), ()),
-        ("unique", "idx_out_type", "INT64", StringAttr("INT64"), "INT32"),
+        ("squeeze", "squeeze_dims", [1, -1], ArrayAttr.get([attrs.int32(1), attrs.int32(-1)]), ()),
+        ("random_uniform", "seed2", 7, IntegerAttr.get(7, types.I64), 0),
+        ("bucketize", "boundaries", (0.5,), ArrayAttr.get([FloatAttr.get(0.5, F32)]), ()),
+        ("var_handle", "shared_name", "v", StringAttr.get("v"), None),
+        ("stablehlo_slice", "strides", [1], ArrayAttr.get([IntegerAttr.get(1, types.I64)]), ()),
+        ("stablehlo_dot_general", "precision_config", ["HIGH"], ArrayAttr.get([StringAttr.get("HIGH")]), ()),
+        ("stablehlo_composite", "composite_attributes", b"\1", tfl.ConstBytesAttr.get(b"\1"), ()),
+        ("unique", "idx_out_type", "INT64", StringAttr.get("INT64"), "INT32"),
     ],
 )
 def test_kinds_of_properties(name: str, field: str, value: Any, attribute: Any, default: Any) -> None:
@@ -98,37 +97,36 @@ def test_kinds_of_properties(name: str, field: str, value: Any, attribute: Any, 
     count = operator.operand_range[0]
     results = [PAIR] * operator.result_range[0]
     op = tfl.build(name, values(count), results, {field: value})
-    op.verify()
+    verify(op)
     assert op.properties[field] == attribute
     assert tfl.attribute(op, field) == (tuple(value) if isinstance(value, list) else value)
     assert tfl.attribute(tfl.build(name, values(count), results), field) == default
 
 
 def wrong(op: Operation) -> str:
-    with pytest.raises(VerifyException) as caught:
-        op.verify()
+    with pytest.raises(VerifyError) as caught:
+        verify(op)
     return str(caught.value)
 
 
 def test_what_the_verifier_refuses() -> None:
-    conv = tfl.op_class("conv_2d")
     assert "expects 2 to 3 operands, not 1" in wrong(tfl.build("conv_2d", values(1), [PAIR]))
     assert "expects 1 results, not 2" in wrong(tfl.build("add", values(2), [PAIR, PAIR]))
     for name, value in {
         "padding": attrs.string("FULL"), "stride_w": attrs.integer(1), "dilation_w_factor": attrs.float32(1),
     }.items():  # fmt: skip
-        op = conv.create(operands=values(2), result_types=[PAIR], properties={name: value})
+        op = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={name: value})
         assert f"property '{name}'" in wrong(op)
-    unknown = conv.create(operands=values(2), result_types=[PAIR], properties={"nothing": attrs.int32(1)})
+    unknown = tfl.create("conv_2d", operands=values(2), result_types=[PAIR], properties={"nothing": attrs.int32(1)})
     assert "has no property 'nothing'" in wrong(unknown)
     assert "symbol" in wrong(tfl.build("while", values(1), [PAIR], {"cond": attrs.string("f")}))
-    assert "custom_code" in wrong(tfl.op_class("custom").create(operands=values(1), result_types=[PAIR]))
+    assert "custom_code" in wrong(tfl.create("custom", operands=values(1), result_types=[PAIR]))
     constant = tfl.constant(tensor_data.of_array(np.zeros(2, np.int32)))
-    mistyped = tfl.op_class("pseudo_const").create(result_types=[PAIR], properties=constant.properties)
+    mistyped = tfl.create("pseudo_const", result_types=[PAIR], properties=constant.properties)
     assert "element type" in wrong(mistyped)
-    constant.verify()
-    tfl.no_value().verify()
-    tfl.custom("Mine", b"", values(1), [PAIR]).verify()
+    verify(constant)
+    verify(tfl.no_value())
+    tfl.custom("Mine", b"", values(1), [PAIR]).verify_()
 
 
 def test_constants_and_absent_values() -> None:
@@ -149,7 +147,7 @@ def test_constants_and_absent_values() -> None:
         (tfl.build("assign_variable", values(2), []), True),
         (tfl.build("call_once", [], []), True),
         (tfl.custom("Mine", b"", values(1), [PAIR]), True),
-        (test.TestOp(), True),
+        (Operation("test.op"), True),
     ],
     ids=lambda value: value.name if isinstance(value, Operation) else "",
 )
@@ -158,15 +156,12 @@ def test_effects(op: Operation, effect: bool) -> None:
 
 
 def test_text_is_read_back() -> None:
-    context = Context()
-    for name, factory in (("builtin", lambda: builtin.Builtin), ("test", lambda: test.Test), ("tfl", tfl.dialect)):
-        context.register_dialect(name, factory)
-    operand = test.TestOp(result_types=[PAIR, PAIR])
+    operand = tf.create("Test", result_types=[PAIR, PAIR])
     ops = [operand, tfl.build("add", operand.results, [PAIR], {"fused_activation_function": "RELU6"})]
-    text = str(ModuleOp(ops))
-    module = Parser(context, text).parse_module()
-    module.verify()
+    text = str(ModuleOp.of(ops))
+    module = IRParser(text).parse_module()
+    verify(module)
     assert str(module) == text
     add = list(module.ops)[1]
-    assert isinstance(add, tfl.op_class("add"))
+    assert isinstance(add, tfl.TFLOp)
     assert tfl.attribute(add, "fused_activation_function") == "RELU6"

@@ -9,7 +9,7 @@ from tfconvert.schema.dialects import types
 
 def test_numbers_above_the_offset_are_references() -> None:
     assert types.element_type(1) == types.F32
-    assert types.element_type(types.REF_OFFSET + 1) == types.RefType(types.F32)
+    assert types.element_type(types.REF_OFFSET + 1) == types.RefType.get(types.F32)
 
 
 @pytest.mark.parametrize("number", [-1, 0, 99, types.REF_OFFSET, 2 * types.REF_OFFSET + 1, 2**31 - 1])

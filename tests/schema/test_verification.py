@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, NameLoc, StringAttr, UnitAttr, i32
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region
-
 from tfconvert.schema.dialects import tf
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import excerpt, first_broken
+from tfconvert.schema.ir.attributes import ArrayAttr, UnitAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import I32, FunctionType
 
 
 def _function(*ops: Operation) -> FuncOp:
-    return FuncOp("main", ((), ()), Region(Block([*ops, ReturnOp()])))
+    return FuncOp.of("main", FunctionType.get((), ()), Region(Block([*ops, ReturnOp.of()])))
 
 
 def _op(name: str, *operands: Operation) -> Operation:
-    return tf.op_class(name).create(operands=[operand.results[0] for operand in operands], result_types=[i32])
+    return tf.create(name, operands=[operand.results[0] for operand in operands], result_types=[I32])
 
 
 def test_a_sound_module_has_nothing_broken() -> None:
     a = _op("NoSuchOpA")
-    assert first_broken(ModuleOp([_function(a, _op("NoSuchOpB", a))])) is None
+    assert first_broken(ModuleOp.of([_function(a, _op("NoSuchOpB", a))])) is None
 
 
 def test_a_use_before_the_definition_is_found() -> None:
     a = _op("NoSuchOpA")
     b = _op("NoSuchOpB", a)
-    broken = first_broken(ModuleOp([_function(b, a)]))
+    broken = first_broken(ModuleOp.of([_function(b, a)]))
     assert broken is not None
     assert broken.op is b
     assert "not defined before its use" in broken.reason
@@ -37,7 +39,7 @@ def test_a_use_before_the_definition_is_found() -> None:
 def test_a_value_is_not_visible_outside_of_its_region() -> None:
     inside = _op("NoSuchOpA")
     outside = _op("NoSuchOpB", inside)
-    broken = first_broken(ModuleOp([ModuleOp([inside]), outside]))
+    broken = first_broken(ModuleOp.of([ModuleOp.of([inside]), outside]))
     assert broken is not None
     assert broken.op is outside
 
@@ -54,14 +56,14 @@ def test_a_value_is_visible_in_regions_behind_it() -> None:
       func.return %1 : tensor<f32>
     }
     """
-    assert first_broken(IRParser(dialect_context(), text).parse_module()) is None
+    assert first_broken(IRParser(text).parse_module()) is None
 
 
 def test_depth_is_no_problem() -> None:
     op = _op("NoSuchOpA", _op("Elsewhere"))
     wrong = op
     for _ in range(5_000):
-        op = ModuleOp([op])
+        op = ModuleOp.of([op])
     broken = first_broken(op)
     assert broken is not None
     assert broken.op is wrong
@@ -69,8 +71,8 @@ def test_depth_is_no_problem() -> None:
 
 def test_the_finding_names_op_node_and_text() -> None:
     wrong = _op("NoSuchOpB", _op("Elsewhere"))
-    wrong.location = NameLoc(StringAttr("model/b@f"), UNKNOWN_LOC)
-    broken = first_broken(ModuleOp([_function(wrong)]))
+    wrong.location = NameLoc.get("model/b@f")
+    broken = first_broken(ModuleOp.of([_function(wrong)]))
     assert broken is not None
     diagnostic = broken.diagnostic("broken-ir", "pass x: ", "do y")
     assert (diagnostic.op, diagnostic.node, diagnostic.hint) == ("tf.NoSuchOpB", "model/b", "do y")
@@ -79,9 +81,9 @@ def test_the_finding_names_op_node_and_text() -> None:
 
 
 def test_an_excerpt_is_short() -> None:
-    module = ModuleOp([_op(f"NoSuchOp{number}") for number in range(3_000)])
+    module = ModuleOp.of([_op(f"NoSuchOp{number}") for number in range(3_000)])
     lines = excerpt(module).split("\n")
     assert len(lines) <= 13
     assert lines[-1].strip() == "..."
-    wide = tf.op_class("NoSuchOpA").create(attributes={"a": ArrayAttr([UnitAttr()] * 500)})
+    wide = tf.create("NoSuchOpA", attributes={"a": ArrayAttr.get([UnitAttr.intern()] * 500)})
     assert max(map(len, excerpt(wide).split("\n"))) < 200

@@ -22,10 +22,9 @@ from tfconvert.importers.open_model import import_model
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.exporters.tflite.model import TFLiteFile
+    from tfconvert.schema.ir.builtin import ModuleOp
 
 Result = TypeVar("Result")
 

@@ -6,10 +6,9 @@ import io
 import os
 from typing import BinaryIO, TextIO
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 def write_mlir(module: ModuleOp, stream: TextIO, *, elide: int | None = None, locations: bool = False) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
 
 from tfconvert.importers.graph.entry_points import (
     EntryPoint,
@@ -31,6 +29,8 @@ from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _WITH_DEFAULT = "PlaceholderWithDefault"
@@ -66,7 +66,7 @@ def import_graph_def(
     functions = import_entries(nodes, context, [entry])
     if not is_raw:
         check_values(functions)
-    module = ModuleOp([*functions, *import_callees(context)])
+    module = ModuleOp.of([*functions, *import_callees(context)])
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     return module
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from xdsl.dialects.builtin import ModuleOp
 
 from tfconvert.importers.graph.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
 from tfconvert.importers.graph.function_instances import FunctionLibrary
@@ -24,6 +23,7 @@ from tfconvert.importers.saved_model import signature_entries
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _SUFFIX = ".meta"
@@ -112,7 +112,7 @@ def import_meta_graph(
     if prefix is None:
         check_values(functions)
     variables = import_variables(prefix, meta_graph, nodes, functions) if prefix is not None else []
-    module = ModuleOp([*variables, *functions, *initializers, *called])
+    module = ModuleOp.of([*variables, *functions, *initializers, *called])
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module

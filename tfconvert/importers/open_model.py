@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from tfconvert.schema.diagnostics import error
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+    from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class Selection(Protocol):

@@ -12,7 +12,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from tfconvert.importers.graph.debug_info import load_debug_info
 from tfconvert.importers.graph.entry_points import (
@@ -35,6 +34,8 @@ from tfconvert.importers.graph.variables import import_variables
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
+from tfconvert.schema.ir.attributes import UnitAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _FILES = ("saved_model.pb", "saved_model.pbtxt")
@@ -81,8 +82,8 @@ def import_saved_model(
     initializers = import_table_initializers(folder / "assets", meta_graph, nodes, context, functions)
     called = import_callees(context)
     variables = import_variables(folder / "variables" / "variables", meta_graph, nodes, functions)
-    module = ModuleOp([*variables, *functions, *initializers, *called])
-    module.attributes[tf_saved_model.SEMANTICS] = UnitAttr()
+    module = ModuleOp.of([*variables, *functions, *initializers, *called])
+    module.attributes[tf_saved_model.SEMANTICS] = UnitAttr.intern()
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
     return module

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
-
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 LSTM = ("1x4x3xf32", "1x5xf32", "1x5xf32", "3x20xf32", "5x20xf32", "20xf32")
 LSTM_RESULTS = ("1x5xf32", "1x4x5xf32", "1x5xf32", "1x5xf32", "f32")
@@ -114,6 +113,6 @@ def branching(marks: str, arguments: Sequence[str], results: Sequence[str]) -> s
 
 def module(source: str) -> ModuleOp:
     """Returns the verified module of a text."""
-    parsed = IRParser(dialect_context(), source).parse_module()
-    parsed.verify()
+    parsed = IRParser(source).parse_module()
+    verify(parsed)
     return parsed

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from xdsl.ir import SSAValue
 
 from tests.converter.composites.modules import mark, module, text
 from tfconvert.composites import Body, Composite, Fusion, types
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.ir.values import Value
 
 SOURCE = text(mark("acme:op"), ("7x3xf32", "4xi32"), ("4x3xf32",))
 
 
-def _rewrite(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
     return body.tf("Gather", body.arguments, *composite.results)
 
 
-def _old_value(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _old_value(composite: Composite, body: Body) -> Sequence[Value]:
     return composite.calls[0].results
 
 
-def _misspelt(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _misspelt(composite: Composite, body: Body) -> Sequence[Value]:
     return body.tfl("embeding_lookup", body.arguments, *composite.results)
 
 

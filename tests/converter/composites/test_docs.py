@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from flatbuffers import flexbuffers
-from xdsl.ir import SSAValue
 
 import tfconvert
 from tests.conftest import RunTFLite
@@ -22,6 +21,7 @@ from tfconvert.composites import Body, Composite, types
 from tfconvert.converter.litert.fusions import registry
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.values import Value
 
 PAGE = (Path(__file__).parents[3] / "docs" / "composites.md").read_text(encoding="utf-8")
 
@@ -66,7 +66,7 @@ def test_options_of_the_user_s_operator(page: dict[str, Any]) -> None:
 
 
 def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFLite) -> None:
-    def rewrite(composite: Composite, body: Body) -> Sequence[SSAValue]:
+    def rewrite(composite: Composite, body: Body) -> Sequence[Value]:
         query, key, value = body.arguments
         of_all = types.tensor(types.F32, (1, 2, 5, 5))
         scores = body.tf("BatchMatMulV2", (query, key), of_all, adj_x=False, adj_y=True)[0]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xdsl.ir import SSAValue
 
 import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
@@ -17,13 +16,15 @@ from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.values import Value
 
 INPUTS = f"tensor<{LSTM[0]}>"
 LOOK_UP = mark("embedding_matmul"), ("7x3xf32", "4xi32"), ("4x3xf32",)
 SOURCE = text(*LOOK_UP)
 
 
-def _one_result(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _one_result(composite: Composite, body: Body) -> Sequence[Value]:
     return body.tf("Gather", body.arguments, *composite.results)
 
 
@@ -54,7 +55,7 @@ def test_recurrent_fusions_are_left_out_where_loops_are_to_stay() -> None:
 def test_it_does_not_matter_who_runs_a_function(source: str) -> None:
     parsed = module(source)
     assert PrepareCompositeFunctions().apply(parsed) == {"embedding-matmul": 1}
-    parsed.verify()
+    verify(parsed)
 
 
 @pytest.fixture

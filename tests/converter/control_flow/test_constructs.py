@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
-from xdsl.ir import Operation
 
 from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct, rename_callees
 from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _FUNCTIONS = """
 func.func private @same(%x: tensor<f32>) -> tensor<f32> {
@@ -36,7 +36,7 @@ def _module(op: str) -> tuple[ModuleOp, Operation]:
       func.return %0 : tensor<f32>
     }}
     {_FUNCTIONS}"""
-    module = IRParser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     return module, next(inner for inner in module.walk() if inner.name in KINDS)
 
 
@@ -64,7 +64,7 @@ def test_an_op_has_the_functions_that_it_names(op: str, kind: Kind, names: list[
     module, user = _module(op)
     found = construct(user, symbol_table.functions_of(module))
     assert found is not None
-    assert (found.kind, [function.sym_name.data for function in found.functions]) == (kind, names)
+    assert (found.kind, [function.sym_name for function in found.functions]) == (kind, names)
     assert list(found.given) == [user.operands[-1]]
 
 
@@ -92,6 +92,7 @@ def test_other_functions_can_be_named() -> None:
     _, case = _module('"tf.Case"(%p, %x) <{branches = [@same, @two]}> : (tensor<i1>, tensor<f32>)')
     branches = case.properties["branches"]
     assert isinstance(branches, ArrayAttr)
-    case.properties["branches"] = ArrayAttr([*branches.data, tf.FunctionAttr(attrs.symbol("same"), branches.data[0])])
+    instance = tf.FunctionAttr.get(attrs.symbol("same"), DictionaryAttr.get({"a": branches}))
+    case.properties["branches"] = ArrayAttr.get([*branches.data, instance])
     rename_callees(case, {"same": "other"})
     assert callees(case) == ["other", "two", "other"]

@@ -6,15 +6,16 @@ import itertools
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Region
 
 from tests.run_text import parse, run_text
 from tfconvert.converter.executor import executor
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import FunctionType
 
 TRUTH = types.tensor(types.I1, ())
 NUMBER = types.tensor(types.F32, ())
@@ -111,15 +112,13 @@ def test_nesting_does_not_reach_the_recursion_limit() -> None:
     condition, value = main.args
     for outer, inner in itertools.pairwise([main, *bodies]):
         other = Region(Block([tf.build("Yield", [value], [])]))
-        branch = tf.op_class("IfRegion").create(
-            operands=[condition], result_types=[NUMBER], regions=[Region(inner), other]
-        )
+        branch = tf.create("IfRegion", operands=[condition], result_types=[NUMBER], regions=[Region(inner), other])
         outer.add_op(branch)
         if outer is not main:
             outer.add_op(tf.build("Yield", branch.results, []))
     deepest = tf.build("Neg", [value], [NUMBER])
     bodies[-1].add_ops([deepest, tf.build("Yield", deepest.results, [])])
     assert main.first_op is not None
-    main.add_op(ReturnOp(*main.first_op.results))
-    module = ModuleOp([FuncOp("main", ([TRUTH, NUMBER], [NUMBER]), Region(main))])
+    main.add_op(ReturnOp.of(main.first_op.results))
+    module = ModuleOp.of([FuncOp.of("main", FunctionType.get([TRUTH, NUMBER], [NUMBER]), Region(main))])
     assert executor.run(module, "main", [np.array(True), np.array(3, np.float32)]) == [-3]

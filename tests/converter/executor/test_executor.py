@@ -9,17 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from tfconvert.converter import kernels
 from tfconvert.converter.executor import executor
 from tfconvert.converter.kernels import registry
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 VECTOR = types.tensor(types.F32, (3,))
 NUMBER = types.tensor(types.F32, ())
@@ -38,25 +43,25 @@ class Builder:
     def args(self) -> tuple[BlockArgument, ...]:
         return self.block.args
 
-    def op(self, name: str, operands: Sequence[SSAValue], result: Attribute | None = None, **properties: Any) -> Any:
+    def op(self, name: str, operands: Sequence[Value], result: Attribute | None = None, **properties: Any) -> Any:
         results = [] if result is None else [result]
-        op = tf.build(name, operands, results, properties, attrs.name_location(f"{self.name}/{name}"))
+        op = tf.build(name, operands, results, properties, NameLoc.get(f"{self.name}/{name}"))
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
-    def constant(self, value: Any) -> SSAValue:
+    def constant(self, value: Any) -> Value:
         op = tf.constant(tensor_data.of_array(np.asarray(value)))
         self.block.add_op(op)
         return op.results[0]
 
-    def done(self, *results: SSAValue) -> FuncOp:
-        self.block.add_op(ReturnOp(*results))
-        types_of = ([arg.type for arg in self.block.args], [result.type for result in results])
-        return FuncOp(self.name, types_of, Region(self.block))
+    def done(self, *results: Value) -> FuncOp:
+        self.block.add_op(ReturnOp.of(results))
+        types_of = FunctionType.get([arg.type for arg in self.block.args], [result.type for result in results])
+        return FuncOp.of(self.name, types_of, Region(self.block))
 
 
 def module(*ops: Operation) -> ModuleOp:
-    return ModuleOp(list(ops))
+    return ModuleOp.of(list(ops))
 
 
 def ones(*shape: int) -> np.ndarray[Any, np.dtype[Any]]:
@@ -80,8 +85,8 @@ def test_ops_run_in_order() -> None:
 @pytest.mark.parametrize("call", ["PartitionedCall", "StatefulPartitionedCall"])
 def test_functions_call_functions(call: str) -> None:
     main = Builder("main", [VECTOR])
-    once = main.op(call, [main.args[0]], VECTOR, f=SymbolRefAttr("double"))
-    twice = main.op(call, [once], VECTOR, f=SymbolRefAttr("double"))
+    once = main.op(call, [main.args[0]], VECTOR, f=SymbolRefAttr.get("double"))
+    twice = main.op(call, [once], VECTOR, f=SymbolRefAttr.get("double"))
     (value,) = executor.run(module(main.done(twice), doubling()), "main", [ones(3)])
     np.testing.assert_array_equal(value, [4, 4, 4])
 
@@ -90,7 +95,9 @@ def test_functions_call_functions(call: str) -> None:
 def test_branches(condition: bool, expected: int) -> None:
     same = Builder("same", [VECTOR])
     main = Builder("main", [TRUTH, VECTOR])
-    taken = main.op("If", main.args, VECTOR, then_branch=SymbolRefAttr("double"), else_branch=SymbolRefAttr("same"))
+    taken = main.op(
+        "If", main.args, VECTOR, then_branch=SymbolRefAttr.get("double"), else_branch=SymbolRefAttr.get("same")
+    )
     whole = module(main.done(taken), doubling(), same.done(same.args[0]))
     np.testing.assert_array_equal(executor.run(whole, "main", [np.array(condition), ones(3)])[0], [expected] * 3)
 
@@ -99,7 +106,7 @@ def test_branches(condition: bool, expected: int) -> None:
 def test_cases(index: int, expected: int) -> None:
     same = Builder("same", [VECTOR])
     main = Builder("main", [types.tensor(types.I32, ()), VECTOR])
-    taken = main.op("Case", main.args, VECTOR, branches=[SymbolRefAttr("same"), SymbolRefAttr("double")])
+    taken = main.op("Case", main.args, VECTOR, branches=[SymbolRefAttr.get("same"), SymbolRefAttr.get("double")])
     whole = module(main.done(taken), doubling(), same.done(same.args[0]))
     inputs = [np.array(index, np.int32), ones(3)]
     np.testing.assert_array_equal(executor.run(whole, "main", inputs)[0], [expected] * 3)
@@ -111,7 +118,7 @@ def test_loops() -> None:
     body = Builder("body", [NUMBER])
     doubled = body.op("AddV2", [body.args[0], body.args[0]], NUMBER)
     main = Builder("main", [NUMBER])
-    end = main.op("While", main.args, NUMBER, cond=SymbolRefAttr("condition"), body=SymbolRefAttr("body"))
+    end = main.op("While", main.args, NUMBER, cond=SymbolRefAttr.get("condition"), body=SymbolRefAttr.get("body"))
     whole = module(main.done(end), condition.done(smaller), body.done(doubled))
     assert executor.run(whole, "main", [np.array(3, np.float32)])[0] == 192
 
@@ -170,7 +177,7 @@ def test_values_are_dropped_after_their_last_use(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(registry, "evaluate", watched)
     main = Builder("main", [VECTOR])
-    value: SSAValue = main.args[0]
+    value: Value = main.args[0]
     for _ in range(20):
         value = main.op("AddV2", [value, value], VECTOR)
     executor.run(module(main.done(value)), "main", [ones(3)])
@@ -181,7 +188,7 @@ def test_values_are_dropped_after_their_last_use(monkeypatch: pytest.MonkeyPatch
 def test_all_ops_without_a_kernel_are_named_at_once() -> None:
     main = Builder("main", [VECTOR])
     first = main.op("Frobnicate", main.args, VECTOR)
-    called = main.op("PartitionedCall", [first], VECTOR, f=SymbolRefAttr("inner"))
+    called = main.op("PartitionedCall", [first], VECTOR, f=SymbolRefAttr.get("inner"))
     inner = Builder("inner", [VECTOR])
     whole = module(main.done(called), inner.done(inner.op("Twiddle", inner.args, VECTOR)))
     with pytest.raises(ConversionError) as caught:
@@ -203,7 +210,7 @@ def test_an_error_names_the_node() -> None:
 
 def test_an_attribute_without_a_value_is_an_error() -> None:
     main = Builder("main", [VECTOR])
-    bad = main.op("LeakyRelu", main.args, VECTOR, alpha=tf.PlaceholderAttr(attrs.string("alpha")))
+    bad = main.op("LeakyRelu", main.args, VECTOR, alpha=tf.PlaceholderAttr.get("alpha"))
     with pytest.raises(ConversionError) as caught:
         executor.run(module(main.done(bad)), "main", [ones(3)])
     assert (caught.value.code, caught.value.diagnostics[0].node) == ("bad-operand", "main/LeakyRelu")
@@ -211,7 +218,7 @@ def test_an_attribute_without_a_value_is_an_error() -> None:
 
 def test_endless_recursion_is_an_error() -> None:
     main = Builder("main", [VECTOR])
-    itself = main.op("PartitionedCall", main.args, VECTOR, f=SymbolRefAttr("main"))
+    itself = main.op("PartitionedCall", main.args, VECTOR, f=SymbolRefAttr.get("main"))
     with pytest.raises(ConversionError) as caught:
         executor.run(module(main.done(itself)), "main", [ones(3)])
     assert caught.value.code == "call-depth"

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _TYPES = {"float": pb.DT_FLOAT, "bool": pb.DT_BOOL, "int": pb.DT_INT32, "resource": pb.DT_RESOURCE}
@@ -60,7 +61,7 @@ def imported(text: str, outputs: Sequence[str], folder: Path) -> ModuleOp:
     path = folder / "graph.pb"
     path.write_bytes(graph_def(text).SerializeToString())
     module = import_graph_def(path, outputs=outputs)
-    module.verify()
+    verify(module)
     return module
 
 
@@ -68,7 +69,7 @@ def functionalize(module: ModuleOp) -> None:
     """Applies both passes."""
     FunctionalizeLoops().apply(module)
     FunctionalizeConditionals().apply(module)
-    module.verify()
+    verify(module)
 
 
 def refused(text: str, outputs: Sequence[str], folder: Path) -> ConversionError:

@@ -6,13 +6,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from benchmarks import control_flow
 from tests.converter.functionalize.graphs import functionalize
 from tests.run_text import parse
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.importers.graph_def import import_graph_def
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 def built(shape: str, size: int, folder: Path) -> ModuleOp:
@@ -57,5 +58,5 @@ def test_a_merge_of_many_inputs() -> None:
       func.return %r : tensor<f32>
     }}""")
     FunctionalizeConditionals().apply(module)
-    module.verify()
+    verify(module)
     assert sum(op.name == "tf.If" for op in module.walk()) == count

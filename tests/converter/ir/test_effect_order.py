@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.ir import Operation
 
 from tfconvert.converter.ir.effect_order import EffectOrder
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.tf_effects import ANY, Effects
+from tfconvert.schema.ir.operation import Operation
 
 _STATES = st.frozensets(st.sampled_from(["a", "b", "c", ANY]), max_size=2)
 _EFFECTS = st.builds(Effects, reads=_STATES, writes=_STATES)
@@ -25,7 +25,7 @@ def _collide(one: Effects, other: Effects) -> bool:
 
 @given(st.lists(_EFFECTS, max_size=12))
 def test_ops_that_collide_follow_each_other_directly_or_not(sequence: list[Effects]) -> None:
-    ops = [tf.build("NoOp", [], []) for _ in sequence]
+    ops: list[Operation] = [tf.build("NoOp", [], []) for _ in sequence]
     effects_of = dict(zip(ops, sequence, strict=True))
     order = EffectOrder(effects_of.__getitem__)
     before: dict[Operation, set[Operation]] = {}
@@ -40,7 +40,7 @@ def test_ops_that_collide_follow_each_other_directly_or_not(sequence: list[Effec
 def test_reads_of_one_state_and_ops_on_different_states_run_in_any_order() -> None:
     reads, writes = Effects(reads=frozenset({"a"})), Effects(writes=frozenset({"a"}))
     other = Effects(writes=frozenset({"b"}))
-    ops = [tf.build("NoOp", [], []) for _ in range(6)]
+    ops: list[Operation] = [tf.build("NoOp", [], []) for _ in range(6)]
     effects_of = dict(zip(ops, (writes, reads, reads, other, writes, reads), strict=True))
     order = EffectOrder(effects_of.__getitem__)
     numbers = [[ops.index(earlier) for earlier in order.before(op)] for op in ops]

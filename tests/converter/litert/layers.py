@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from tests.converter.litert.optimize.graph import Graph
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -51,7 +51,7 @@ class Layer:
         shapes = ((*gates, units, features), (*gates, units, units), (*gates, units))
         self._weights = [random.normal(0, 0.6, shape).astype(np.float32) for shape in shapes]
 
-    def op(self, graph: Graph, x: SSAValue, *states: SSAValue, **options: Any) -> SSAValue:
+    def op(self, graph: Graph, x: Value, *states: Value, **options: Any) -> Value:
         """Adds the operator."""
         kernel, recurrent, bias = self._weights
         shape = (*(types.shape_of(x.type) or ())[:2], self._units)
@@ -83,7 +83,7 @@ class Layer:
         return np.stack(outputs, 0 if time_major else 1)
 
 
-def zeros(graph: Graph, x: SSAValue, *, time_major: bool = False, units: int = UNITS) -> SSAValue:
+def zeros(graph: Graph, x: Value, *, time_major: bool = False, units: int = UNITS) -> Value:
     """Adds zeros for the batch of a sequence, of a shape that LiteRT works out before it runs anything."""
     at = 1 if time_major else 0
     sizes = graph.op("shape", x, shape=(3,), element=types.I32, out_type="INT32")

@@ -5,17 +5,20 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from tests import differential
 from tests.converter.conftest import FileCheck
 from tests.random_graphs import random_graph
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
-from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 
 def test_islands_of_one_op_stay(filecheck: FileCheck) -> None:
@@ -113,14 +116,14 @@ def test_islands_without_ops(filecheck: FileCheck) -> None:
 def _merge(first: IslandOp, second: IslandOp, names: dict[str, str], label: str) -> None:
     """Makes one island of two, the second of which uses the first; notes what its results were called."""
     controls = list(dict.fromkeys(c for c in (*first.operands, *second.operands) if c.owner is not first))
-    values: list[SSAValue] = [*first.terminator.operands, *second.terminator.operands]
+    values: list[Value] = [*first.terminator.operands, *second.terminator.operands]
     ops = [op for island in (first, second) for op in island.body.ops if op is not island.terminator]
     for op in ops:
         op.detach()
     block = Block([*ops, YieldOp.create(operands=values)])
     merged = IslandOp.create(
         operands=controls, result_types=[*(value.type for value in values), CONTROL], regions=[Region(block)],
-        location=attrs.name_location(label),
+        location=NameLoc.get(label),
     )  # fmt: skip
     assert second.parent is not None
     second.parent.insert_op_before(merged, second)
@@ -168,10 +171,10 @@ def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) 
     random = Random(seed)
     module = differential.import_whole(random_graph(random, 25))
     names = _coarsen(module, random)
-    module.verify()
+    verify(module)
     before, raced = differential.run_ours(module)
     assert BreakUpIslands().apply(module)["broken-up"] or not names
-    module.verify()
+    verify(module)
     after, raced_after = differential.run_ours(module)
     raced = raced_after | {names.get(output, output) for output in raced}
     expected = {names.get(output, output): values for output, values in before.items()}

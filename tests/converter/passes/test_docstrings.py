@@ -11,14 +11,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.converter.conftest import check_results
 from tfconvert.converter import passes
 from tfconvert.converter.litert import passes as litert_passes
 from tfconvert.converter.pipeline import registry
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 FILES = [
     module.name
@@ -48,8 +48,8 @@ def _examples(docstring: str) -> list[tuple[str, str]]:
 
 
 def _parsed(text: str) -> ModuleOp:
-    module = IRParser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     return module
 
 
@@ -77,7 +77,7 @@ def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
         assert _anonymous(rewritten) != _anonymous(_parsed(after)), "an example shows a change"
         original = rewritten.clone()
         rewrite.apply(rewritten)
-        rewritten.verify()
+        verify(rewritten)
         check_results(original, rewritten, rewrite.name)
         assert _anonymous(rewritten) == _anonymous(_parsed(after))
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import text_format
-from xdsl.dialects.func import FuncOp
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tf_executor
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 GRAPH = """
@@ -29,9 +30,9 @@ def test_islands_become_ops_in_the_order_of_their_controls(tmp_path: Path) -> No
     path = tmp_path / "graph.pb"
     path.write_bytes(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())
     module = import_graph_def(path, outputs=["neg"])
-    module.verify()
+    verify(module)
     ExecutorToFunctional().apply(module)
-    module.verify()
+    verify(module)
     (function,) = module.ops
     assert isinstance(function, FuncOp)
     assert [op.name for op in function.body.block.ops] == ["tf.Const", "tf.PrintV2", "tf.Relu", "tf.Neg", "func.return"]

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.converter.conftest import FileCheck
 from tests.run_text import parse
@@ -15,6 +14,8 @@ from tfconvert.converter.executor import executor
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 SWITCHED = """
     %sf, %st, %c0 = tf_executor.Switch %x, %p : tensor<f32>
@@ -63,7 +64,7 @@ def check(text: str) -> ModuleOp:
     """Returns the module after the pass, which has not changed what it does for any predicates."""
     module, rewritten = parse(text), parse(text)
     FunctionalizeConditionals().apply(rewritten)
-    rewritten.verify()
+    verify(rewritten)
     assert not any(op.name in ("tf_executor.Switch", "tf_executor.Merge") for op in rewritten.walk())
     for p, q, n in product((False, True), (False, True), (0, 1, 2, 5)):
         inputs = [np.array(p), np.array(q), np.float32(1.5), np.int32(n)]
@@ -193,7 +194,7 @@ def test_a_value_of_a_branch_is_computed_always_if_it_is_fetched() -> None:
     text = main(MERGED, "%m, %exp : tensor<f32>, tensor<f32>")
     module = parse(text)
     assert FunctionalizeConditionals().apply(module) == {"speculate": 1}
-    module.verify()
+    verify(module)
     inputs = [np.array(False), np.array(True), np.array(0, np.float32), np.array(0, np.int32)]
     assert executor.run(module, "main", inputs) == [0, 1]
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.converter.conftest import FileCheck
 from tests.converter.functionalize.graphs import functionalize, imported, refused
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 LOOP = """
     x Placeholder
@@ -80,7 +81,9 @@ def changed(old: str, new: str, more: str = "") -> str:
 def outcome(module: ModuleOp) -> tuple[list[Any], list[Any]]:
     """Returns the results of a run, and what is in the variables afterwards."""
     machine = Executor(module, max_iterations=100)
-    count = len(module.body.ops.first.function_type.inputs)  # type: ignore[union-attr]
+    function = module.body.block.first_op
+    assert isinstance(function, FuncOp)
+    count = len(function.function_type.inputs)
     results = machine.run("main", [np.array(value, np.float32) for value in (1.5, 20)][:count])
     written = [each.value.tolist() for each in machine.variables.values() if each.value is not None]
     return [value.tolist() for value in results], written

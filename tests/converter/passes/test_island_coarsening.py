@@ -5,15 +5,16 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests import differential
 from tests.converter.conftest import FileCheck
 from tests.random_graphs import random_graph
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.converter.passes.island_coarsening import IslandCoarsening
-from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.tf_executor import IslandOp
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
 
 
 def test_a_graph_of_islands_becomes_one(filecheck: FileCheck) -> None:
@@ -73,13 +74,13 @@ def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) 
     before, raced = differential.run_ours(module)
     count = _islands(module)
     assert IslandCoarsening().apply(module)["joined"] == count - _islands(module) > 0
-    module.verify()
+    verify(module)
     _, coarsely_raced = differential.run_ours(module)
     for op in module.walk():
         if isinstance(op, IslandOp) and op.wrapped is None:
-            op.location = attrs.name_location("joined")  # What gathers its values has its name, not its first op's.
+            op.location = NameLoc.get("joined")  # What gathers its values has its name, not its first op's.
     BreakUpIslands().apply(module)
-    module.verify()
+    verify(module)
     after, finely_raced = differential.run_ours(module)
     raced |= coarsely_raced | finely_raced
     assert {output: after.get(output) for output in before if output not in raced} == {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 LIST = "tensor<!tf_type.variant>"
 MASKS = ("begin", "end", "ellipsis", "new_axis", "shrink_axis")
@@ -265,7 +264,7 @@ def test_what_lists_become_no_tensors(code: str) -> None:
       func.return {returned} : {kind}
     }}
     """
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     with pytest.raises(ConversionError) as caught:
         LowerTensorLists().apply(module)
     assert caught.value.code == code.partition(":")[0]

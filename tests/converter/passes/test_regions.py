@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck, check_results
 from tfconvert.converter.passes.functional_to_regions import FunctionalToRegions
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.regions_to_functional import RegionsToFunctional
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
 
 ALL_FORMS = """
     func.func @main(%p: tensor<i1>, %n: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
@@ -45,11 +45,11 @@ ALL_FORMS = """
 
 
 def test_all_forms_there_and_back() -> None:
-    module = Parser(dialect_context(), ALL_FORMS).parse_module()
+    module = IRParser(ALL_FORMS).parse_module()
     before = module.clone()
     for step in (FunctionalToRegions(), Inline(), RegionsToFunctional()):
         step.apply(module)
-        module.verify()
+        verify(module)
         check_results(before, module, step.name)
         names = {op.name for op in module.walk()}
         assert ("tf.WhileRegion" in names) == (not isinstance(step, RegionsToFunctional))
@@ -140,5 +140,5 @@ def test_functions_that_are_not_there_or_do_not_fit(op: str, code: str) -> None:
     }}
     """
     with pytest.raises(ConversionError) as caught:
-        FunctionalToRegions().apply(Parser(dialect_context(), text).parse_module())
+        FunctionalToRegions().apply(IRParser(text).parse_module())
     assert [diagnostic.code for diagnostic in caught.value.diagnostics] == [code]

@@ -6,12 +6,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests import sample_models
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import stages
 from tfconvert.importers import open_model
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 @pytest.fixture(scope="module", params=sample_models.MODELS)
@@ -28,7 +29,7 @@ def test_what_is_done_is_done(imported: ModuleOp) -> None:
     module = imported.clone()
     for step in stages.steps(Options()):
         step.run.apply(module)
-        module.verify()
+        verify(module)
         once = str(module)
         step.run.apply(module)
         assert str(module) == once, step.run.name

@@ -6,10 +6,6 @@ import textwrap
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.executor.executor import run
@@ -18,13 +14,19 @@ from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType, TensorType
 
 
 def _apply(text: str) -> ModuleOp:
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     ShapeInference().apply(module)
-    module.verify()
+    verify(module)
     return module
 
 
@@ -117,7 +119,7 @@ def test_what_is_better_left_is_left(kept: str) -> None:
     assert kept.split('"')[1].removeprefix("tf.") in _names(module)
     (main,) = module.ops
     assert isinstance(main, FuncOp)
-    assert isinstance(main.function_type.outputs.data[0], TensorType)
+    assert isinstance(main.function_type.results[0], TensorType)
 
 
 def test_what_would_fail_is_left_to_fail() -> None:
@@ -134,8 +136,8 @@ def test_what_would_fail_is_left_to_fail() -> None:
 
 def _function(ops: list[Operation]) -> ModuleOp:
     result = ops[-1].results[0]
-    block = Block([*ops, ReturnOp(result)])
-    return ModuleOp([FuncOp("main", ([], [result.type]), Region(block))])
+    block = Block([*ops, ReturnOp.of([result])])
+    return ModuleOp.of([FuncOp.of("main", FunctionType.get([], [result.type]), Region(block))])
 
 
 def test_large_constants_are_not_read() -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.converter import control_flow_programs as programs
 from tests.converter.conftest import FileCheck
 from tests.work import check_linear
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 def _simplified(text: str, unroll_up_to: int = 1) -> ModuleOp:
-    module = IRParser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     SimplifyControlFlow(unroll_up_to).apply(module)
-    module.verify()
+    verify(module)
     return module
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.stacks_to_lists import StacksToLists
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 HANDLE = "tensor<!tf_type.resource>"
 
@@ -166,7 +165,7 @@ def test_what_becomes_no_list(code: str, why: str, ops: str) -> None:
       func.return %x : tensor<4xf32>
     }}
     """ + "\n".join(function for name, function in FUNCTIONS.items() if name in ops)
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     with pytest.raises(ConversionError) as caught:
         StacksToLists().apply(module)
     assert caught.value.code == code

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.tensor_arrays_to_lists import TensorArraysToLists
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 HANDLE = "tensor<!tf_type.resource>"
 ARRAY = (
@@ -105,7 +104,7 @@ def test_what_becomes_no_list(code: str, op: str) -> None:
       func.return %n : tensor<i32>
     }}
     """
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     with pytest.raises(ConversionError) as caught:
         TensorArraysToLists().apply(module)
     assert caught.value.code == code

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from xdsl.utils.exceptions import ParseError
 
 from tests.mlir import oracle
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.ir.errors import ParseError
 
 FOLDERS = (
     "tests/converter/passes",
@@ -42,7 +41,7 @@ def _parses(text: str) -> bool:
     if "func.func" not in text or "tfl." in text:
         return False
     try:
-        IRParser(dialect_context(), text).parse_module()
+        IRParser(text).parse_module()
     except ParseError:
         return False
     return True

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.passes.unique_callees import UniqueCallees
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 def _module(text: str) -> ModuleOp:
-    return IRParser(dialect_context(), text).parse_module()
+    return IRParser(text).parse_module()
 
 
 def _function(name: str, *branches: str, visibility: str = "private") -> str:
@@ -28,7 +27,7 @@ def _function(name: str, *branches: str, visibility: str = "private") -> str:
 
 
 def _names(module: ModuleOp) -> list[str]:
-    return [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)]
+    return [op.sym_name for op in module.ops if isinstance(op, FuncOp)]
 
 
 def test_what_a_copy_runs_is_copied_too(filecheck: FileCheck) -> None:

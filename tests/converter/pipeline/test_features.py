@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tfconvert import composites, patterns
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.features import NOTHING, Presence, presence_in
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
 
 PLAIN = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -20,7 +19,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 
 def _presence(text: str, options: Options | None = None) -> Presence:
-    return presence_in(Parser(dialect_context(), text).parse_module(), options or Options())
+    return presence_in(IRParser(text).parse_module(), options or Options())
 
 
 def _with(name: str) -> str:

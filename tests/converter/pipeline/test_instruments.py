@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tfconvert.converter.pipeline.instruments import CheckPasses, PrintIR, TimePasses, VerifyEach
 from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched
 from tfconvert.exporters.mlir import write_mlir
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.schema.ir.builtin import ModuleOp
 
 TEXT = """
 func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
@@ -114,8 +114,8 @@ def test_results_before_and_after_are_compared() -> None:
     note = Diagnostic("not-compared", "main", severity=NOTE)
 
     def check(before: ModuleOp, after: ModuleOp, name: str) -> list[Diagnostic]:
-        assert before.is_structurally_equivalent(import_mlir(TEXT, "a.mlir"))
-        compared.append((name, before.is_structurally_equivalent(after)))
+        assert str(before) == str(import_mlir(TEXT, "a.mlir"))
+        compared.append((name, str(before) == str(after)))
         return [note]
 
     checking = CheckPasses(check)

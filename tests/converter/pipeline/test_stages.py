@@ -9,8 +9,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 
 from tests import sample_models
 from tfconvert.converter import conversion
@@ -19,7 +17,9 @@ from tfconvert.converter.pipeline import control_flow_passes, stages
 from tfconvert.converter.pipeline.features import NOTHING, Presence
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 NAMES = [
     "merge-functions", "executor-to-functional", "inline", "freeze-variables", "canonicalize", "shape-inference",
@@ -32,10 +32,10 @@ FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
 def _run_steps(module: ModuleOp) -> None:
     """Runs all steps; what one forbids stays away."""
     forbidden: tuple[str, ...] = ()
-    module.verify()
+    verify(module)
     for step in stages.steps(Options()):
         step.run.apply(module)
-        module.verify()
+        verify(module)
         assert step.left_over(module) is None, step.run.name
         forbidden += step.forbids
         assert not [op.name for op in module.walk() if op.name.startswith(forbidden)] or not forbidden
@@ -112,7 +112,7 @@ def test_a_broken_promise_is_named() -> None:
       func.return %0 : tensor<2xf32>
     }
     """
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     left = {step.run.name: step.left_over(module) for step in stages.steps(Options())}
     assert left["legalize"] is not None
     assert left["legalize"].name == "tf.Relu"
@@ -187,5 +187,5 @@ def test_only_what_computes_is_counted() -> None:
       func.return %3 : tensor<2xf32>
     }
     """
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     assert conversion.count_operations(module) == {"Relu": 2, "AddV2": 1}

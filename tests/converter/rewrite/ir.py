@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, Region
-from xdsl.parser import Parser
-
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
-from tfconvert.schema.dialects import attributes, tf, tfl
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects import tf, tfl
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
 
 CONSTANTS = frozenset(("tfl.pseudo_const", "tf.Const", "func.return"))
 
@@ -32,11 +33,11 @@ def parse(body: str, *results: str, arguments: str = "%x: tensor<2xf32>, %y: ten
     head = f"func.func @main({arguments}) -> ({', '.join(types)}) {{"
     end = f"func.return {', '.join(results)} : {', '.join(types)}" if results else "func.return"
     text = "\n".join([head, *lines, end, "}"])
-    module = Parser(dialect_context(), text).parse_module()
+    module = IRParser(text).parse_module()
     (function,) = module.ops
     assert isinstance(function, FuncOp)
     for op in function.walk():
-        op.location = attributes.name_location(op.name)
+        op.location = NameLoc.get(op.name)
     return module, function.body
 
 
@@ -59,7 +60,7 @@ def has_side_effects(op: Operation) -> bool:
 def rewrite(module: ModuleOp, region: Region, *patterns: Pattern[Any]) -> Counter[str]:
     """Rewrites a function's body and verifies the module."""
     applied = rewrite_greedily(region, PatternSet(patterns), has_side_effects)
-    module.verify()
+    verify(module)
     return applied
 
 

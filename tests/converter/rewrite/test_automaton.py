@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.ir import Operation, OpResult, SSAValue
 
 from tests.converter.rewrite.ir import names, parse, rewrite
 from tfconvert.converter.rewrite.automaton import Automaton
@@ -16,12 +15,14 @@ from tfconvert.converter.rewrite.dsl import Capture, Op, Term, check, constant, 
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 UNARY, BINARY = ("tfl.relu", "tfl.exp"), ("tfl.add", "tfl.mul")
 LEAVES = ("x", "y", "k")
 
 
-def fits(term: Term, found: SSAValue, bound: dict[str, SSAValue]) -> list[dict[str, SSAValue]]:
+def fits(term: Term, found: Value, bound: dict[str, Value]) -> list[dict[str, Value]]:
     """Matches by recursion; returns what the captures may stand for, each way once."""
     if isinstance(term, Capture):
         if term.kind == "constant" and tensor_data.constant_of(found) is None:
@@ -31,7 +32,7 @@ def fits(term: Term, found: SSAValue, bound: dict[str, SSAValue]) -> list[dict[s
     return fits_op(term, found.op, bound) if isinstance(found, OpResult) else []
 
 
-def fits_op(term: Op, found: Operation, bound: dict[str, SSAValue]) -> list[dict[str, SSAValue]]:
+def fits_op(term: Op, found: Operation, bound: dict[str, Value]) -> list[dict[str, Value]]:
     if found.name not in term.names or (term.limits.once and not found.results[0].has_one_use()):
         return []
     ways = []

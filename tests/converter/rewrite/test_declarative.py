@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import FusedLoc
-from xdsl.ir import Operation, OpResult
 
 from tests.converter.rewrite.ir import last, names, parse, rewrite
 from tfconvert.converter.rewrite.declarative import rule
@@ -27,9 +25,13 @@ from tfconvert.converter.rewrite.dsl import (
     value,
 )
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
+from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.ir.locations import FusedLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 X, Y, C = value("x"), value("y"), number("c")
 
@@ -66,7 +68,7 @@ def test_locations_are_fused_without_being_asked_for() -> None:
     rewrite(module, region, pattern)
     location = last(region).location
     assert isinstance(location, FusedLoc)
-    assert [str(part) for part in location.locations] == ['loc("tfl.add")', 'loc("tfl.mul")']  # type: ignore[attr-defined]
+    assert [str(part) for part in location.locations] == ['loc("tfl.add")', 'loc("tfl.mul")']
 
 
 def test_the_same_capture_is_the_same_value() -> None:
@@ -222,9 +224,9 @@ def test_ops_without_results_are_erased() -> None:
 
 
 def test_a_function_may_make_the_result() -> None:
-    def exchange(rewriter: object, x: object, y: object, root: Operation) -> None:
-        new = dialect.build("sub", [y, x], [root.results[0].type])  # type: ignore[list-item]
-        rewriter.replace(rewriter.insert(new))  # type: ignore[attr-defined]
+    def exchange(rewriter: Rewriter, x: Value, y: Value, root: Operation) -> None:
+        new = dialect.build("sub", [y, x], [root.results[0].type])
+        rewriter.replace(rewriter.insert(new))
 
     module, region = parse("%0 = tfl.add %x, %y", "%0")
     rewrite(module, region, rule("native", tfl.add(X, Y), exchange))

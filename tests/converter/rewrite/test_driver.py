@@ -10,10 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import FusedLoc, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, OpResult, Region, SSAValue
-from xdsl.parser import Parser
 
 from tests.converter.rewrite.ir import last, names, parse, rewrite
 from tfconvert.converter.rewrite.declarative import rule
@@ -23,8 +19,15 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import attributes, tf
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import FusedLoc, NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 X, Y = value("x"), value("y")
 
@@ -42,7 +45,7 @@ def chain(*names: str) -> tuple[ModuleOp, Region]:
     for index, name in enumerate(names):
         lines.append(f'%v{index} = "tf.{name}"(%{last}) : (tensor<2xf32>) -> tensor<2xf32>')
         last = f"v{index}"
-    module = Parser(dialect_context(), CHAIN.format(body="\n".join(lines), last=last)).parse_module()
+    module = IRParser(CHAIN.format(body="\n".join(lines), last=last)).parse_module()
     (function,) = module.ops
     assert isinstance(function, FuncOp)
     return module, function.body
@@ -103,7 +106,7 @@ def test_users_of_a_changed_value_are_looked_at_again() -> None:
     module, region = chain("Neg", "Neg", "Relu", "Neg", "Neg", "Neg", "Neg")
     rewrite_greedily(region, PatternSet([DOUBLE_NEGATION]), tf.has_side_effects)
     assert names_in(region) == ["Relu"]
-    module.verify()
+    verify(module)
 
 
 def test_dead_ops_go_and_effects_stay() -> None:
@@ -115,7 +118,7 @@ def test_dead_ops_go_and_effects_stay() -> None:
       func.return
     }
     """
-    (function,) = Parser(dialect_context(), text).parse_module().ops
+    (function,) = IRParser(text).parse_module().ops
     assert isinstance(function, FuncOp)
     rewrite_greedily(function.body, PatternSet([]), tf.has_side_effects)
     assert names_in(function.body) == ["OpThatNoTableHas"]
@@ -148,7 +151,7 @@ func.func @main(%c: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
 
 
 def parse_region(result: str) -> FuncOp:
-    (function,) = Parser(dialect_context(), REGION.replace("RESULT", result)).parse_module().ops
+    (function,) = IRParser(REGION.replace("RESULT", result)).parse_module().ops
     assert isinstance(function, FuncOp)
     return function
 
@@ -194,12 +197,12 @@ def test_a_change_is_seen_as_far_away_as_patterns_look() -> None:
 def test_a_result_has_the_location_of_all_that_went() -> None:
     _, region = chain("Relu", "Neg", "Neg")
     for index, op in enumerate(region.block.ops):
-        op.location = attributes.name_location(f"n{index}")
+        op.location = NameLoc.get(f"n{index}")
     pattern = Pattern("fuse", "tf.Neg", match_pair, fuse)
     rewrite_greedily(region, PatternSet([pattern]), tf.has_side_effects)
     relu, fused, _ = region.block.ops
     assert isinstance(fused.location, FusedLoc)
-    assert [str(part) for part in fused.location.locations] == ['loc("n1")', 'loc("n2")']  # type: ignore[attr-defined]
+    assert [str(part) for part in fused.location.locations] == ['loc("n1")', 'loc("n2")']
     assert str(relu.location) == 'loc("n0")'
 
 
@@ -258,7 +261,7 @@ def graphs(draw: st.DrawFn) -> str:
     return "\n".join([*lines, f"%r = tfl.add_n {', '.join(known)}"])
 
 
-def value_of(value: SSAValue, inputs: dict[SSAValue, float]) -> float:
+def value_of(value: Value, inputs: dict[Value, float]) -> float:
     if value in inputs:
         return inputs[value]
     assert isinstance(value, OpResult)
@@ -276,7 +279,7 @@ MEANINGS: dict[str, Callable[..., float]] = {
 @given(graphs(), st.permutations(SIMPLIFIED))
 def test_one_run_reaches_a_fixpoint_that_means_the_same(body: str, patterns: list[Pattern[Any]]) -> None:
     module, region = parse(body, "%r")
-    inputs: dict[SSAValue, float] = dict(zip(region.block.args, (3.0, -2.0), strict=True))
+    inputs: dict[Value, float] = dict(zip(region.block.args, (3.0, -2.0), strict=True))
     before = value_of(last(region).results[0], inputs)
     rewrite(module, region, *patterns)
     assert value_of(last(region).results[0], inputs) == before

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tests.converter import control_flow_programs as programs
 from tests.work import check_linear
 from tfconvert.converter.passes.shape_inference import ShapeInference
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 def _inferred(text: str) -> ModuleOp:
-    module = IRParser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     ShapeInference().apply(module)
-    module.verify()
+    verify(module)
     return module
 
 
 def _signature(module: ModuleOp, name: str) -> str:
     """Returns a function's type, by the shapes of what it takes and returns."""
-    (function,) = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name)
-    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    (function,) = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name == name)
+    inputs, outputs = function.function_type.inputs, function.function_type.results
     short = [
         ", ".join(str(kind).removeprefix("tensor<").removesuffix(">") for kind in side) for side in (inputs, outputs)
     ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.ir import SSAValue
-from xdsl.parser import Parser
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import classes
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.values import Value
 
 T = "tensor<?x4xf32>"
 
@@ -32,14 +32,14 @@ def _batches(body: str, variables: str = f"tensor<i32>, {T}", operands: str = "%
     func.func private @body({arguments}) -> ({variables}) {{
       {body}
     }}"""
-    module = Parser(dialect_context(), text).parse_module()
-    module.verify()
+    module = IRParser(text).parse_module()
+    verify(module)
     calls = Calls(module)
     symbols = Symbols(calls, classes.find(calls))
     main = calls.functions["main"].body.block
     assert main.last_op is not None
 
-    def first(value: SSAValue) -> int:
+    def first(value: Value) -> int:
         shape = symbols.shape(value)
         assert shape is not None
         return shape[0]

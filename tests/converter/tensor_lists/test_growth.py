@@ -7,6 +7,7 @@ import pytest
 from tests.run_text import parse
 from tests.work import check_linear
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
+from tfconvert.schema.dialects.verification import verify
 
 LIST = "tensor<!tf_type.variant>"
 
@@ -55,5 +56,5 @@ def test_ten_times_as_much_takes_ten_times_the_work(few: tuple[int, int], many: 
 def test_no_list_is_left() -> None:
     module = parse(_loops(3, 2))
     LowerTensorLists().apply(module)
-    module.verify()
+    verify(module)
     assert not any("TensorList" in op.name for op in module.walk())

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.parser import Parser
 
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.converter.validation import pass_check
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
 
 LIST, ROW, SHAPE = "tensor<!tf_type.variant>", "tensor<2xf32>", "tensor<1xi32>"
 MAX_LENGTH = 6
@@ -128,10 +128,10 @@ def test_programs(steps: list[tuple[int, int, int]]) -> None:
     _of_tensor(program, "", 0, 0)
     for step in steps:
         program.step(*step)
-    module = Parser(dialect_context(), program.module()).parse_module()
-    module.verify()
+    module = IRParser(program.module()).parse_module()
+    verify(module)
     before = module.clone()
     LowerTensorLists().apply(module)
-    module.verify()
+    verify(module)
     assert not any("TensorList" in op.name for op in module.walk())
     assert pass_check.check(before, module, "lower-tensor-lists") == []

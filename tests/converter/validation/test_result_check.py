@@ -7,7 +7,6 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import TensorType
 
 import tfconvert
 from tests import sample_models
@@ -18,6 +17,7 @@ from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -58,7 +58,7 @@ def test_a_wrong_weight_is_found(digits_model: Path, content: bytes) -> None:
 def _last_bias(model: Path) -> np.ndarray:
     checkpoint = Checkpoint(model / "variables" / "variables")
     key = next(key for key, entry in checkpoint.entries().items() if tuple(entry.shape) == (10,))
-    return tensor_data.to_array(TensorData(TensorType(types.F32, [10]), checkpoint.read(key)))
+    return tensor_data.to_array(TensorData.get(TensorType.get(types.F32, (10,)), checkpoint.read(key)))
 
 
 def test_another_models_file_is_found(digits_model: Path, tf: ModuleType, tmp_path: Path) -> None:

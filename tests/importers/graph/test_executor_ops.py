@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 import tfconvert
 from tests.conftest import RunTFLite
@@ -19,6 +17,9 @@ from tests.importers.v1_graphs import BOOL, FLOAT, INT, node
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import locations, tf_executor, types
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -26,7 +27,7 @@ def imported(tmp_path: Path, graph: pb.GraphDef, **arguments: object) -> ModuleO
     path = tmp_path / "graph.pb"
     path.write_bytes(graph.SerializeToString())
     module = import_graph_def(path, **arguments)  # type: ignore[arg-type]
-    module.verify()
+    verify(module)
     return module
 
 
@@ -143,8 +144,8 @@ def test_a_reference_may_decide(tmp_path: Path) -> None:
     )
     module = imported(tmp_path, graph, inputs=["x"], outputs=["switch", "switch:1"], is_raw=True)
     predicate = executor_ops(module)["switch"].operands[1]
-    assert types.element_of(predicate.type) == types.RefType(types.I1)
-    module.verify()
+    assert types.element_of(predicate.type) == types.RefType.get(types.I1)
+    verify(module)
 
 
 def test_functions_name_outputs_by_argument(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.func import FuncOp
 
 import tfconvert
 from tests.conftest import RunTFLite
@@ -18,6 +17,8 @@ from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -55,7 +56,7 @@ def write(tmp_path: Path, graph: pb.GraphDef) -> Path:
 
 def test_each_choice_of_types_is_a_function(tmp_path: Path) -> None:
     module = import_graph_def(write(tmp_path, generic()), outputs=["again", "again:1", "call"])
-    module.verify()
+    verify(module)
     private = [op for op in module.ops if isinstance(op, FuncOp) and op.sym_visibility is not None]
     elements = [[str(arg.type) for arg in function.body.block.args] for function in private]
     assert elements == [["tensor<*xf32>"] * 2, ["tensor<*xi32>"] * 2]
@@ -143,4 +144,4 @@ def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int) ->
     path = tmp_path / "damaged.pb"
     path.write_bytes(bytes(data))
     with suppress(ConversionError):
-        import_graph_def(path).verify()
+        verify(import_graph_def(path))

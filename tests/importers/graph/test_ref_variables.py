@@ -18,6 +18,7 @@ from tfconvert.importers.graph.node_graph import parse_graph_input
 from tfconvert.importers.graph.ref_variables import upgrade_ref_variables
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -170,4 +171,4 @@ def test_any_graph_ends_in_a_module_or_an_error(tmp_path: Path, drawn: list[tupl
     path.write_bytes(v1_graphs.graph(*nodes).SerializeToString())
     for output in ("n0", f"n{len(drawn) - 1}"):
         with suppress(ConversionError):
-            import_graph_def(path, outputs=[output]).verify()
+            verify(import_graph_def(path, outputs=[output]))

@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from xdsl.dialects.func import FuncOp
 
 from tfconvert.importers.saved_model import import_saved_model
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import SessionInitializerOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -41,7 +41,7 @@ def model(tf: ModuleType, tmp_path: Path) -> Path:
 def test_only_tables_that_a_signature_uses_are_filled(model: Path, signature: str) -> None:
     ops = list(import_saved_model(model, [signature]).ops)
     assert sum(isinstance(op, SessionInitializerOp) for op in ops) == 1
-    (initializer,) = (op for op in ops if isinstance(op, FuncOp) and op.sym_name.data == "__saved_model_init_op")
+    (initializer,) = (op for op in ops if isinstance(op, FuncOp) and op.sym_name == "__saved_model_init_op")
     assert sum(op.name == "tf.StatefulPartitionedCall" for op in initializer.walk()) == 1
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
 
 from tests.importers.tflite.meaning import meaning
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
-from tfconvert.schema.dialects.context import dialect_context
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.writer import encode
@@ -78,12 +78,12 @@ def round_trip() -> RoundTrip:
 
 def _round_trip(content: bytes) -> ModuleOp:
     module = import_tflite(content)
-    module.verify()
+    verify(module)
     again = export(module).to_bytes()
     assert meaning(again) == meaning(content)
     written = text(module)
     assert text(import_tflite(again)) == written
-    parsed = IRParser(dialect_context(), written).parse_module()
-    parsed.verify()
+    parsed = IRParser(written).parse_module()
+    verify(parsed)
     assert meaning(export(parsed).to_bytes()) == meaning(content)
     return module

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.func import FuncOp
 
 from tests.importers.tflite.conftest import File, RoundTrip
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import FileSlice, TensorData
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
@@ -208,7 +208,7 @@ def test_functions_have_names_of_their_own(file: File, round_trip: RoundTrip) ->
     tensors = [{"shape": (2,), "type": "FLOAT32", "name": "x", "has_rank": True}]
     subgraphs = [{"tensors": tensors, "inputs": (0,), "outputs": (0,), "name": name} for name in ("", "f", "f", "")]
     module = round_trip(file([], [], [], subgraphs=subgraphs))
-    assert [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)] == ["main", "f", "f_2", "subgraph_3"]
+    assert [op.sym_name for op in module.ops if isinstance(op, FuncOp)] == ["main", "f", "f_2", "subgraph_3"]
 
 
 def test_weights_stay_in_the_file(file: File, tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, TextIO
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tfconvert.converter.cli.expected_diagnostics import compare, expectations
 from tfconvert.converter.conversion import instruments
 from tfconvert.converter.options import Options
@@ -24,6 +22,7 @@ from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
 from tfconvert.importers.open_model import import_model
 from tfconvert.schema.diagnostics import ERROR, ConversionError, Diagnostic, error
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _STDIN = "-"
 _SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)

@@ -8,12 +8,12 @@ from traceback import extract_tb
 from types import TracebackType
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite, contradict
 from tfconvert.converter.composites.fusion import Fusion
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 CODE = "bad-fusion"
 """Code of the errors that a mistaken fusion ends in."""
@@ -32,7 +32,7 @@ def misfit(fusion: Fusion, composite: Composite) -> str | None:
     return reason
 
 
-def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[SSAValue]:
+def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[Value]:
     """Lets a fusion write a function's body; returns what the function is to return.
 
     Raises:
@@ -57,14 +57,14 @@ def note(fusion: Fusion, composite: Composite) -> str:
 
 
 def _wrong_results(composite: Composite, results: Any) -> str:
-    if not isinstance(results, Sequence) or not all(isinstance(value, SSAValue) for value in results):
+    if not isinstance(results, Sequence) or not all(isinstance(value, Value) for value in results):
         return f"gives {type(results).__name__} {results}, which is no sequence of values"
     if len(results) != len(composite.results):
         return f"gives {len(results)} results, not {len(composite.results)}"
     for index, (value, wanted) in enumerate(zip(results, composite.results, strict=True)):
         if contradict(value.type, wanted):
             return f"gives {value.type} as result {index}, not {wanted}"
-        block = value.owner.parent_block() if isinstance(value.owner, Operation) else value.owner
+        block = value.owner.parent if isinstance(value.owner, Operation) else value.owner
         if block is not composite.function.body.block:
             return f"gives a value as result {index} that is none of the new body's"
     return ""

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FORWARDING = frozenset({"tf.Identity", "tf.Reshape", "tf.Cast", "tf.BroadcastTo", "tf.Tile", "tf.ExpandDims",
                          "tf.Squeeze", "tf.StopGradient"})  # fmt: skip
 """Ops whose results are zeros if their first operands are."""
 
-Handed = Callable[[SSAValue], Sequence[SSAValue]]
+Handed = Callable[[Value], Sequence[Value]]
 """Tells what all callers of a function hand to it as an argument; nothing if they are not all known."""
 
 
@@ -59,7 +61,7 @@ class Composite:
     @property
     def function_name(self) -> str:
         """The function's name."""
-        return self.function.sym_name.data
+        return self.function.sym_name
 
     @property
     def place(self) -> Place:
@@ -156,7 +158,7 @@ def contradict(one: Attribute, other: Attribute) -> bool:
     return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
 
 
-def is_zero(value: SSAValue, handed: Handed) -> bool:
+def is_zero(value: Value, handed: Handed) -> bool:
     """Tells whether a value can be seen to hold nothing but zeros, whoever calls the function that it is in."""
     todo, seen = [value], {value}
     while todo:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flatbuffers import flexbuffers
-from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Attribute
 
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import SymbolRefAttr
 
 _SCALARS = (bool, int, float, str)
 _OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)

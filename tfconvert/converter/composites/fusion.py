@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.marks import IMPLEMENTS
+from tfconvert.schema.ir.values import Value
 
 Check = Callable[[Composite], str | None]
 """Returns why a function can't be fused, as the end of a sentence; `None` if it can."""
 
-Rewrite = Callable[[Composite, Body], Sequence[SSAValue]]
+Rewrite = Callable[[Composite, Body], Sequence[Value]]
 """Appends the new body to a function whose old one is gone; returns what the function returns."""
 
 

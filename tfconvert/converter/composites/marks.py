@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.operation import Operation
 
 IMPLEMENTS = "tf._implements"
 """Function attribute: the interface, as a string, or as `#tf_type.func<@name, {attributes}>`."""

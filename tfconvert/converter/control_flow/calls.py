@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
 
 _CASES = frozenset({"tf.Case", "tf.StatelessCase"})
 """Ops with as many functions as they like."""
@@ -36,12 +38,12 @@ class Call:
     is_loop: bool
 
     @property
-    def returned(self) -> tuple[SSAValue, ...]:
+    def returned(self) -> tuple[Value, ...]:
         """What the function returns."""
         terminator = self.block.last_op
         return () if terminator is None else tuple(terminator.operands)
 
-    def same(self) -> Iterator[tuple[SSAValue, SSAValue]]:
+    def same(self) -> Iterator[tuple[Value, Value]]:
         """Yields pairs of values of which one becomes the other."""
         yield from zip(self.block.args, islice(self.op.operands, self.first, None), strict=False)
         if not self.is_condition:
@@ -68,7 +70,7 @@ class Calls:
             ConversionError: An attribute that should name a function doesn't (`bad-operand`).
         """
         self.functions: Mapping[str, FuncOp] = {
-            op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
+            op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and op.body.blocks
         }
         self.of: dict[Operation, tuple[Call, ...]] = {}
         self.to: dict[Block, list[Call]] = {}
@@ -97,6 +99,6 @@ class Calls:
         for function in self.functions.values():
             block = function.body.block
             outputs = () if block.last_op is None else block.last_op.operand_types
-            function.function_type = FunctionType.from_lists([argument.type for argument in block.args], list(outputs))
+            function.function_type = FunctionType.get([argument.type for argument in block.args], list(outputs))
         for op in self.of:
             op.properties.pop("output_shapes", None)

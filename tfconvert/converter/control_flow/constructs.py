@@ -11,14 +11,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
 
 Item = TypeVar("Item")
 
@@ -79,12 +82,12 @@ def rename_callees(op: Operation, names: Mapping[str, str]) -> None:
 
 def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
     if isinstance(attribute, ArrayAttr):
-        return ArrayAttr([_renamed(item, names) for item in attribute.data])
+        return ArrayAttr.get([_renamed(item, names) for item in attribute.data])
     if isinstance(attribute, tf.FunctionAttr):
-        name = attribute.function.root_reference.data
-        return tf.FunctionAttr(attrs.symbol(names.get(name, name)), attribute.arguments)
+        name = attribute.function.root
+        return tf.FunctionAttr.get(attrs.symbol(names.get(name, name)), attribute.arguments)
     if isinstance(attribute, SymbolRefAttr):
-        return attrs.symbol(names.get(attribute.root_reference.data, attribute.root_reference.data))
+        return attrs.symbol(names.get(attribute.root, attribute.root))
     return attribute
 
 
@@ -96,7 +99,7 @@ def body_of(function: FuncOp) -> Block | None:
     return blocks[0]
 
 
-def returned(block: Block) -> Sequence[SSAValue]:
+def returned(block: Block) -> Sequence[Value]:
     """Returns the values that a function's block ends in."""
     last = block.last_op
     return () if last is None else last.operands
@@ -116,7 +119,7 @@ class Construct(NamedTuple):
     functions: tuple[FuncOp, ...]
 
     @property
-    def given(self) -> Sequence[SSAValue]:
+    def given(self) -> Sequence[Value]:
         """The operands that the functions get."""
         return self.op.operands[1:] if self.kind is Kind.BRANCHES else self.op.operands
 
@@ -151,7 +154,7 @@ def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | Non
     return made if kind is not Kind.LOOP or given == results else None
 
 
-def inline_body(block: Block, given: Sequence[SSAValue], before: Operation, *, moves: bool) -> list[SSAValue]:
+def inline_body(block: Block, given: Sequence[Value], before: Operation, *, moves: bool) -> list[Value]:
     """Puts what a function computes before an op.
 
     Args:
@@ -175,7 +178,7 @@ def inline_body(block: Block, given: Sequence[SSAValue], before: Operation, *, m
         values = list(last.operands)
         erase(last)
     else:
-        mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, given, strict=True))
+        mapping: dict[Value, Value] = dict(zip(block.args, given, strict=True))
         ops = [op.clone(mapping) for op in ops]
         values = [mapping.get(value, value) for value in last.operands]
     for op in ops:
@@ -190,9 +193,9 @@ def restate(function: FuncOp) -> bool:
         return False
     inputs, outputs = [argument.type for argument in block.args], [value.type for value in returned(block)]
     kind = function.function_type
-    if list(kind.inputs.data) == inputs and list(kind.outputs.data) == outputs:
+    if list(kind.inputs) == inputs and list(kind.results) == outputs:
         return False
-    function.function_type = FunctionType.from_lists(inputs, outputs)
+    function.function_type = FunctionType.get(inputs, outputs)
     return True
 
 
@@ -207,18 +210,18 @@ def drop(function: FuncOp, arguments: Collection[int], results: Collection[int])
     block, last = function.body.block, function.body.block.last_op
     assert last is not None
     if results:
-        last.operands = without(last.operands, results)
+        last.set_operands(without(last.operands, results))
     for index in sorted(arguments, reverse=True):
         block.erase_arg(block.args[index])
     for key, dropped in (("arg_attrs", arguments), ("res_attrs", results)):
         own = function.properties.get(key)
         if dropped and isinstance(own, ArrayAttr):
-            function.properties[key] = ArrayAttr(without(own.data, dropped))
+            function.properties[key] = ArrayAttr.get(without(own.data, dropped))
     restate(function)
 
 
 def rebuild(
-    op: Operation, operands: Sequence[SSAValue], dropped: Collection[int], added: Sequence[Attribute] = ()
+    op: Operation, operands: Sequence[Value], dropped: Collection[int], added: Sequence[Attribute] = ()
 ) -> Operation:
     """Puts an op with other operands and results in the place of an op.
 
@@ -229,7 +232,8 @@ def rebuild(
         added: The types of the results that it has besides, behind the others.
     """
     kept = without(op.results, dropped)
-    made = type(op).create(
+    made = type(op)(
+        op.name,
         operands=operands,
         result_types=[*(result.type for result in kept), *added],
         properties=op.properties,
@@ -250,6 +254,6 @@ def without(items: Iterable[Item], dropped: Collection[int]) -> list[Item]:
     return [item for index, item in enumerate(items) if index not in dropped]
 
 
-def is_boolean(value: SSAValue) -> bool:
+def is_boolean(value: Value) -> bool:
     """Tells whether a value is what LiteRT takes as a condition; one of unknown rank can only be a scalar."""
     return types.element_of(value.type) == types.I1 and types.shape_of(value.type) in ((), None)

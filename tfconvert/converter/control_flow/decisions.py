@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-
 from tfconvert.converter.control_flow.constructs import IFS, Construct, Kind, returned
 from tfconvert.schema.dialects import tensor_data, tf
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _FORWARDING = frozenset({"tf.Identity", "tf.IdentityN", "tf.StopGradient", "tf.PreventGradient"})
 
@@ -34,7 +35,7 @@ def branch_of(found: Construct, value: tensor_data.Array) -> int | None:
     return index if 0 <= index < count else count - 1
 
 
-def origin(value: SSAValue) -> SSAValue:
+def origin(value: Value) -> Value:
     """Returns what a value is through nothing but identities."""
     while isinstance(value, OpResult) and value.op.name in _FORWARDING:
         value = value.op.operands[value.index]
@@ -50,7 +51,7 @@ def invariants(block: Block) -> frozenset[int]:
     return frozenset(found)
 
 
-def handed_through(found: Construct) -> dict[int, SSAValue]:
+def handed_through(found: Construct) -> dict[int, Value]:
     """Returns the results that are operands, whichever branch is taken and however often a loop runs."""
     if found.kind is Kind.LOOP:
         return {index: found.given[index] for index in invariants(found.functions[1].body.block)}
@@ -62,7 +63,7 @@ def handed_through(found: Construct) -> dict[int, SSAValue]:
     }
 
 
-def _argument(value: SSAValue, block: Block) -> int | None:
+def _argument(value: Value, block: Block) -> int | None:
     value = origin(value)
     return value.index if isinstance(value, BlockArgument) and value.block is block else None
 
@@ -93,5 +94,5 @@ def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozen
     made = tf.constant(constant, first.location)
     block.insert_op_before(made, first)
     for use in uses:
-        use.operation.operands[use.index] = made.results[0]
+        use.operation.set_operand(use.index, made.results[0])
     return True

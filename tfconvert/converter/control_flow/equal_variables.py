@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.schema.dialects import tf_effects
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_ROUNDS = 8
 """How often a body is looked at, at most; variables that aren't told apart by then stay separate."""
@@ -60,16 +61,16 @@ def _partition(keys: Iterable[Hashable]) -> list[int]:
     return [places.setdefault(key, index) for index, key in enumerate(keys)]
 
 
-def _start(value: SSAValue) -> Hashable:
+def _start(value: Value) -> Hashable:
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "tf.Const":
         return frozenset(owner.properties.items())
     return id(value)
 
 
-def _numbers(body: Block, classes: Sequence[int]) -> dict[SSAValue, int]:
+def _numbers(body: Block, classes: Sequence[int]) -> dict[Value, int]:
     """Returns a number for each value of a body: values that are equal if variables of a class are have one number."""
-    numbers: dict[SSAValue, int] = {argument: -1 - classes[argument.index] for argument in body.args}
+    numbers: dict[Value, int] = {argument: -1 - classes[argument.index] for argument in body.args}
     known: dict[Hashable, int] = {}
     for op in body.ops:
         operands = tuple(numbers[value] for value in op.operands)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import Construct, Kind, rebuild, restate
 from tfconvert.converter.control_flow.decisions import invariants
 from tfconvert.converter.ir.edit import erase
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 _HEAVY = frozenset({
     "tf.BatchMatMul", "tf.BatchMatMulV2", "tf.BatchMatMulV3", "tf.Conv2D", "tf.Conv3D", "tf.DepthwiseConv2dNative",
@@ -44,7 +45,7 @@ def hoist(found: Construct) -> Construct:
     kept = [op for op in fixed if op.name in _HEAVY and _is_needed_inside(op, fixed)]
     if not kept:
         return found
-    outside: dict[SSAValue, SSAValue] = {body.args[index]: found.given[index] for index in invariants(body)}
+    outside: dict[Value, Value] = {body.args[index]: found.given[index] for index in invariants(body)}
     for op in _needed_by(kept, fixed):
         copy = op.clone(outside)
         assert found.op.parent is not None
@@ -82,7 +83,7 @@ def _needed_by(roots: Sequence[Operation], fixed: dict[Operation, None]) -> list
     return [op for op in fixed if op in needed]
 
 
-def _with_variables(found: Construct, inside: Sequence[SSAValue], outside: Sequence[SSAValue]) -> Construct:
+def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence[Value]) -> Construct:
     """Hands values to a loop, which use them in the place of what it computes."""
     condition, body = found.functions
     for value, given in zip(inside, outside, strict=True):
@@ -93,14 +94,14 @@ def _with_variables(found: Construct, inside: Sequence[SSAValue], outside: Seque
         assert isinstance(owner, Operation)
         value.replace_all_uses_with(argument)
         erase(owner)
-        last.operands = [*last.operands, argument]
+        last.set_operands([*last.operands, argument])
     restate(condition)
     restate(body)
     made = rebuild(found.op, [*found.op.operands, *outside], (), [value.type for value in outside])
     return Construct(made, found.kind, found.functions)
 
 
-def _add_argument(function: FuncOp, given: SSAValue) -> SSAValue:
+def _add_argument(function: FuncOp, given: Value) -> Value:
     for key in ("arg_attrs", "res_attrs"):
         function.properties.pop(key, None)  # nobody reads what a private function's values are called
     block = function.body.block

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.ir.constants import MAX_VALUE_BYTES
 from tfconvert.converter.kernels.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import shape_of
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 _MAX_OPS = 64
 """Conditions that depend on more ops than this are not computed."""
 
-Constants = dict[SSAValue, Constant]
+Constants = dict[Value, Constant]
 
 
 def trip_count(found: Construct, limit: int) -> int | None:
@@ -67,7 +68,7 @@ def _recurrence(variables: set[int], body: Block) -> tuple[set[int], list[Operat
         variables = variables | found[1]
 
 
-def _slice(block: Block, roots: Sequence[SSAValue]) -> tuple[list[Operation], set[int]] | None:
+def _slice(block: Block, roots: Sequence[Value]) -> tuple[list[Operation], set[int]] | None:
     """Returns the ops that values depend on, in order, and the places of the arguments that they depend on.
 
     Returns:
@@ -89,7 +90,7 @@ def _slice(block: Block, roots: Sequence[SSAValue]) -> tuple[list[Operation], se
     return [op for op in block.ops if op in ops] if ops else [], arguments
 
 
-def _value(value: SSAValue, computed: Constants, block: Block, state: Mapping[int, Constant | None]) -> Constant | None:
+def _value(value: Value, computed: Constants, block: Block, state: Mapping[int, Constant | None]) -> Constant | None:
     if isinstance(value, BlockArgument) and value.block is block:
         return state[value.index]
     return computed.get(value)

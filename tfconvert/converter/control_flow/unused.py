@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import Construct, Kind, drop, rebuild, returned, without
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 
 def drop_unused(found: Construct) -> Operation | None:
@@ -72,7 +73,7 @@ def _live(found: Construct, condition: Block, body: Block) -> set[int]:
         if argument.first_use is not None or result.first_use is not None
     }
     returns = returned(body)
-    todo: list[SSAValue] = [returns[index] for index in live]
+    todo: list[Value] = [returns[index] for index in live]
     seen: set[Operation] = set()
     for op in body.ops:
         if op is not body.last_op and (not op.results or tf.has_side_effects(op)):
@@ -91,7 +92,7 @@ def _live(found: Construct, condition: Block, body: Block) -> set[int]:
     return live
 
 
-def _used(op: Operation) -> Iterator[SSAValue]:
+def _used(op: Operation) -> Iterator[Value]:
     """Yields the values that an op uses, itself and in its regions."""
     yield from op.operands
     for region in op.regions:

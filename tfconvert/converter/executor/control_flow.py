@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
 from tfconvert.converter.kernels.call import Results
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Body = Callable[[Machine, Operation, Results, Values], Task]
 """Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
@@ -136,15 +136,15 @@ def _symbol(op: Operation, name: str) -> str:
     if isinstance(attribute, tf.FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
-        return attribute.root_reference.data
+        return attribute.root
     raise bad(op, f"attribute {name!r} names no function")
 
 
-Captures = dict[Operation, tuple[SSAValue, ...]]
+Captures = dict[Operation, tuple[Value, ...]]
 """Op with regions -> the values that they use and that are defined outside of them, each once, in order."""
 
 
-def captures(op: Operation, known: Captures) -> tuple[SSAValue, ...]:
+def captures(op: Operation, known: Captures) -> tuple[Value, ...]:
     """Returns what an op's regions use of the values around them.
 
     Args:
@@ -168,9 +168,9 @@ def _ops_inside(op: Operation) -> Iterator[Operation]:
             yield from block.ops
 
 
-def _captures(op: Operation, known: Captures) -> tuple[SSAValue, ...]:
-    inside: set[SSAValue] = {arg for region in op.regions for block in region.blocks for arg in block.args}
-    used: dict[SSAValue, None] = {}
+def _captures(op: Operation, known: Captures) -> tuple[Value, ...]:
+    inside: set[Value] = {arg for region in op.regions for block in region.blocks for arg in block.args}
+    used: dict[Value, None] = {}
     for inner in _ops_inside(op):
         inside.update(inner.results)
         used.update(dict.fromkeys(inner.operands))

@@ -9,10 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
 from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.tables import Table
@@ -24,8 +20,13 @@ from tfconvert.converter.kernels.call import Array, Results
 from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf_executor
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
@@ -70,7 +71,7 @@ class _Step:
     """An op, and the values that nothing needs after it."""
 
     op: Operation
-    dead: tuple[SSAValue, ...]
+    dead: tuple[Value, ...]
 
 
 @dataclass(slots=True)
@@ -103,7 +104,7 @@ class Executor:
     _first: dict[str, Array | None] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._functions = {op.sym_name.data: op for op in self.module.ops if isinstance(op, FuncOp)}
+        self._functions = {op.sym_name: op for op in self.module.ops if isinstance(op, FuncOp)}
         self._tensors = {op.sym_name: op for op in self.module.ops if isinstance(op, GlobalTensorOp)}
         self._initializers = [
             name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbol_table.names(op)
@@ -211,7 +212,7 @@ class Executor:
         """Returns a block's ops with what may be dropped after each: only what the block itself defines."""
         plan = self._plans.get(block)
         if plan is None:
-            needed: set[SSAValue] = set()
+            needed: set[Value] = set()
             plan = []
             for op in reversed(list(block.ops)):
                 used = (*op.operands, *control_flow.captures(op, self._captures))
@@ -223,7 +224,7 @@ class Executor:
         return plan
 
 
-def _is_in(value: SSAValue, block: Block) -> bool:
+def _is_in(value: Value, block: Block) -> bool:
     return isinstance(value.owner, Operation) and value.owner.parent is block
 
 

@@ -24,7 +24,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.executor import control_flow
 from tfconvert.converter.executor.frames import Frame, Iteration, frames_in
@@ -33,6 +32,9 @@ from tfconvert.converter.kernels.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_executor
 from tfconvert.schema.dialects.tf_executor import CONTROL, TOKEN
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _PARALLEL = 10
 """How many iterations may be under way at once where an Enter doesn't say."""
@@ -53,7 +55,7 @@ class _Node:
     """
 
     op: Operation
-    inputs: tuple[SSAValue, ...]
+    inputs: tuple[Value, ...]
     edges: int = 0
     controls: int = 0
     consumers: list[list[tuple[int, int]]] = field(default_factory=list)
@@ -89,7 +91,7 @@ class Graph:
             ConversionError: A Recv has no Send (`missing-send`).
         """
         nodes = [_Node(inner, _inputs(inner, captures)) for inner in op.body.ops]
-        places: dict[SSAValue, tuple[int, int]] = {}
+        places: dict[Value, tuple[int, int]] = {}
         for index, node in enumerate(nodes):
             results = _data(node.op.results)
             node.consumers = [[] for _ in results]
@@ -348,14 +350,14 @@ def _compute(op: Operation, inputs: Sequence[Array], arrived: Mapping[int, Maybe
     return () if isinstance(op, tf_executor.ControlTriggerOp) else (inputs[0],)
 
 
-def _inputs(op: Operation, captures: control_flow.Captures) -> tuple[SSAValue, ...]:
+def _inputs(op: Operation, captures: control_flow.Captures) -> tuple[Value, ...]:
     """Returns what fills an op's slots: its data operands, or the values that its body uses."""
     if isinstance(op, tf_executor.IslandOp):
         return control_flow.captures(op, captures)
     return tuple(_data(op.operands))
 
 
-def _data(values: Sequence[SSAValue]) -> list[SSAValue]:
+def _data(values: Sequence[Value]) -> list[Value]:
     return [value for value in values if value.type not in (CONTROL, TOKEN)]
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
-from xdsl.ir import Operation
 
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
@@ -19,6 +18,7 @@ from tfconvert.converter.kernels.special_functions import erfc
 from tfconvert.converter.kernels.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import sequences, tensor_data, tfl
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 
 OUTSIDE = "outside-of-domain"

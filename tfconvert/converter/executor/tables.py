@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
 from tfconvert.converter.kernels.call import Array, Results
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.operation import Operation
 
 
 @dataclass(slots=True)

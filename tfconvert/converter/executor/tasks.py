@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Protocol
 
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.kernels.call import Array, Results
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 MAX_DEPTH = 2000
 """Bodies may not be nested deeper, by calls or by regions: what calls itself without end is told from what ends."""
@@ -22,7 +23,7 @@ MAX_DEPTH = 2000
 Task = Generator["Task", Results, Results]
 """Runs a body: yields what has to run first, returns the body's results."""
 
-Values = dict[SSAValue, Array]
+Values = dict[Value, Array]
 """What is known of the values that a body sees."""
 
 MaybeDead = Array | None

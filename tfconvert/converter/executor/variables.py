@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.kernels import registry
@@ -20,6 +19,7 @@ from tfconvert.converter.kernels.call import Array, Call, Results
 from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.operation import Operation
 
 
 @dataclass(slots=True)

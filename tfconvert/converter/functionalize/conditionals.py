@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.converter.functionalize import outline
 from tfconvert.converter.functionalize.conditions import (
     ALWAYS,
@@ -55,6 +53,10 @@ from tfconvert.schema.dialects.tf_executor import (
     SwitchNOp,
     SwitchOp,
 )
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 @dataclass(slots=True)
@@ -77,9 +79,9 @@ class Graph:
     conditions: Conditions = field(init=False)
     groups: Groups = field(init=False)
     speculated: int = field(init=False, default=0)
-    _indices: dict[MergeOp, SSAValue] = field(init=False, default_factory=dict)
+    _indices: dict[MergeOp, Value] = field(init=False, default_factory=dict)
     _inner: set[MergeOp] = field(init=False, default_factory=set)
-    _predicates: dict[SSAValue, list[Predicate]] = field(init=False, default_factory=dict)
+    _predicates: dict[Value, list[Predicate]] = field(init=False, default_factory=dict)
 
     def functionalize(self) -> None:
         """Replaces every Switch, Merge and ControlTrigger.
@@ -162,11 +164,11 @@ class Graph:
             condition = of.get(op)
             return condition is not None and (condition.get(predicate) == branch or is_constant(op))
 
-        def through(value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
+        def through(value: Value) -> tuple[Value, list[Value]]:
             switch = self._switch(value, predicate)
             return (value, []) if switch is None else (switch.data, controls_of(switch))
 
-        roots: list[SSAValue] = []
+        roots: list[Value] = []
         for join in group.joins:
             roots.append(join.merge.operands[branch])
             index = join.indices[branch]
@@ -174,7 +176,7 @@ class Graph:
                 roots.append(self._indices[index])
         return slice_back([*roots, *_controls(group, branch)], inside, through)
 
-    def _switch(self, value: SSAValue, predicate: Predicate) -> SwitchOp | SwitchNOp | None:
+    def _switch(self, value: Value, predicate: Predicate) -> SwitchOp | SwitchNOp | None:
         """Returns the Switch by a predicate that a value is an output of, `None` if it is none."""
         owner = value.owner
         if not isinstance(owner, SwitchOp | SwitchNOp) or value.type == CONTROL:
@@ -187,7 +189,7 @@ class Graph:
         slices = [self._slice(group, branch) for branch in range(outputs)]
         own = {op for each in slices for op in each.ops}
         needed = [value.owner for op in (*own, *(join.merge for join in group.joins)) for value in inputs_of(op)]
-        arguments: dict[SSAValue, Attribute] = {}
+        arguments: dict[Value, Attribute] = {}
         for found in slices:
             arguments |= {value: value.type for value in found.inputs}
         indexed = [join for join in group.joins if self._tells_index(join)]
@@ -221,7 +223,7 @@ class Graph:
         group: Group,
         branch: int,
         found: Slice,
-        arguments: dict[SSAValue, Attribute],
+        arguments: dict[Value, Attribute],
         indexed: Sequence[Join],
         origin: Operation,
     ) -> str:
@@ -250,9 +252,9 @@ class Graph:
         name = node_of(origin.location).rpartition("/")[0] or node_of(origin.location) or "cond"
         body = Body(f"{name}_{suffix}", arguments, ops, results, _controls(group, branch),
                     lambda value: self._handed_on(value, group.predicate), origin.location)  # fmt: skip
-        return self.outliner.outline(body, set(kept).__contains__).sym_name.data
+        return self.outliner.outline(body, set(kept).__contains__).sym_name
 
-    def _handed_on(self, value: SSAValue, predicate: Predicate) -> SSAValue:
+    def _handed_on(self, value: Value, predicate: Predicate) -> Value:
         switch = self._switch(value, predicate)
         return value if switch is None else switch.data
 
@@ -288,7 +290,7 @@ class Graph:
         for control in filter(None, map(control_result, moved)):
             for use in tuple(control.uses):
                 if use.operation.parent is self.block:
-                    use.operation.operands[use.index] = island.control
+                    use.operation.set_operand(use.index, island.control)
 
     def _finish(self) -> None:
         """Erases what nothing needs any more; what is left of Switches only hands values on."""
@@ -310,7 +312,7 @@ class Graph:
                 erase(op)
 
 
-def _controls(group: Group, branch: int) -> list[SSAValue]:
+def _controls(group: Group, branch: int) -> list[Value]:
     """Returns the control results of the effects of a branch that no Merge needs."""
     return [value for op in group.loose.get(branch, ()) if (value := control_result(op)) is not None]
 
@@ -344,7 +346,7 @@ def _erase_dead_ops(block: Block, conditions: Conditions) -> None:
     replaced = {op for op in block.ops if isinstance(op, MergeOp)} - {join.merge for join in conditions.joins}
     for op in block.ops:
         if isinstance(op, ControlTriggerOp | FetchOp | MergeOp) and op not in dead:
-            op.operands = [value for value in op.operands if value.type != CONTROL or value.owner not in dead]
+            op.set_operands([value for value in op.operands if value.type != CONTROL or value.owner not in dead])
     for op in reversed(list(block.ops)):
         unused = all(result.first_use is None for result in op.results)
         if op in dead or op in replaced:

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
 
 from tfconvert.converter.functionalize.predicates import root_of
 from tfconvert.converter.functionalize.slices import control_result, controls_of, inputs_of, problem
@@ -26,6 +25,9 @@ from tfconvert.schema.dialects.tf_executor import (
     SwitchNOp,
     SwitchOp,
 )
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 @dataclass(eq=False, slots=True)
@@ -37,7 +39,7 @@ class Predicate:
         outputs: How many outputs the Switches have. `_SwitchN`s with other numbers ask the same value other questions.
     """
 
-    value: SSAValue
+    value: Value
     outputs: int
 
 
@@ -54,7 +56,7 @@ SWITCHES = (SwitchOp, SwitchNOp)
 class _Taken:
     """What a `Merge` takes in some case: the value, and its index or the inner Merge that tells it."""
 
-    value: SSAValue
+    value: Value
     index: int | MergeOp
 
 
@@ -89,11 +91,11 @@ class Conditions:
 
     of: dict[Operation, Condition | None] = field(default_factory=dict)
     joins: list[Join] = field(default_factory=list)
-    predicates: dict[tuple[SSAValue, int], Predicate] = field(default_factory=dict)
+    predicates: dict[tuple[Value, int], Predicate] = field(default_factory=dict)
     by: dict[Operation, Predicate] = field(default_factory=dict)
-    _branches: dict[SSAValue, Condition] = field(default_factory=dict)
+    _branches: dict[Value, Condition] = field(default_factory=dict)
 
-    def of_value(self, value: SSAValue) -> Condition | None:
+    def of_value(self, value: Value) -> Condition | None:
         """Returns under which condition a value is alive, `None` if it is never."""
         owner = value.owner
         if not isinstance(owner, Operation):
@@ -121,7 +123,7 @@ class Conditions:
         elif outputs[known].first_use is not None:
             outputs[known].replace_all_uses_with(self._data_of(switch, condition))
 
-    def _data_of(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> SSAValue:
+    def _data_of(self, switch: SwitchOp | SwitchNOp, condition: Condition) -> Value:
         """Returns a Switch's data, as alive as the Switch is."""
         data, controls = switch.data, controls_of(switch)
         if not controls and self.of_value(data) == condition:
@@ -241,7 +243,7 @@ def _joined(
     """Returns a Merge of some inputs of a Merge: the Merge itself, or a new one before it."""
     operands = [taken.value for taken in branches]
     if is_last:
-        merge.operands = [*operands, *controls_of(merge)]
+        merge.set_operands([*operands, *controls_of(merge)])
         conditions.of[merge] = condition
         return merge
     types_ = [result.type for result in merge.results]
@@ -276,7 +278,7 @@ def _forward(conditions: Conditions, merge: MergeOp, taken: _Taken) -> None:
     merge.control.replace_all_uses_with(control)
 
 
-def index_constant(index: int, merge: MergeOp, controls: Sequence[SSAValue]) -> IslandOp:
+def index_constant(index: int, merge: MergeOp, controls: Sequence[Value]) -> IslandOp:
     """Returns an island with the number of the input that a Merge takes."""
     value = tensor_data.of_array(np.array(index, np.int32))
     return IslandOp.wrap(tf.constant(value, merge.location), controls, merge.location)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from xdsl.ir import Block, Operation
-
 from tfconvert.converter.functionalize.slices import inputs_of, problem
 from tfconvert.schema.dialects.tf_executor import (
     EnterOp,
@@ -21,6 +19,8 @@ from tfconvert.schema.dialects.tf_executor import (
     NextIterationSinkOp,
     NextIterationSourceOp,
 )
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
 
 
 @dataclass(eq=False, slots=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import FunctionType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-
 from tfconvert.converter.functionalize.slices import in_order
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import GraphOp, IslandOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
 
 
 def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
@@ -55,11 +53,9 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
         op.detach()
     block.add_ops(order)
     for result, value in zip(graph.results, graph.terminator.operands, strict=False):
-        types.retype(result, value.type)
+        result.type = value.type
     if graph.parent is function.body.blocks[0]:
         returned = function.body.block.last_op
         assert returned is not None
         inputs = list(function.function_type.inputs)
-        function.properties["function_type"] = FunctionType.from_lists(
-            inputs, [value.type for value in returned.operands]
-        )
+        function.properties["function_type"] = FunctionType.get(inputs, [value.type for value in returned.operands])

@@ -12,11 +12,11 @@ from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Block, Operation
-
 from tfconvert.converter.functionalize.conditions import Condition, Conditions, Join, Predicate
 from tfconvert.converter.functionalize.slices import inputs_of
 from tfconvert.schema.dialects.tf_executor import MergeOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
 
 _Key = tuple[Predicate, frozenset[tuple[Predicate, int]]]
 _Node = Hashable

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, Block, Operation, SSAValue, Use
-
 from tfconvert.converter.functionalize import outline
 from tfconvert.converter.functionalize.frames import Frame, Frames
 from tfconvert.converter.functionalize.outline import Body, Outliner
@@ -46,6 +44,10 @@ from tfconvert.schema.dialects.tf_executor import (
     NextIterationSourceOp,
     SwitchOp,
 )
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Use, Value
 
 _GLUE = (EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp, NextIterationSourceOp)
 _PARALLEL_ITERATIONS = attrs.integer(10)
@@ -61,7 +63,7 @@ class Variable:
     sink: NextIterationSinkOp
 
     @property
-    def value(self) -> SSAValue:
+    def value(self) -> Value:
         """The value at the beginning of an iteration."""
         return self.merge.output
 
@@ -84,7 +86,7 @@ class Loop:
     variables: Sequence[Variable]
     headers: frozenset[Operation]
 
-    def slice(self, roots: Iterable[SSAValue]) -> Slice:
+    def slice(self, roots: Iterable[Value]) -> Slice:
         """Returns what some values of the frame need in one iteration."""
         return slice_back(roots, self._is_inside, self._through)
 
@@ -92,12 +94,12 @@ class Loop:
         """Tells whether an op is a Switch by the loop's predicate."""
         return isinstance(op, SwitchOp) and root_of(op.operands[1]).owner is self.condition
 
-    def stands_for(self, value: SSAValue) -> SSAValue:
+    def stands_for(self, value: Value) -> Value:
         """Returns the value that reaches another one through the loop's switches."""
         return self._through(value)[0]
 
-    def _through(self, value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
-        controls: list[SSAValue] = []
+    def _through(self, value: Value) -> tuple[Value, list[Value]]:
+        controls: list[Value] = []
         while value.type != CONTROL and (self.is_switch(value.owner) or value.owner is self.condition):
             assert isinstance(value.owner, SwitchOp | LoopCondOp)
             controls += value.owner.control_operands
@@ -112,7 +114,7 @@ class Loop:
         return not self.is_switch(op)
 
 
-def _constant_behind(value: SSAValue) -> SSAValue | None:
+def _constant_behind(value: Value) -> Value | None:
     """Returns the constant that comes into a loop as a value, `None` if it is none."""
     while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
         value = value.owner.data
@@ -159,8 +161,8 @@ class _Parts:
     ahead: Slice
     again: Slice
     after: Slice
-    loose_ahead: list[SSAValue]
-    loose_again: list[SSAValue]
+    loose_ahead: list[Value]
+    loose_again: list[Value]
 
 
 def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outliner: Outliner) -> None:
@@ -178,7 +180,7 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     parts = _parts(loop, block)
     invariants = _invariants(loop, parts)
     _refuse_repeated_effects(parts)
-    arguments: dict[SSAValue, Attribute] = {variable.value: variable.value.type for variable in loop.variables}
+    arguments: dict[Value, Attribute] = {variable.value: variable.value.type for variable in loop.variables}
     arguments |= {value: types.most_specific(value.type, _outside(value).type) for value in invariants}
     name = loop.frame.name.removesuffix("_context").rstrip("/") or "while"
     location = loop.condition.location
@@ -195,8 +197,8 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
         lambda op: op in after or is_constant(op),
     )  # fmt: skip
     properties = {
-        "cond": attrs.symbol(condition.sym_name.data),
-        "body": attrs.symbol(body.sym_name.data),
+        "cond": attrs.symbol(condition.sym_name),
+        "body": attrs.symbol(body.sym_name),
         "is_stateless": attrs.boolean(all(map(is_pure, (*ahead, *again)))),
         "parallel_iterations": loop.variables[0].enter.properties.get("parallel_iterations", _PARALLEL_ITERATIONS)
         if loop.variables else _PARALLEL_ITERATIONS,
@@ -250,21 +252,21 @@ def _reached(loop: Loop, block: Block, side: int) -> set[Operation]:
     return found
 
 
-def _ends(loose: Sequence[SSAValue], ops: dict[Operation, None], loop: Loop) -> list[SSAValue]:
+def _ends(loose: Sequence[Value], ops: dict[Operation, None], loop: Loop) -> list[Value]:
     """Returns the controls that a function's fetch waits for: those of its own ops."""
     return [value for value in dict.fromkeys(loose) if loop.stands_for(value).owner in ops]
 
 
-def _outside(value: SSAValue) -> SSAValue:
+def _outside(value: Value) -> Value:
     """Returns what an Enter's value is outside of the loop."""
     assert isinstance(value.owner, EnterOp)
     return value.owner.data
 
 
-def _invariants(loop: Loop, parts: _Parts) -> list[SSAValue]:
+def _invariants(loop: Loop, parts: _Parts) -> list[Value]:
     """Returns the values that come into the loop once, for every iteration; refuses other values from outside."""
     variables = {variable.value for variable in loop.variables}
-    found: dict[SSAValue, None] = {}
+    found: dict[Value, None] = {}
     for inputs in (parts.ahead.inputs, parts.again.inputs, parts.after.inputs):
         for value in inputs:
             if value in variables:
@@ -299,7 +301,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
     """Lets the loop's exits be the results of the `tf.While`, and erases what is left of the frame."""
     results = dict(zip((variable.value for variable in loop.variables), island.results, strict=False))
 
-    def outside(value: SSAValue) -> SSAValue:
+    def outside(value: Value) -> Value:
         value = loop.stands_for(value)
         if isinstance(value.owner, EnterOp):
             return value.owner.data
@@ -310,7 +312,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
 
     for op in parts.after.ops:
         kept = [value for value in op.operands if value.type != CONTROL or value.owner in parts.after.ops]
-        op.operands = [*kept, island.control] if len(kept) < len(op.operands) else kept
+        op.set_operands([*kept, island.control] if len(kept) < len(op.operands) else kept)
         replace_inputs(op, outside)
     for op in loop.frame.ops:
         if isinstance(op, ExitOp):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.converter.functionalize.slices import replace_inputs
 from tfconvert.converter.ir.symbol_table import FunctionMaker
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.tf_executor import CONTROL, FetchOp, GraphOp, IslandOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,12 @@ class Body:
     """
 
     name: str
-    arguments: Mapping[SSAValue, Attribute]
+    arguments: Mapping[Value, Attribute]
     ops: Sequence[Operation]
-    results: Sequence[SSAValue]
-    controls: Iterable[SSAValue]
-    stands_for: Callable[[SSAValue], SSAValue]
-    location: LocationAttr
+    results: Sequence[Value]
+    controls: Iterable[Value]
+    stands_for: Callable[[Value], Value]
+    location: Location
 
 
 class Outliner(FunctionMaker):
@@ -48,12 +50,12 @@ class Outliner(FunctionMaker):
             kept: Tells which of the ops something else needs too: they are copied, all others are moved.
         """
         block = Block()
-        mapping: dict[SSAValue, SSAValue] = {
+        mapping: dict[Value, Value] = {
             value: block.insert_arg(kind, index) for index, (value, kind) in enumerate(body.arguments.items())
         }
         graph_block = Block()
 
-        def mapped(value: SSAValue) -> SSAValue:
+        def mapped(value: Value) -> Value:
             value = body.stands_for(value)
             return mapping.get(value, value)
 
@@ -72,19 +74,19 @@ class Outliner(FunctionMaker):
         controls = [mapped(value) for value in body.controls]
         graph_block.add_op(FetchOp.create(operands=[*results, *controls], location=body.location))
         graph = GraphOp.build(graph_block, body.location)
-        block.add_ops([graph, ReturnOp(*graph.results)])
+        block.add_ops([graph, ReturnOp.of(graph.results)])
         return self.functions[self.add(body.name, block, body.location)]
 
 
-def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[SSAValue], SSAValue]) -> None:
+def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
     """Takes away the control operands that come from outside: the op that calls the function has them."""
     operands = [
         value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside
     ]  # fmt: skip
     if len(operands) != len(op.operands):
-        op.operands = operands
+        op.set_operands(operands)
 
 
-def wrap(op: Operation, controls: Iterable[SSAValue]) -> IslandOp:
+def wrap(op: Operation, controls: Iterable[Value]) -> IslandOp:
     """Returns an island of an op that runs after some controls, each named once."""
     return IslandOp.wrap(op, list(dict.fromkeys(controls)), op.location)

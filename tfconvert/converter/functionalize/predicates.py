@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.schema.dialects.tf_executor import EnterOp, IslandOp, SwitchOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def root_of(value: SSAValue) -> SSAValue:
+def root_of(value: Value) -> Value:
     """Returns the value that another one merely hands on, through `Identity`s, `Switch`es and `Enter`s."""
     while True:
         owner = value.owner

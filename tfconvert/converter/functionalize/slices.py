@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tf_effects
 from tfconvert.schema.dialects.locations import node_of, place_of
 from tfconvert.schema.dialects.tf_executor import CONTROL, IslandOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_NAMED = 5
 """How many nodes an error about many of them names."""
 
 
-def inputs_of(op: Operation) -> list[SSAValue]:
+def inputs_of(op: Operation) -> list[Value]:
     """Returns the values, data and control, that an op of a graph takes from outside of itself, in order."""
     if not op.regions:
         return list(op.operands)
     wrapped = op.wrapped if isinstance(op, IslandOp) else None
     if wrapped is not None and not wrapped.regions:
         return [*wrapped.operands, *op.operands]
-    own: set[SSAValue] = set()
-    used: dict[SSAValue, None] = {}
+    own: set[Value] = set()
+    used: dict[Value, None] = {}
     for inner in op.walk():
         own.update(inner.results)
         for region in inner.regions:
@@ -33,7 +34,7 @@ def inputs_of(op: Operation) -> list[SSAValue]:
     return [value for value in used if value not in own]
 
 
-def replace_inputs(op: Operation, replaced: Callable[[SSAValue], SSAValue]) -> None:
+def replace_inputs(op: Operation, replaced: Callable[[Value], Value]) -> None:
     """Lets an op of a graph, and whatever it holds, use other values."""
     wrapped = op.wrapped if isinstance(op, IslandOp) else None
     inside = (op, wrapped) if wrapped is not None and not wrapped.regions else op.walk() if op.regions else (op,)
@@ -41,10 +42,10 @@ def replace_inputs(op: Operation, replaced: Callable[[SSAValue], SSAValue]) -> N
         old = tuple(inner.operands)
         new = tuple(replaced(value) for value in old)
         if new != old:
-            inner.operands = new
+            inner.set_operands(new)
 
 
-def users_of(value: SSAValue, block: Block) -> Iterator[Operation]:
+def users_of(value: Value, block: Block) -> Iterator[Operation]:
     """Yields the ops of a graph's block that use a value, one a use; those inside an island as the island."""
     for use in value.uses:
         op: Operation | None = use.operation
@@ -90,12 +91,12 @@ def _is_repeatable(op: Operation) -> bool:
     return tf_effects.is_pure(op) or (not touched.writes and (bool(touched.reads) or tf.has_side_effects(op)))
 
 
-def controls_of(op: Operation) -> list[SSAValue]:
+def controls_of(op: Operation) -> list[Value]:
     """Returns the control operands of an op of a graph."""
     return [value for value in op.operands if value.type == CONTROL]
 
 
-def control_result(op: Operation) -> SSAValue | None:
+def control_result(op: Operation) -> Value | None:
     """Returns the control result of an op of a graph."""
     last = op.results[-1] if op.results else None
     return last if last is not None and last.type == CONTROL else None
@@ -112,15 +113,15 @@ class Slice:
     """
 
     ops: dict[Operation, None] = field(default_factory=dict)
-    inputs: dict[SSAValue, None] = field(default_factory=dict)
-    controls: dict[SSAValue, None] = field(default_factory=dict)
+    inputs: dict[Value, None] = field(default_factory=dict)
+    controls: dict[Value, None] = field(default_factory=dict)
 
 
-Through = Callable[[SSAValue], tuple[SSAValue, Sequence[SSAValue]]]
+Through = Callable[[Value], tuple[Value, Sequence[Value]]]
 """From a value to the one that it stands for, and the control values of what was looked through."""
 
 
-def slice_back(roots: Iterable[SSAValue], inside: Callable[[Operation], bool], through: Through) -> Slice:
+def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], through: Through) -> Slice:
     """Returns what some values need.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
-Scalar = SSAValue | int
+Scalar = Value | int
 """A scalar `i32`, or a number that becomes one where it is needed."""
 
 MAX_VALUE_BYTES = 64 * 1024
@@ -24,7 +25,7 @@ def constant_scalar(value: Scalar) -> int | None:
     return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
-def constant_array(value: SSAValue) -> tensor_data.Array | None:
+def constant_array(value: Value) -> tensor_data.Array | None:
     """Returns a constant that is small enough to be about shapes, `None` otherwise."""
     constant = tensor_data.constant_of(value)
     if constant is None or (isinstance(constant, tensor_data.TensorData) and constant.nbytes > _SMALL):
@@ -32,7 +33,7 @@ def constant_array(value: SSAValue) -> tensor_data.Array | None:
     return tensor_data.to_array(constant)
 
 
-def is_enumeration(indices: SSAValue) -> bool:
+def is_enumeration(indices: Value) -> bool:
     """Tells whether indices are 0, 1, 2 and so on."""
     array = constant_array(indices)
     if array is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import FunctionType, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation
-
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
 
 
 def erase(op: Operation, *, is_unused: bool = True) -> None:
@@ -18,8 +19,11 @@ def erase(op: Operation, *, is_unused: bool = True) -> None:
         op: The op.
         is_unused: Whether nothing may use its results any more, which is checked; otherwise users are left dangling.
     """
-    op.detach()
-    op.erase(safe_erase=is_unused)
+    if is_unused:
+        op.erase()
+    else:
+        op.detach()
+        op.drop_all_references()
 
 
 def walk(op: Operation) -> list[Operation]:
@@ -41,14 +45,14 @@ def walk(op: Operation) -> list[Operation]:
 
 def restate_results(function: FuncOp) -> bool:
     """Lets a function's type say what its return says, and tells whether it has said something else before."""
-    block = function.body.blocks.first
+    block = function.body.first_block
     terminator = block.last_op if block is not None else None
     if terminator is None or terminator.name != "func.return":
         return False
     outputs = [operand.type for operand in terminator.operands]
-    if list(function.function_type.outputs.data) == outputs:
+    if list(function.function_type.results) == outputs:
         return False
-    function.function_type = FunctionType.from_lists(function.function_type.inputs.data, outputs)
+    function.function_type = FunctionType.get(function.function_type.inputs, outputs)
     return True
 
 
@@ -61,12 +65,12 @@ def restate_functions(functions: Sequence[FuncOp]) -> None:
     for function in functions:
         for op in function.walk():
             if op.name == "func.call" and isinstance(callee := op.properties.get("callee"), SymbolRefAttr):
-                calls.setdefault(callee.root_reference.data, []).append((op, function))
+                calls.setdefault(callee.root, []).append((op, function))
     while todo:
         callee_function = todo.pop()
-        for call, caller in calls.get(callee_function.sym_name.data, ()):
-            for result, result_type in zip(call.results, callee_function.function_type.outputs, strict=False):
-                types.retype(result, result_type)
+        for call, caller in calls.get(callee_function.sym_name, ()):
+            for result, result_type in zip(call.results, callee_function.function_type.results, strict=False):
+                result.type = result_type
             if restate_results(caller):
                 todo.append(caller)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from xdsl.ir import Operation
-
 from tfconvert.schema.dialects.tf_effects import ANY, Effects
+from tfconvert.schema.ir.operation import Operation
 
 
 class EffectOrder:

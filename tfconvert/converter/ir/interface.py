@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
-
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class Tensor(NamedTuple):
@@ -65,10 +65,10 @@ def interface_of(function: FuncOp) -> Interface:
     entry = function.attributes[ENTRY_FUNCTION]
     assert isinstance(entry, DictionaryAttr)
     return Interface(
-        function.sym_name.data,
+        function.sym_name,
         tuple(keys),
-        _tensors(entry.data["inputs"], function.function_type.inputs.data),
-        _tensors(entry.data["outputs"], function.function_type.outputs.data),
+        _tensors(entry.data["inputs"], function.function_type.inputs),
+        _tensors(entry.data["outputs"], function.function_type.results),
     )
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, LocationAttr, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region
-
 from tfconvert.converter.ir.edit import walk
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
 
 _PRIVATE = "private"
 _REFERRING = frozenset((SymbolRefAttr, tf.FunctionAttr, ArrayAttr))
@@ -19,13 +23,12 @@ _REFERRING = frozenset((SymbolRefAttr, tf.FunctionAttr, ArrayAttr))
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
     """Returns a module's functions by name."""
-    return {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
 
 
 def is_private(function: FuncOp) -> bool:
     """Tells whether only the module itself can call a function."""
-    visibility = function.sym_visibility
-    return visibility is not None and visibility.data == _PRIVATE
+    return function.sym_visibility == _PRIVATE
 
 
 def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) -> FuncOp:
@@ -46,7 +49,7 @@ def symbols(attribute: Attribute) -> list[str]:
     if isinstance(attribute, tf.FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
-        return [attribute.root_reference.data]
+        return [attribute.root]
     if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in _REFERRING:
         return [name for item in attribute.data for name in symbols(item)]
     return []
@@ -120,7 +123,7 @@ class FunctionMaker:
         self._module = module
         self._next: dict[str, int] = {}
 
-    def add(self, name: str, block: Block, location: LocationAttr) -> str:
+    def add(self, name: str, block: Block, location: Location) -> str:
         """Adds a function.
 
         Args:
@@ -137,8 +140,8 @@ class FunctionMaker:
             unique = f"{name}_{number}"
         last = block.last_op
         returned = [] if last is None else [value.type for value in last.operands]
-        kind = FunctionType.from_lists([argument.type for argument in block.args], returned)
-        function = FuncOp(unique, kind, Region(block), StringAttr(_PRIVATE))
+        kind = FunctionType.get([argument.type for argument in block.args], returned)
+        function = FuncOp.of(unique, kind, Region(block), _PRIVATE)
         function.location = location
         self._module.body.block.add_op(function)
         self.functions[unique] = function
@@ -164,5 +167,5 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
     erased = [name for name in functions if name not in reached]
     for name in erased:
         functions[name].detach()
-        functions[name].erase(safe_erase=False)
+        functions[name].drop_all_references()
     return erased

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
-from xdsl.ir import Operation, OpResult
 
 from tfconvert.converter.kernels import registry
 from tfconvert.converter.kernels.op_call import call_of
@@ -14,6 +13,8 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult
 
 MAX_GROWTH = 64 * 1024
 """A folded result may always have this many bytes; beyond that it must not be larger than what it is made of."""
@@ -65,7 +66,7 @@ def size_of(constant: Constant) -> int:
     """Returns the size of a constant's value in bytes; a string counts as a pointer."""
     if isinstance(constant, tensor_data.TensorData):
         return math.prod(constant.shape) * constant.dtype.itemsize
-    return len(constant.data.data)
+    return len(constant.data)
 
 
 def _result_size(result: OpResult, shape: Shape | None) -> int:

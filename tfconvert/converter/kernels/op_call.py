@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.kernels.call import Array, Call
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.operation import Operation
 
 
 def call_of(op: Operation, inputs: Sequence[Array]) -> Call:

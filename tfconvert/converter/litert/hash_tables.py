@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _INTEGERS = (types.I32, types.I64)
 _F64 = types.from_dtype(np.dtype(np.float64)).mlir
@@ -105,7 +107,7 @@ def replace(op: Operation, *values: Array) -> None:
     _replace(op, *(constant(op, each) for each in values))
 
 
-def constant(anchor: Operation, value: Array) -> SSAValue:
+def constant(anchor: Operation, value: Array) -> Value:
     """Inserts a constant."""
     op = tf.constant(tensor_data.of_array(value))
     _put(anchor, op)
@@ -147,7 +149,7 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
         _gather(op, contents.values, _find(op, second, name, len(contents.keys)))
 
 
-def _defaults(op: Operation) -> SSAValue:
+def _defaults(op: Operation) -> Value:
     """Inserts what an empty table answers."""
     keys = op.operands[1]
     shape = types.shape_of(keys.type)
@@ -156,11 +158,11 @@ def _defaults(op: Operation) -> SSAValue:
     return _insert(op, "Fill", (size, op.operands[2]), types.tensor(types.element_of(op.results[0].type), shape))
 
 
-def _find(op: Operation, name: str, keys: SSAValue, default: int) -> SSAValue:
+def _find(op: Operation, name: str, keys: Value, default: int) -> Value:
     return _look_up(op, name, keys, constant(op, np.array(default, np.int64)))
 
 
-def _gather(op: Operation, values: Array, index: SSAValue, places: Array | None = None) -> None:
+def _gather(op: Operation, values: Array, index: Value, places: Array | None = None) -> None:
     """Replaces a lookup by a gather of values; an index that none has stands for the lookup's default value.
 
     Args:
@@ -181,7 +183,7 @@ def _gather(op: Operation, values: Array, index: SSAValue, places: Array | None 
     _replace(op, _bits(op, found, _F64) if is_wide else found)
 
 
-def _entries(op: Operation, values: Array, default: SSAValue, places: Array | None, carrier: Attribute) -> SSAValue:
+def _entries(op: Operation, values: Array, default: Value, places: Array | None, carrier: Attribute) -> Value:
     """Returns values with the default value behind them; it need not be known before the model runs."""
     known = tensor_data.constant_of(default)
     if known is not None:
@@ -199,16 +201,16 @@ def _entries(op: Operation, values: Array, default: SSAValue, places: Array | No
                    {"batch_dims": 0})  # fmt: skip
 
 
-def _axis(op: Operation) -> SSAValue:
+def _axis(op: Operation) -> Value:
     return constant(op, np.array(0, np.int32))
 
 
-def _bits(op: Operation, value: SSAValue, element: Attribute) -> SSAValue:
+def _bits(op: Operation, value: Value, element: Attribute) -> Value:
     kind = {"type": element}
     return _insert(op, "Bitcast", (value,), types.tensor(element, types.shape_of(value.type)), kind)
 
 
-def _look_up(op: Operation, name: str, keys: SSAValue, default: SSAValue) -> SSAValue:
+def _look_up(op: Operation, name: str, keys: Value, default: Value) -> Value:
     element = types.element_of(default.type)
     handle = _table(name, types.element_of(keys.type), element)
     _put(op, handle)
@@ -223,7 +225,7 @@ def _table(name: str, key: Attribute, value: Attribute) -> Operation:
     return tf.build("HashTableV2", (), (_HANDLE,), attributes)
 
 
-def _as_i64(op: Operation, value: SSAValue) -> SSAValue:
+def _as_i64(op: Operation, value: Value) -> Value:
     if types.element_of(value.type) == types.I64:
         return value
     return _insert(op, "Cast", (value,), types.tensor(types.I64, types.shape_of(value.type)), {"Truncate": False})
@@ -236,14 +238,14 @@ def _put(anchor: Operation, op: Operation) -> None:
 
 
 def _insert(
-    anchor: Operation, name: str, operands: Iterable[SSAValue], result: Attribute, attributes: Any = None
-) -> SSAValue:
+    anchor: Operation, name: str, operands: Iterable[Value], result: Attribute, attributes: Any = None
+) -> Value:
     op = tf.build(name, tuple(operands), (result,), attributes)
     _put(anchor, op)
     return op.results[0]
 
 
-def _replace(op: Operation, *values: SSAValue) -> None:
+def _replace(op: Operation, *values: Value) -> None:
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     erase(op)

@@ -46,13 +46,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.effect_order import EffectOrder
 from tfconvert.schema.dialects import tf, tf_effects
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _APPLIED = "broken-up"
 
@@ -107,7 +108,7 @@ class _Break:
         self._replace(list(terminator.operands), entry)
         erase(self.island)
 
-    def _entry(self, ops: Sequence[Operation], yielded: Sequence[SSAValue]) -> list[SSAValue]:
+    def _entry(self, ops: Sequence[Operation], yielded: Sequence[Value]) -> list[Value]:
         """Returns the controls that the first islands have to wait for."""
         controls = list(self.island.operands)
         used = [value for op in ops for value in _operands(op)] + [*yielded]
@@ -118,10 +119,10 @@ class _Break:
             return controls
         return [self._insert(self._gather(taken), controls).control]
 
-    def _is_outer(self, value: SSAValue) -> bool:
+    def _is_outer(self, value: Value) -> bool:
         return isinstance(value.owner, Operation) and value.owner.parent is self.block
 
-    def _move(self, op: Operation, body: Block, controls: Sequence[SSAValue], entry: Sequence[SSAValue]) -> None:
+    def _move(self, op: Operation, body: Block, controls: Sequence[Value], entry: Sequence[Value]) -> None:
         """Puts an op into an island of its own; one that takes nothing of the old island's waits for what that did."""
         sources = {owner for operand in _operands(op) if isinstance(owner := operand.owner, IslandOp)} & self.islands
         controls = [control for control in controls if control.owner not in sources]
@@ -133,14 +134,14 @@ class _Break:
         for old, new in zip(op.results, made.results, strict=False):
             old.replace_all_uses_with(new)
         for index, result in enumerate(op.results):
-            made.terminator.operands[index] = result
+            made.terminator.set_operand(index, result)
 
-    def _insert(self, op: Operation, controls: Iterable[SSAValue]) -> IslandOp:
+    def _insert(self, op: Operation, controls: Iterable[Value]) -> IslandOp:
         island = IslandOp.wrap(op, list(controls), op.location)
         self.block.insert_op_before(island, self.island)
         return island
 
-    def _replace(self, values: Sequence[SSAValue], entry: Sequence[SSAValue]) -> None:
+    def _replace(self, values: Sequence[Value], entry: Sequence[Value]) -> None:
         """Lets users of the old island use the new ones, or an exit that waits for them."""
         ends = [island for island in self.made.values() if island not in self.followed]
         effects = [island for island in ends if _has_effect(island)]
@@ -154,13 +155,13 @@ class _Break:
         for old, new in zip(self.island.results, (*results, control), strict=True):
             old.replace_all_uses_with(new)
 
-    def _gather(self, values: Sequence[SSAValue]) -> Operation:
+    def _gather(self, values: Sequence[Value]) -> Operation:
         """Returns an op whose results are the values, all of them dead if one is."""
         op_name = {0: "NoOp", 1: "Identity"}.get(len(values), "IdentityN")
         return tf.build(op_name, values, [value.type for value in values], location=self.island.location)
 
 
-def _operands(op: Operation) -> list[SSAValue]:
+def _operands(op: Operation) -> list[Value]:
     """Returns what an op takes, and what the ops in its regions do."""
     return [operand for inner in op.walk() for operand in inner.operands] if op.regions else list(op.operands)
 

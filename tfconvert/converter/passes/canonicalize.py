@@ -23,10 +23,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-
 from tfconvert.converter.ir.edit import restate_functions
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.declarative import rule
@@ -36,6 +32,9 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _FORWARDING = (
     "Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "CheckNumerics",
@@ -110,7 +109,7 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
     for result, operand in zip(op.results, op.operands, strict=False):
         merged = types.most_specific(operand.type, result.type)
         if merged is not operand.type and isinstance(operand.owner, Operation):
-            types.retype(operand, merged)
+            operand.type = merged
         rewriter.replace_value(result, operand)
     rewriter.erase(op)
 

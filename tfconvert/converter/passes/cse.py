@@ -28,12 +28,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Use
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects, tfl
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Use
 
 _APPLIED = "cse"
 

@@ -29,13 +29,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.resource_ops.access import Access
 from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
 from tfconvert.converter.resource_ops.parts import PARTS, can_be_written
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _DECOMPOSED: Mapping[str, Callable[[Access], None]] = {**PARTS, **OPTIMIZERS}
 

@@ -34,13 +34,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.locations import error_at, place_of
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _NAMED = 3
 """How many nodes of a kind of V1 op the error names."""
@@ -109,7 +109,7 @@ def _diagnostic(name: str, ops: Sequence[Operation]) -> Diagnostic:
 def _lift(graph: GraphOp) -> None:
     """Moves the ops of a graph's islands before the graph and lets their users use them directly."""
     fetch = graph.terminator
-    lifted: dict[SSAValue, SSAValue] = {}
+    lifted: dict[Value, Value] = {}
     for op in list(graph.body.ops):
         if op is fetch:
             continue
@@ -117,7 +117,7 @@ def _lift(graph: GraphOp) -> None:
             raise _broken_order(op)
         if isinstance(op, IslandOp):
             _lift_island(op, graph, lifted)
-        control: SSAValue = op.results[-1]
+        control: Value = op.results[-1]
         lifted[control] = control
     for graph_result, value in zip(graph.results, fetch.operands, strict=False):
         if value.owner is graph:
@@ -130,7 +130,7 @@ def _lift(graph: GraphOp) -> None:
             raise _broken_order(result.first_use.operation)
 
 
-def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[SSAValue, SSAValue]) -> None:
+def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -> None:
     """Moves the ops of one island; notes what stands for its results from here on."""
     body, terminator, block = island.body, island.terminator, graph.parent
     assert block is not None
@@ -139,7 +139,7 @@ def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[SSAValue, SSAVal
             break
         for user in op.walk() if op.regions else (op,):
             if user.operands:
-                user.operands = [lifted.get(operand, operand) for operand in user.operands]
+                user.set_operands([lifted.get(operand, operand) for operand in user.operands])
         body.detach_op(op)
         block.insert_op_before(op, graph)
     for result, value in zip(island.results, terminator.operands, strict=False):

@@ -35,12 +35,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _READ = "tf.ReadVariableOp"
 _ASSIGN = "tf.AssignVariableOp"
@@ -82,7 +83,7 @@ class _Contents:
 
     def __init__(self, effects: tf_effects.ModuleEffects) -> None:
         self._effects = effects
-        self._held: dict[_Name, SSAValue] = {}
+        self._held: dict[_Name, Value] = {}
         self._unseen: dict[_Name, Operation] = {}
 
     def go_through(self, block: Block, applied: Counter[str]) -> None:

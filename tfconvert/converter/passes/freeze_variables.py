@@ -27,15 +27,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _BOUND_INPUT = "tf_saved_model.bound_input"
 _READ = "tf.ReadVariableOp"
@@ -97,10 +100,10 @@ def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
 def _bound(functions: Iterable[FuncOp]) -> set[str]:
     """Returns the variables that are functions' arguments; how those use them is not looked at."""
     return {
-        symbol.root_reference.data
+        symbol.root
         for function in functions
         for argument in function.arg_attrs or ()
-        if isinstance(symbol := argument.data.get(_BOUND_INPUT), SymbolRefAttr)
+        if isinstance(argument, DictionaryAttr) and isinstance(symbol := argument.data.get(_BOUND_INPUT), SymbolRefAttr)
     }
 
 
@@ -111,7 +114,7 @@ def _is_only_read(handle: Operation) -> bool:
 def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
     """Lets handles of a variable that may take any shape say its first one; `initialize-state` proves that it stays."""
     if not types.is_static(types.shape_of(tensor.properties["type"])):
-        shape = tf.shape_attr(types.shape_of(value.type))
+        shape = tf.ShapeAttr.get(types.shape_of(value.type))
         for handle in handles:
             handle.properties["shape"] = shape
 
@@ -120,7 +123,7 @@ def _freeze(handle: Operation, value: Constant) -> None:
     """Puts constants in the place of all that is asked of a handle, one for equal questions, and erases it."""
     block = handle.parent
     assert block is not None
-    made: dict[tuple[str, Attribute], SSAValue] = {}
+    made: dict[tuple[str, Attribute], Value] = {}
     for use in tuple(handle.results[0].uses):
         user = use.operation
         for result in user.results:

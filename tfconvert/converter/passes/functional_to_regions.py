@@ -48,17 +48,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _IF, _CASE, _WHILE = range(3)
 
@@ -113,7 +115,8 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
                 block.insert_op_before(boolean := _to_bool(operands[0]), op)
                 operands = [boolean.results[0]]
         regions = [Region(_call(op, callee, op.operands[1:])) for callee in callees]
-    new = tf.op_class(_FORMS[kind]).create(
+    new = tf.create(
+        _FORMS[kind],
         operands=operands,
         result_types=op.result_types,
         properties=properties,
@@ -127,7 +130,7 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
     erase(op)
 
 
-def _to_bool(value: SSAValue) -> Operation:
+def _to_bool(value: Value) -> Operation:
     return tf.build("ToBool", (value,), (types.tensor(types.I1, ()),))
 
 
@@ -137,27 +140,27 @@ def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
     last = block.last_op
     if decides and last is not None and last.operands and not is_boolean(last.operands[0]):
         block.insert_op_before(boolean := _to_bool(last.operands[0]), last)
-        last.operands = [boolean.results[0]]
+        last.set_operands([boolean.results[0]])
     return Region(block)
 
 
-def _call(op: Operation, callee: FuncOp, given: Sequence[SSAValue], block: Block | None = None) -> Block:
+def _call(op: Operation, callee: FuncOp, given: Sequence[Value], block: Block | None = None) -> Block:
     """Adds the call of a function and the yield of its results to a block, a new one by default.
 
     What is given becomes the type that the function takes, where that knows more or less of a shape.
     """
     block = block or Block()
-    wanted = callee.function_type.inputs.data
+    wanted = callee.function_type.inputs
     if len(wanted) != len(given):
         raise _bad_call(op, callee, f"takes {len(wanted)} values, not {len(given)}")
     arguments = [_as(op, callee, value, kind, block) for value, kind in zip(given, wanted, strict=True)]
-    call = CallOp(callee.sym_name.data, arguments, callee.function_type.outputs.data)
+    call = CallOp.of(callee.sym_name, arguments, callee.function_type.results)
     call.location = op.location
     block.add_ops([call, tf.build("Yield", call.results, (), location=op.location)])
     return block
 
 
-def _as(op: Operation, callee: FuncOp, value: SSAValue, kind: Attribute, block: Block) -> SSAValue:
+def _as(op: Operation, callee: FuncOp, value: Value, kind: Attribute, block: Block) -> Value:
     if value.type == kind:
         return value
     given, wanted = types.element_of(value.type), types.element_of(kind)
@@ -169,4 +172,4 @@ def _as(op: Operation, callee: FuncOp, value: SSAValue, kind: Attribute, block: 
 
 
 def _bad_call(op: Operation, callee: FuncOp, message: str) -> ConversionError:
-    return error_at(op, "bad-call", f"the function {callee.sym_name.data!r} {message}", "the model file is damaged")
+    return error_at(op, "bad-call", f"the function {callee.sym_name!r} {message}", "the model file is damaged")

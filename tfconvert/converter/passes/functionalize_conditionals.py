@@ -52,13 +52,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from tfconvert.converter.functionalize.conditionals import Graph
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})
 

@@ -55,14 +55,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from tfconvert.converter.functionalize import loops
 from tfconvert.converter.functionalize.frames import find_frames
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 _OF_LOOPS = frozenset({EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp})
 

@@ -34,10 +34,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation
-
 from tfconvert.schema.dialects.tf_executor import TOKEN, GraphOp, NextIterationSourceOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _APPLIED = "pruned"
 
@@ -62,8 +62,6 @@ def _prune(body: Block) -> int:
     for op in dead:
         op.detach()
         op.drop_all_references()
-    for op in dead:
-        op.erase(safe_erase=False)
     return len(dead)
 
 

@@ -29,10 +29,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import CallSiteLoc, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
-
 from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.converter.ir.symbol_table import (
@@ -45,7 +41,14 @@ from tfconvert.converter.ir.symbol_table import (
 )
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import CallSiteLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
 
@@ -138,19 +141,19 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
     values, ops = (_move if is_last else _copy)(body, call.operands[:])
     for op in ops:
         if note_call:
-            op.location = CallSiteLoc(op.location, call.location)
+            op.location = CallSiteLoc.get(op.location, call.location)
         block.insert_op_before(op, call)
     for result, value in zip(call.results, values, strict=True):
         if value.type != result.type and isinstance(value, OpResult):
             # What the call knows of a shape stays known.
-            types.retype(value, types.most_specific(value.type, result.type))
+            value.type = types.most_specific(value.type, result.type)
         result.replace_all_uses_with(value)
     erase(call)
 
 
 def _body(call: Operation, callee: FuncOp) -> Block:
     """Returns the only block of a function that takes what a call gives and returns what the call wants."""
-    name = callee.sym_name.data
+    name = callee.sym_name
     blocks = list(callee.body.blocks)
     if len(blocks) != 1:
         what = "has no body" if not blocks else "has branches"
@@ -166,7 +169,7 @@ def _body(call: Operation, callee: FuncOp) -> Block:
     return blocks[0]
 
 
-def _element(value: SSAValue) -> Attribute | None:
+def _element(value: Value) -> Attribute | None:
     """Returns a value's element type, as far as caller and callee must agree on it."""
     return types.dereferenced(types.element_of(value.type))
 
@@ -175,7 +178,7 @@ def _bad_call(call: Operation, message: str) -> ConversionError:
     return error_at(call, "bad-call", message, "the model file is damaged")
 
 
-def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+def _move(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
     """Takes the ops out of a body, whose arguments become operands; returns what it returns, and the ops."""
     for argument, operand in zip(body.args, operands, strict=True):
         argument.replace_all_uses_with(operand)
@@ -188,9 +191,9 @@ def _move(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], li
     return values, ops
 
 
-def _copy(body: Block, operands: Sequence[SSAValue]) -> tuple[list[SSAValue], list[Operation]]:
+def _copy(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
     """Copies the ops of a body, as `_move` moves them."""
-    mapping: dict[SSAValue, SSAValue] = dict(zip(body.args, operands, strict=True))
+    mapping: dict[Value, Value] = dict(zip(body.args, operands, strict=True))
     *originals, terminator = body.ops
     ops = [op.clone(mapping) for op in originals]
     return [mapping.get(value, value) for value in terminator.operands], ops

@@ -50,11 +50,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Use, Value
 
 _APPLIED = "joined"
 
@@ -116,14 +117,14 @@ def _join(islands: Sequence[IslandOp], leader: IslandOp, leaders: Mapping[Island
         return isinstance(op, IslandOp) and leaders.get(op) is leader
 
     inside = Block()
-    yielded: list[tuple[SSAValue, SSAValue]] = []
+    yielded: list[tuple[Value, Value]] = []
     for island in islands:
         terminator = island.terminator
         for op in list(island.body.ops):
             if op is not terminator:
                 island.body.detach_op(op)
                 inside.add_op(op)
-        results: Sequence[SSAValue] = island.results
+        results: Sequence[Value] = island.results
         for result, value in zip(results, terminator.operands, strict=False):
             # What has moved already stands in no island; it can't use what comes behind it.
             result.replace_uses_with_if(value, is_inside)

@@ -51,10 +51,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import Scalar, constant_array, is_enumeration
 from tfconvert.converter.ir.edit import erase
@@ -66,8 +62,12 @@ from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
 from tfconvert.converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import is_static
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ROWS = {"tf.TensorListGather": 0, "tf.TensorListScatterIntoExistingList": 1}
 """Op that reads or writes elements by their numbers -> the operand that it comes to if these are all there are."""
@@ -100,7 +100,7 @@ class LowerTensorLists:
         whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
         _make(made, lists, symbols)
         for value, found in lists.items():
-            value._type = found.type  # noqa: SLF001  # xDSL has no setter for a value's type
+            value.type = found.type  # xDSL has no setter for a value's type
         problems: list[Diagnostic] = []
         for function in calls.functions.values():
             for op in list(function.body.block.ops):
@@ -136,7 +136,7 @@ def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
+def _replace(op: Operation, values: Sequence[Value]) -> None:
     for old, new in zip(op.results, values, strict=True):
         old.replace_all_uses_with(new)
     erase(op)
@@ -156,7 +156,7 @@ def _takes_all(op: Operation, symbols: Symbols) -> bool:
     return len(lengths) == 1 and -1 not in lengths
 
 
-def _make(made: Sequence[Operation], lists: Mapping[SSAValue, ListClass], symbols: Symbols | None) -> None:
+def _make(made: Sequence[Operation], lists: Mapping[Value, ListClass], symbols: Symbols | None) -> None:
     """Replaces new lists by tensors of zeros, each where it is first used.
 
     Raises:
@@ -200,7 +200,7 @@ def _unknown_shape(op: Operation) -> Diagnostic:
 
 def _size(
     op: Operation, axis: int, dim: int, symbols: Symbols | None, positions: Positions, anchor: Operation
-) -> SSAValue | None:
+) -> Value | None:
     """Returns a dimension of a new list's elements as a scalar before the list is first used."""
     if dim >= 0 or symbols is None:
         return Inserter(anchor).number(dim)

@@ -46,14 +46,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_effects
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _CONTROL_FLOW = frozenset({"tf.If", "tf.While", "tf.Case"})
 

@@ -40,15 +40,17 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, referring_ops
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _COMPARED_FIRST = 64
 """Functions that differ within so many ops are never compared one by one."""
@@ -71,15 +73,15 @@ class MergeFunctions:
         referring = {name: referring_ops(function) for name, function in functions.items()}
         for function in callees_first(functions, referring):
             if renamed:
-                _rename(referring[function.sym_name.data], renamed)
-            if function.sym_name.data not in keys:
+                _rename(referring[function.sym_name], renamed)
+            if function.sym_name not in keys:
                 continue
-            group = groups.setdefault(keys[function.sym_name.data], [])
+            group = groups.setdefault(keys[function.sym_name], [])
             first = next((other for other in group if _are_equal(other, function)), None)
             if first is None or not _may_go(function):
                 group.append(function)
             else:
-                renamed[function.sym_name.data] = first.sym_name.data
+                renamed[function.sym_name] = first.sym_name
                 _absorb(first, function)
         if renamed:
             # Once more: functions that refer to each other have been looked at before some of their callees.
@@ -106,7 +108,7 @@ def _are_equal(one: FuncOp, other: FuncOp) -> bool:
     ignored = {EXPORTED_NAMES}
     if _without(one.attributes, ignored) != _without(other.attributes, ignored):
         return False
-    same: dict[SSAValue, SSAValue] = dict(zip(one.body.block.args, other.body.block.args, strict=True))
+    same: dict[Value, Value] = dict(zip(one.body.block.args, other.body.block.args, strict=True))
     pairs = zip_longest(one.body.walk(), other.body.walk())
     return all(a is not None and b is not None and _ops_are_equal(a, b, same) for a, b in pairs)
 
@@ -115,7 +117,7 @@ def _without(attributes: dict[str, Attribute], ignored: set[str]) -> dict[str, A
     return {name: value for name, value in attributes.items() if name not in ignored}
 
 
-def _ops_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+def _ops_are_equal(one: Operation, other: Operation, same: dict[Value, Value]) -> bool:
     """Compares two ops; their results count as the same from then on."""
     if one.name != other.name or len(one.operands) != len(other.operands) or len(one.results) != len(other.results):
         return False
@@ -132,7 +134,7 @@ def _ops_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAVal
     return True
 
 
-def _regions_are_equal(one: Operation, other: Operation, same: dict[SSAValue, SSAValue]) -> bool:
+def _regions_are_equal(one: Operation, other: Operation, same: dict[Value, Value]) -> bool:
     """Compares how many blocks, arguments and ops two ops' regions hold; their arguments count as the same."""
     mine = [block for region in one.regions for block in region.blocks]
     others = [block for region in other.regions for block in region.blocks]
@@ -151,7 +153,7 @@ def _absorb(first: FuncOp, second: FuncOp) -> None:
     if isinstance(names, ArrayAttr):
         own = first.attributes[EXPORTED_NAMES]
         assert isinstance(own, ArrayAttr)
-        first.attributes[EXPORTED_NAMES] = ArrayAttr([*own.data, *names.data])
+        first.attributes[EXPORTED_NAMES] = ArrayAttr.get([*own.data, *names.data])
     erase(second)
 
 
@@ -165,7 +167,7 @@ def _rename(ops: Iterable[Operation], renamed: dict[str, str]) -> None:
 
 
 def _renamed_symbol(symbol: SymbolRefAttr, renamed: dict[str, str]) -> SymbolRefAttr:
-    new = renamed.get(symbol.root_reference.data)
+    new = renamed.get(symbol.root)
     return symbol if new is None else attrs.symbol(new)
 
 
@@ -174,11 +176,11 @@ def _renamed(attribute: Attribute, renamed: dict[str, str]) -> Attribute:
         return _renamed_symbol(attribute, renamed)
     if isinstance(attribute, tf.FunctionAttr):
         function = _renamed_symbol(attribute.function, renamed)
-        return attribute if function is attribute.function else tf.FunctionAttr(function, attribute.arguments)
+        return attribute if function is attribute.function else tf.FunctionAttr.get(function, attribute.arguments)
     if isinstance(attribute, ArrayAttr):
         items = [_renamed(item, renamed) for item in attribute.data]
         return (
-            ArrayAttr(items)
+            ArrayAttr.get(items)
             if any(new is not old for new, old in zip(items, attribute.data, strict=True))
             else attribute
         )

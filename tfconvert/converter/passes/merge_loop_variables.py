@@ -57,12 +57,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct
 from tfconvert.converter.control_flow.equal_variables import merge_equal
 from tfconvert.converter.control_flow.unused import drop_unused
 from tfconvert.converter.ir import symbol_table
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,15 +60,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import ReturnOp
 from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FORMS = {"tf.IfRegion": "If", "tf.CaseRegion": "Case", "tf.WhileRegion": "While"}
 _CALLS = frozenset({"func.call", "tf.PartitionedCall", "tf.StatefulPartitionedCall"})
@@ -120,7 +123,8 @@ def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
         ]
     operands = [*op.operands, *captured] if not (is_loop and called) else op.operands[:]
     results = [*op.result_types, *(value.type for value in captured)] if is_loop and not called else op.result_types
-    new = tf.op_class(_FORMS[op.name]).create(
+    new = tf.create(
+        _FORMS[op.name],
         operands=operands,
         result_types=results,
         properties=_properties(op, names),
@@ -149,10 +153,10 @@ def _properties(op: Operation, names: Sequence[str]) -> dict[str, Attribute]:
     return {**properties, **dict(zip(keys, functions, strict=True))}
 
 
-def _called(op: Operation) -> tuple[list[str], Sequence[SSAValue]] | None:
+def _called(op: Operation) -> tuple[list[str], Sequence[Value]] | None:
     """Returns the functions that an op's regions call, if they do nothing else, and what all of them are given."""
     names: list[str] = []
-    given: list[Sequence[SSAValue]] = []
+    given: list[Sequence[Value]] = []
     for region in op.regions:
         first, last = region.block.first_op, region.block.last_op
         if first is None or last is None or first.next_op is not last or first.name not in _CALLS:
@@ -168,20 +172,20 @@ def _called(op: Operation) -> tuple[list[str], Sequence[SSAValue]] | None:
     return (names, [] if op.name == "tf.WhileRegion" else given[0]) if same else None
 
 
-def _capture(op: Operation) -> list[SSAValue]:
+def _capture(op: Operation) -> list[Value]:
     """Lets each region have what it takes from around it as arguments, all the same; returns what that is.
 
     Constants are copied into the regions.
     """
     taken = [_taken(region) for region in op.regions]
-    captured: dict[SSAValue, None] = {}
+    captured: dict[Value, None] = {}
     for values in taken:
         captured.update(dict.fromkeys(value for value in values if not _is_constant(value)))
     for region, values in zip(op.regions, taken, strict=True):
         block = region.block
         inside = {value: block.insert_arg(value.type, len(block.args)) for value in captured}
         for value, uses in values.items():
-            own: SSAValue | None = inside.get(value)
+            own: Value | None = inside.get(value)
             if own is None:
                 assert isinstance(value.owner, Operation)
                 copy = value.owner.clone()
@@ -189,18 +193,18 @@ def _capture(op: Operation) -> list[SSAValue]:
                 block.insert_op_before(copy, block.first_op)
                 own = copy.results[0]
             for user, index in uses:
-                user.operands[index] = own
+                user.set_operand(index, own)
     return list(captured)
 
 
-def _is_constant(value: SSAValue) -> bool:
+def _is_constant(value: Value) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == "tf.Const"
 
 
-def _taken(region: Region) -> dict[SSAValue, list[tuple[Operation, int]]]:
+def _taken(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
     """Returns the values from outside of a region, with the operands that they are inside."""
     inside: set[Block] = set(region.blocks)
-    found: dict[SSAValue, list[tuple[Operation, int]]] = {}
+    found: dict[Value, list[tuple[Operation, int]]] = {}
     for op in region.walk():
         inside.update(block for inner in op.regions for block in inner.blocks)
         for index, value in enumerate(op.operands):
@@ -211,7 +215,7 @@ def _taken(region: Region) -> dict[SSAValue, list[tuple[Operation, int]]]:
 
 
 def _function(
-    op: Operation, region: Region, role: str, carried: Sequence[SSAValue], maker: symbol_table.FunctionMaker
+    op: Operation, region: Region, role: str, carried: Sequence[Value], maker: symbol_table.FunctionMaker
 ) -> str:
     """Makes a function of a region, whose arguments `_capture` has added; returns its name.
 
@@ -231,7 +235,7 @@ def _function(
     elif carried:
         returned += block.args[len(block.args) - len(carried) :]
     erase(last)
-    block.add_op(ReturnOp(*returned))
+    block.add_op(ReturnOp.of(returned))
     region.detach_block(block)
     key = f"_{role}_func_name"
     given = op.properties.get(key, op.attributes.get(key))

@@ -85,11 +85,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import restate_functions
 from tfconvert.converter.shapes import flow
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 @dataclass(frozen=True, slots=True)

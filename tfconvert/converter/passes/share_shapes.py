@@ -50,8 +50,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir import symbol_table as names
@@ -61,6 +59,11 @@ from tfconvert.converter.shapes.loop_dims import hand_in
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
 """Op -> what it fills the shape of its operand with."""
@@ -104,9 +107,9 @@ class _Block:
         self._block = block
         self._calls = calls
         self._symbols = symbols
-        self._seen: dict[tuple[Attribute, Partial], SSAValue] = {}
-        self._origin: dict[int, tuple[SSAValue, int]] = {}
-        self._shape_of: dict[SSAValue, SSAValue] = {}
+        self._seen: dict[tuple[Attribute, Partial], Value] = {}
+        self._origin: dict[int, tuple[Value, int]] = {}
+        self._shape_of: dict[Value, Value] = {}
         for argument in block.args:
             self._originate(argument)
             elements = self._elements(argument)
@@ -136,18 +139,18 @@ class _Block:
         self.shared += made is not op
         return made
 
-    def _elements(self, value: SSAValue) -> Partial | None:
+    def _elements(self, value: Value) -> Partial | None:
         """Returns what a shape tensor holds if all of that is known, and unknown dimensions are among it."""
         elements = self._symbols.known.partials.get(value)
         return elements if elements and UNKNOWN not in elements and min(elements) < UNKNOWN else None
 
-    def _originate(self, value: SSAValue) -> None:
+    def _originate(self, value: Value) -> None:
         """Notes which unknown dimensions no value before this one has."""
         for axis, dim in enumerate(self._symbols.known.shapes.get(value) or ()):
             if dim < UNKNOWN:
                 self._origin.setdefault(dim, (value, axis))
 
-    def _note(self, result: SSAValue) -> None:
+    def _note(self, result: Value) -> None:
         self._originate(result)
         elements = self._elements(result)
         if elements is None:
@@ -157,7 +160,7 @@ class _Block:
             result.replace_all_uses_with(first)
             self.shared += 1
 
-    def _filled(self, op: Operation) -> SSAValue | None:
+    def _filled(self, op: Operation) -> Value | None:
         """Returns what fills a shape that is there already, in the place of a value's."""
         shape = self._symbols.known.shapes.get(op.operands[0])
         if not shape or -1 in shape or min(shape) >= UNKNOWN:
@@ -171,19 +174,19 @@ class _Block:
         number = insert.constant(np.array(_LIKE[op.name], types.numpy_dtype(element)), element)
         return insert.tf("Fill", (vector, number), kind)
 
-    def _packed(self, op: Operation) -> SSAValue | None:
+    def _packed(self, op: Operation) -> Value | None:
         """Returns a vector of scalars that are there, in the place of one that is joined of vectors."""
         elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
         if elements is None or types.element_of(op.results[0].type) != types.I32:
             return None
         return self._seen.get((op.results[0].type, elements)) or self._pack(Inserter(op), elements)
 
-    def _pack(self, insert: Inserter, elements: Partial) -> SSAValue | None:
+    def _pack(self, insert: Inserter, elements: Partial) -> Value | None:
         found = [insert.number(one) if one > UNKNOWN else self._seen.get((_SCALAR, (one,))) for one in elements]
         scalars = [scalar for scalar in found if scalar is not None]
         return insert.pack(scalars) if len(scalars) == len(elements) else None
 
-    def _picked(self, op: Operation) -> SSAValue | None:
+    def _picked(self, op: Operation) -> Value | None:
         """Returns a dimension of the first value that has it, in the place of a later one's."""
         elements = self._elements(op.results[0]) if op.name == "tf.StridedSlice" else None
         if elements is None or op.results[0].type != _SCALAR or (_SCALAR, elements) in self._seen:
@@ -201,7 +204,7 @@ class _Block:
         return picked
 
 
-def _absorbed(op: Operation) -> SSAValue | None:
+def _absorbed(op: Operation) -> Value | None:
     """Returns `n` for `min(n, max(n, m))`, with which TensorFlow 1 bounds its loops."""
     if op.name != "tf.Minimum" or op.results[0].type != _SCALAR:
         return None

@@ -58,10 +58,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct, inline_body
 from tfconvert.converter.control_flow.decisions import decided_branch, handed_through, sink_constants
 from tfconvert.converter.control_flow.hoist import hoist
@@ -71,6 +67,10 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_UNROLLED = 1000
 """A loop that would become more ops than this stays a loop."""
@@ -131,7 +131,7 @@ class _Work:
 
     def _is_own(self, found: Construct) -> bool:
         """Tells whether nothing else runs a construct's functions."""
-        return all(self._references[function.sym_name.data] == 1 for function in found.functions)
+        return all(self._references[function.sym_name] == 1 for function in found.functions)
 
     def decide(self) -> None:
         """Decides and forwards from the callers on; what stands in a construct's place is looked at in turn."""
@@ -148,7 +148,7 @@ class _Work:
                 continue
             self._ops.append(self._hoisted(found).op)
             for function in found.functions:
-                name = function.sym_name.data
+                name = function.sym_name
                 if name not in seen:
                     seen.add(name)
                     todo += reversed(self._inside[name])
@@ -176,7 +176,7 @@ class _Work:
             self._forward(found)
             return None
         self.applied["unroll"] += 1
-        values: list[SSAValue] = list(found.given)
+        values: list[Value] = list(found.given)
         placed: list[Operation] = []
         for left in reversed(range(count)):
             inside, values = self._inlined(body, values, found.op, is_last=not left and self._is_own(found))
@@ -185,13 +185,13 @@ class _Work:
         return placed
 
     def _inlined(
-        self, function: FuncOp, given: Sequence[SSAValue], before: Operation, *, is_last: bool
-    ) -> tuple[list[Operation], list[SSAValue]]:
+        self, function: FuncOp, given: Sequence[Value], before: Operation, *, is_last: bool
+    ) -> tuple[list[Operation], list[Value]]:
         """Inlines a function; returns the constructs among its ops, and what it returns."""
         previous = before.prev_op
         values = inline_body(function.body.block, given, before, moves=is_last)
         if is_last:
-            return self._inside[function.sym_name.data], values
+            return self._inside[function.sym_name], values
         placed: list[Operation] = []
         block = before.parent
         assert block is not None
@@ -251,7 +251,7 @@ class _Work:
         return made
 
 
-def _replace(op: Operation, values: Sequence[SSAValue]) -> None:
+def _replace(op: Operation, values: Sequence[Value]) -> None:
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     erase(op)

@@ -43,13 +43,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects import tf_effects, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import ArrayAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
 
 _BRANCHES = frozenset({"tf.If", "tf.Case"})
 _LOOP = "tf.While"
@@ -115,7 +117,7 @@ def _sink(op: Operation, callees: Sequence[FuncOp]) -> int:
     return len(handles)
 
 
-def _handle(value: SSAValue) -> Operation | None:
+def _handle(value: Value) -> Operation | None:
     """Returns the op that names what a value is a handle of."""
     if not isinstance(types.element_of(value.type), types.ResourceType):
         return None
@@ -125,17 +127,17 @@ def _handle(value: SSAValue) -> Operation | None:
 
 def _kept_by(callees: Sequence[FuncOp], body: str, handles: Mapping[int, Operation]) -> dict[int, Operation]:
     """Returns the handles that a loop's body returns as they are; they are taken out of what it returns."""
-    block = next((callee.body.block for callee in callees if callee.sym_name.data == body), None)
+    block = next((callee.body.block for callee in callees if callee.sym_name == body), None)
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != len(block.args):
         return {}
     kept = {index: handle for index, handle in handles.items() if _origin(last.operands[index]) is block.args[index]}
     if kept:
-        last.operands = [value for index, value in enumerate(last.operands) if index not in kept]
+        last.set_operands([value for index, value in enumerate(last.operands) if index not in kept])
     return kept
 
 
-def _origin(value: SSAValue) -> SSAValue:
+def _origin(value: Value) -> Value:
     """Looks through identities."""
     while isinstance(value.owner, Operation) and value.owner.name in _IDENTITIES:
         value = value.owner.operands[0]
@@ -158,27 +160,28 @@ def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
         block.erase_arg(arguments[index])
     if function.arg_attrs is not None:
         kept = [item for index, item in enumerate(function.arg_attrs.data) if index not in handles]
-        function.properties["arg_attrs"] = ArrayAttr(kept)
+        function.properties["arg_attrs"] = ArrayAttr.get(kept)
     last = block.last_op
     returned = [] if last is None else [value.type for value in last.operands]
-    function.function_type = FunctionType.from_lists([argument.type for argument in block.args], returned)
+    function.function_type = FunctionType.get([argument.type for argument in block.args], returned)
 
 
-def _without(op: Operation, given: Sequence[SSAValue], handles: Mapping[int, Operation]) -> None:
+def _without(op: Operation, given: Sequence[Value], handles: Mapping[int, Operation]) -> None:
     """Replaces an op by one that is not given handles; a loop then doesn't return them either."""
     kept = [value for index, value in enumerate(given) if index not in handles]
     block = op.parent
     assert block is not None
     if op.name != _LOOP:
-        op.operands = [op.operands[0], *kept]
+        op.set_operands([op.operands[0], *kept])
     else:
         results = [result for index, result in enumerate(op.results) if index not in handles]
         properties = dict(op.properties)
         shapes = properties.get("output_shapes")
         if isinstance(shapes, ArrayAttr):
             left = [shape for index, shape in enumerate(shapes.data) if index not in handles]
-            properties["output_shapes"] = ArrayAttr(left)
-        loop = type(op).create(
+            properties["output_shapes"] = ArrayAttr.get(left)
+        loop = type(op)(
+            op.name,
             operands=kept,
             result_types=[result.type for result in results],
             properties=properties,
@@ -195,7 +198,7 @@ def _without(op: Operation, given: Sequence[SSAValue], handles: Mapping[int, Ope
         _erase_unused(given[index])
 
 
-def _erase_unused(value: SSAValue) -> None:
+def _erase_unused(value: Value) -> None:
     """Erases what made a handle, as far as nothing uses it any more."""
     while isinstance(op := value.owner, Operation) and value.first_use is None:
         operands = op.operands[:]

@@ -41,11 +41,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.tensor_lists import arrays
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 @dataclass(frozen=True, slots=True)

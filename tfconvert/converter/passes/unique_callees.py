@@ -51,14 +51,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-
 from tfconvert.converter.control_flow.constructs import KINDS, callees, rename_callees
 from tfconvert.converter.ir import symbol_table
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _COPIED = "copied"
 
@@ -131,7 +131,7 @@ class _Copier:
         copy = function.clone()
         unique = self._unique(self._origins.get(name, name))
         self._origins[unique] = self._origins.get(name, name)
-        copy.properties["sym_name"] = StringAttr(unique)
+        copy.properties["sym_name"] = StringAttr.get(unique)
         copy.location = function.location
         if not symbol_table.is_private(function):
             _make_private(copy)
@@ -151,7 +151,7 @@ class _Copier:
 
 def _make_private(function: FuncOp) -> None:
     """Takes from a function all by which others than the module's ops know it."""
-    function.properties["sym_visibility"] = StringAttr("private")
+    function.properties["sym_visibility"] = StringAttr.get("private")
     for name in ("arg_attrs", "res_attrs"):
         function.properties.pop(name, None)
     function.attributes.pop(EXPORTED_NAMES, None)

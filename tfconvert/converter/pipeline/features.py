@@ -9,8 +9,8 @@ from tfconvert.converter.composites.marks import has_composites
 from tfconvert.converter.options import Options
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.operation import Operation
 
 _CONTROL_FLOW = frozenset({
     "tf.If", "tf.While", "tf.Case", "tf.StatelessIf", "tf.StatelessWhile", "tf.StatelessCase", "tf.IfRegion",

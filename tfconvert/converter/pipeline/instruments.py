@@ -15,7 +15,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.verification import Broken, first_broken
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+    from tfconvert.schema.ir.builtin import ModuleOp
 
 Print = Callable[["ModuleOp", TextIO], None]
 Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Operation
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.operation import Operation
 
 
 class Pass(Protocol):

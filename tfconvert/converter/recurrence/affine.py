@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from xdsl.ir import Operation, OpResult, SSAValue
-
 from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _DEPTH = 16
 """Sums nested deeper than this are no cell's."""
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
         outputs: Which outputs it gives.
     """
 
-    value: SSAValue
+    value: Value
     is_transposed: bool
     inputs: Range
     outputs: Range
@@ -50,7 +50,7 @@ class Vector(NamedTuple):
         elements: Which elements; those of a scalar are all the same.
     """
 
-    value: SSAValue
+    value: Value
     elements: Range
 
     @property
@@ -71,8 +71,8 @@ class Sum:
     """
 
     width: int
-    products: tuple[tuple[SSAValue, Weights], ...] = ()
-    scaled: tuple[tuple[SSAValue, Vector], ...] = ()
+    products: tuple[tuple[Value, Weights], ...] = ()
+    scaled: tuple[tuple[Value, Vector], ...] = ()
     biases: tuple[Vector, ...] = ()
 
     def __add__(self, other: Sum) -> Sum:
@@ -93,7 +93,7 @@ class Sum:
         )
 
     @property
-    def leaves(self) -> tuple[SSAValue, ...]:
+    def leaves(self) -> tuple[Value, ...]:
         """What is multiplied by matrices, in order of appearance."""
         return tuple(dict.fromkeys(leaf for leaf, _ in self.products))
 
@@ -107,9 +107,9 @@ class Sums:
 
     __slots__ = ("_known", "_rules", "is_fixed")
 
-    def __init__(self, is_fixed: Callable[[SSAValue], bool]) -> None:
+    def __init__(self, is_fixed: Callable[[Value], bool]) -> None:
         self.is_fixed = is_fixed
-        self._known: dict[SSAValue, Sum | None] = {}
+        self._known: dict[Value, Sum | None] = {}
         self._rules: Mapping[str, Callable[[OpResult, int], Sum | None]] = {
             "tf.Add": self._addition,
             "tf.AddV2": self._addition,
@@ -122,7 +122,7 @@ class Sums:
             "tf.StridedSlice": self._strided_slice,
         }
 
-    def of(self, value: SSAValue, depth: int = 0) -> Sum | None:
+    def of(self, value: Value, depth: int = 0) -> Sum | None:
         """Returns what a value is the sum of, `None` if it is something else than a sum of products."""
         if value not in self._known:
             self._known[value] = self._computed(value, depth + 1) if isinstance(value, OpResult) else None
@@ -155,7 +155,7 @@ class Sums:
             return None
         return found[0] + found[1] if found[0] is not None and found[1] is not None else None
 
-    def _term(self, value: SSAValue, wanted: int, depth: int) -> Sum | None:
+    def _term(self, value: Value, wanted: int, depth: int) -> Sum | None:
         """Returns one of two values that are added as a sum, which a bias alone is too."""
         if self.is_fixed(value):
             if _length(value) in (1, wanted):
@@ -181,7 +181,7 @@ class Sums:
         whole, _, axis = value.op.operands
         return self._columns(whole, axis, [width(result) for result in value.op.results], value.index, depth)
 
-    def _columns(self, whole: SSAValue, axis: SSAValue, sizes: list[int], index: int, depth: int) -> Sum | None:
+    def _columns(self, whole: Value, axis: Value, sizes: list[int], index: int, depth: int) -> Sum | None:
         ends = list(accumulate(sizes))
         if constant_scalar(axis) not in (1, -1) or 0 in sizes or ends[-1] != width(whole):
             return None
@@ -198,14 +198,14 @@ class Sums:
         bounds = columns_taken(value.op)
         return None if bounds is None else self._part(value.op.operands[0], *bounds, depth)
 
-    def _part(self, whole: SSAValue, begin: int, size: int, depth: int) -> Sum | None:
+    def _part(self, whole: Value, begin: int, size: int, depth: int) -> Sum | None:
         known = self.of(whole, depth)
         if known is None or known.scaled or begin + size > known.width:
             return None
         return known.columns(begin, size)
 
 
-def width(value: SSAValue) -> int:
+def width(value: Value) -> int:
     """Returns the number of columns of a matrix, 0 if it is none or it isn't known."""
     shape = types.shape_of(value.type)
     return max(shape[1], 0) if shape is not None and len(shape) == 2 else 0
@@ -227,12 +227,12 @@ def columns_taken(op: Operation) -> Range | None:
     return (first, behind - first) if behind > first else None
 
 
-def _keeps_rows(size: int, whole: SSAValue) -> bool:
+def _keeps_rows(size: int, whole: Value) -> bool:
     shape = types.shape_of(whole.type) or (-1,)
     return size == -1 or size == shape[0]
 
 
-def _ends(value: SSAValue) -> list[tuple[SSAValue, int]] | None:
+def _ends(value: Value) -> list[tuple[Value, int]] | None:
     """Returns the matrices that stand side by side in one, each with the column behind its last."""
     parts = [value]
     if isinstance(value, OpResult) and value.op.name == "tf.ConcatV2":
@@ -243,7 +243,7 @@ def _ends(value: SSAValue) -> list[tuple[SSAValue, int]] | None:
     return None if 0 in widths else list(zip(parts, accumulate(widths), strict=True))
 
 
-def _as_row(value: SSAValue) -> SSAValue:
+def _as_row(value: Value) -> Value:
     """Returns the matrix of one row that a vector has been, as Keras adds those; any other value as it is."""
     if isinstance(value, OpResult) and value.op.name in ("tf.Reshape", "tf.Squeeze"):
         row = value.op.operands[0]
@@ -253,7 +253,7 @@ def _as_row(value: SSAValue) -> SSAValue:
     return value
 
 
-def _length(value: SSAValue) -> int:
+def _length(value: Value) -> int:
     """Returns the number of elements of a scalar, a vector or a matrix of one row; 0 if it is anything else."""
     shape = types.shape_of(value.type)
     if shape is None or not types.is_static(shape) or any(dim != 1 for dim in shape[:-1]) or len(shape) > 2:

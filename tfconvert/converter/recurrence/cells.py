@@ -16,11 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.ir import OpResult, SSAValue
-
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights, width
 from tfconvert.converter.recurrence.decline import Declined, need
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.values import OpResult, Value
 
 INPUT, FORGET, CELL, OUTPUT = "input", "forget", "cell", "output"
 
@@ -80,9 +79,9 @@ class Lstm(LstmFormula):
         before: Its last cell state.
     """
 
-    output: SSAValue
-    state: SSAValue
-    before: SSAValue
+    output: Value
+    state: Value
+    before: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class SimpleRnn:
         activation: What the operator calls the activation.
     """
 
-    output: SSAValue
+    output: Value
     total: Sum
     activation: str
 
@@ -113,13 +112,13 @@ class SimpleRnn:
 Cell = Lstm | SimpleRnn
 
 
-def is_gated(value: SSAValue) -> bool:
+def is_gated(value: Value) -> bool:
     """Tells whether a value is at least a product of two, both of which change, as all outputs of LSTMs are."""
     _, value = _clipped(value)
     return _made_by(value, "tf.Mul") is not None or _made_by(value, "tf.MatMul") is not None
 
 
-def simple_rnn(value: SSAValue, sums: Sums) -> SimpleRnn:
+def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
     """Returns the step of a simple RNN that puts out a value.
 
     Raises:
@@ -132,7 +131,7 @@ def simple_rnn(value: SSAValue, sums: Sums) -> SimpleRnn:
     return SimpleRnn(value, total, activation)
 
 
-def _why_not_simple(value: SSAValue) -> str:
+def _why_not_simple(value: Value) -> str:
     if _made_by(value, *_CHOICES) is not None:
         return "its state stays what it was where a mask says so, which no operator does"
     addition = _made_by(value, *_ADDITIONS)
@@ -141,7 +140,7 @@ def _why_not_simple(value: SSAValue) -> str:
     return "its new state is no activation (Tanh, Relu, Relu6 or none) of products with weights"
 
 
-def lstm(value: SSAValue, sums: Sums) -> Lstm:
+def lstm(value: Value, sums: Sums) -> Lstm:
     """Returns the step of an LSTM that puts out a value.
 
     Raises:
@@ -170,7 +169,7 @@ def lstm(value: SSAValue, sums: Sums) -> Lstm:
     return Lstm(*formula, output=value, state=state, before=before)
 
 
-def _state_of(state: SSAValue, sums: Sums, activation: str) -> tuple[SSAValue, dict[str, Sum]]:
+def _state_of(state: Value, sums: Sums, activation: str) -> tuple[Value, dict[str, Sum]]:
     """Returns the last state and the gates that make a new one."""
     addition = _made_by(state, *_ADDITIONS)
     if addition is None:
@@ -188,7 +187,7 @@ def _state_of(state: SSAValue, sums: Sums, activation: str) -> tuple[SSAValue, d
     raise Declined(_NEW_STATE)
 
 
-def _entered(value: SSAValue, kept: SSAValue, sums: Sums) -> tuple[Sum | None, SSAValue] | None:
+def _entered(value: Value, kept: Value, sums: Sums) -> tuple[Sum | None, Value] | None:
     """Returns what a candidate for the state is multiplied by, and the candidate; no sum for one less the forget gate.
 
     Args:
@@ -204,12 +203,12 @@ def _entered(value: SSAValue, kept: SSAValue, sums: Sums) -> tuple[Sum | None, S
     return _gated(value, sums)
 
 
-def _factors(value: SSAValue) -> tuple[SSAValue, ...]:
+def _factors(value: Value) -> tuple[Value, ...]:
     product = _made_by(value, "tf.Mul")
     return () if product is None else tuple(product.op.operands)
 
 
-def _gated(value: SSAValue, sums: Sums) -> tuple[Sum, SSAValue] | None:
+def _gated(value: Value, sums: Sums) -> tuple[Sum, Value] | None:
     """Returns the sum whose sigmoid a value is multiplied by, and that value."""
     factors = _factors(value)
     for gate, other in (factors, factors[::-1]) if factors else ():
@@ -220,7 +219,7 @@ def _gated(value: SSAValue, sums: Sums) -> tuple[Sum, SSAValue] | None:
     return None
 
 
-def _one_less(value: SSAValue) -> SSAValue | None:
+def _one_less(value: Value) -> Value | None:
     """Returns what is taken from one."""
     difference = _made_by(value, "tf.Sub")
     if difference is None or _number(difference.op.operands[0]) != 1:
@@ -228,13 +227,13 @@ def _one_less(value: SSAValue) -> SSAValue | None:
     return difference.op.operands[1]
 
 
-def _activated(value: SSAValue) -> tuple[str, SSAValue]:
+def _activated(value: Value) -> tuple[str, Value]:
     """Returns the activation that makes a value, and of what; the value itself if none does."""
     found = _made_by(value, *ACTIVATIONS)
     return ("NONE", value) if found is None else (ACTIVATIONS[found.op.name], found.op.operands[0])
 
 
-def _clipped(value: SSAValue) -> tuple[float, SSAValue]:
+def _clipped(value: Value) -> tuple[float, Value]:
     """Returns within which limit a value is kept on either side of zero, 0 for none, and the value before that."""
     found = _made_by(value, "tf.ClipByValue")
     if found is not None:
@@ -248,12 +247,12 @@ def _clipped(value: SSAValue) -> tuple[float, SSAValue]:
     return _limit(bounds["tf.Maximum"], bounds["tf.Minimum"], inside.op.operands[0], value)
 
 
-def _limit(least: SSAValue, most: SSAValue, inner: SSAValue, value: SSAValue) -> tuple[float, SSAValue]:
+def _limit(least: Value, most: Value, inner: Value, value: Value) -> tuple[float, Value]:
     low, high = _number(least), _number(most)
     return (high, inner) if low is not None and high is not None and low == -high < 0 else (0.0, value)
 
 
-def _number(value: SSAValue) -> float | None:
+def _number(value: Value) -> float | None:
     """Returns a scalar constant."""
     constant = tensor_data.constant_of(value)
     if constant is None or types.shape_of(value.type) != () or types.element_of(value.type) != types.F32:
@@ -261,7 +260,7 @@ def _number(value: SSAValue) -> float | None:
     return float(tensor_data.to_array(constant))
 
 
-def _made_by(value: SSAValue, *names: str) -> OpResult | None:
+def _made_by(value: Value, *names: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name in names else None
 
 

@@ -6,8 +6,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights
@@ -15,6 +13,9 @@ from tfconvert.converter.recurrence.cells import Cell, Lstm
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class Chain(NamedTuple):
@@ -28,11 +29,11 @@ class Chain(NamedTuple):
     """
 
     steps: Sequence[Cell]
-    rows: Sequence[SSAValue]
-    initial: tuple[SSAValue | None, ...]
+    rows: Sequence[Value]
+    initial: tuple[Value | None, ...]
 
     @property
-    def outputs(self) -> list[SSAValue]:
+    def outputs(self) -> list[Value]:
         """The output of each step."""
         return [step.output for step in self.steps]
 
@@ -43,8 +44,8 @@ def chains_of(block: Block) -> list[Chain]:
     found = [cell for op in block.ops for cell in _cell(op, sums)]
     outputs = {cell.output: cell for cell in found}
     states = {cell.state: cell for cell in found if isinstance(cell, Lstm)}
-    following: dict[SSAValue, Cell] = {}
-    later: set[SSAValue] = set()
+    following: dict[Value, Cell] = {}
+    later: set[Value] = set()
     for cell in found:
         before = next((one for one in _candidates(cell, outputs, states) if _continues(one, cell)), None)
         if before is not None and before.output not in following:
@@ -54,7 +55,7 @@ def chains_of(block: Block) -> list[Chain]:
     return [_chain(list(_from(cell, following))) for cell in first]
 
 
-def narrow_states(chain: Chain, extents: Extents) -> set[SSAValue]:
+def narrow_states(chain: Chain, extents: Extents) -> set[Value]:
     """Returns the initial states that may have fewer rows than the batch."""
     batch = extents.dim(chain.rows[0], 0)
     return {value for value in chain.initial if value is not None and (batch is None or extents.dim(value, 0) != batch)}
@@ -85,7 +86,7 @@ def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
         return
 
 
-def _candidates(cell: Cell, outputs: Mapping[SSAValue, Cell], states: Mapping[SSAValue, Cell]) -> Iterator[Cell]:
+def _candidates(cell: Cell, outputs: Mapping[Value, Cell], states: Mapping[Value, Cell]) -> Iterator[Cell]:
     """Yields the cells that may be the step before."""
     found = [states.get(cell.before)] if isinstance(cell, Lstm) else [outputs.get(leaf) for leaf in cell.total.leaves]
     yield from (one for one in found if one is not None)
@@ -119,7 +120,7 @@ def _has_same_peepholes(name: str, before: Cell, last: Sum, total: Sum) -> bool:
     return keys == wanted or (not keys and sees_zeros)
 
 
-def _is_same(last: Sum, total: Sum, output: SSAValue) -> bool:
+def _is_same(last: Sum, total: Sum, output: Value) -> bool:
     """Tells whether two gates have the same weights; the first step's may have none for an output before it."""
     if output not in total.leaves or _keys_of(last.biases) != _keys_of(total.biases):
         return False
@@ -140,12 +141,12 @@ def _keys_of(biases: Sequence[Vector]) -> list[Hashable]:
     return [_key(one) for one in biases if not _is_zero(one.value)]
 
 
-def _is_zero(value: SSAValue) -> bool:
+def _is_zero(value: Value) -> bool:
     array = constant_array(value)
     return array is not None and not array.any()
 
 
-def _from(first: Cell, following: Mapping[SSAValue, Cell]) -> Iterator[Cell]:
+def _from(first: Cell, following: Mapping[Value, Cell]) -> Iterator[Cell]:
     cell: Cell | None = first
     while cell is not None:
         yield cell
@@ -162,11 +163,11 @@ def _chain(steps: list[Cell]) -> Chain:
     return Chain(steps, [row, *rows], initial)
 
 
-def _products(cell: Cell) -> tuple[tuple[SSAValue, Weights], ...]:
+def _products(cell: Cell) -> tuple[tuple[Value, Weights], ...]:
     """Returns the products of one of a cell's gates: the others' are of the same."""
     return (cell.gates[cells.CELL] if isinstance(cell, Lstm) else cell.total).products
 
 
-def _other(cell: Cell, leaf: SSAValue) -> SSAValue:
+def _other(cell: Cell, leaf: Value) -> Value:
     (found,) = (one for one, _ in _products(cell) if one is not leaf)
     return found

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
-from xdsl.ir import Operation, OpResult, SSAValue
-
 from tfconvert.converter.control_flow.decisions import invariants
 from tfconvert.converter.ir.constants import constant_scalar, is_enumeration
 from tfconvert.converter.recurrence import cells
@@ -17,6 +15,8 @@ from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import Scan, convolves, fixed_values
 from tfconvert.converter.recurrence.sequence import Steps, steps_of
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _STATE_USED = "its last cell state is used, which the operator doesn't give"
 
@@ -34,9 +34,9 @@ class Layer(NamedTuple):
 
     cell: Cell
     steps: Steps | None
-    leaf: SSAValue
-    past: SSAValue
-    initial: tuple[SSAValue, ...]
+    leaf: Value
+    past: Value
+    initial: tuple[Value, ...]
 
 
 class Plan(NamedTuple):
@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     scan: Scan
     layers: Sequence[Layer]
     copies: Sequence[Operation]
-    narrow: Set[SSAValue]
+    narrow: Set[Value]
 
 
 def plan_of(scan: Scan, extents: Extents) -> Plan:
@@ -174,10 +174,10 @@ def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> Non
             )
 
 
-def _narrow(layers: Sequence[Layer], extents: Extents) -> set[SSAValue]:
+def _narrow(layers: Sequence[Layer], extents: Extents) -> set[Value]:
     """Returns the initial states that may have fewer rows than the batch, and those that are best treated the same."""
-    batches: dict[SSAValue, int | None] = {}
-    found: set[SSAValue] = set()
+    batches: dict[Value, int | None] = {}
+    found: set[Value] = set()
     for layer in layers:
         steps = layer.steps
         batch = batches[layer.leaf] if steps is None else extents.dim(steps.value, 1 - steps.axis)

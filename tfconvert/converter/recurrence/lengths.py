@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import OpResult, SSAValue
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import constant_scalar
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import OpResult, Value
 
 
 class Extents:
@@ -25,7 +24,7 @@ class Extents:
         self._module = module
         self._symbols: Symbols | None = None
 
-    def dim(self, value: SSAValue, axis: int) -> int | None:
+    def dim(self, value: Value, axis: int) -> int | None:
         """Returns a dimension of a value, `None` if nothing tells it from others."""
         shape = types.shape_of(value.type)
         if shape is None or len(shape) <= axis:
@@ -35,7 +34,7 @@ class Extents:
         known = self._all().shape(value)
         return None if known is None or known[axis] == -1 else known[axis]
 
-    def scalar(self, value: SSAValue | int) -> int | None:
+    def scalar(self, value: Value | int) -> int | None:
         """Returns a scalar, `None` if nothing tells it from others."""
         value = value if isinstance(value, int) else _absorbed(value)
         number = constant_scalar(value)
@@ -52,7 +51,7 @@ class Extents:
         return self._symbols
 
 
-def _absorbed(value: SSAValue) -> SSAValue:
+def _absorbed(value: Value) -> Value:
     """Returns `x` for `minimum(x, maximum(x, y))`, in any order: so `dynamic_rnn` has a sequence's length."""
     while (pair := _made_by(value, "tf.Minimum")) is not None:
         first, second = pair.op.operands
@@ -65,10 +64,10 @@ def _absorbed(value: SSAValue) -> SSAValue:
     return value
 
 
-def _is_at_least(value: SSAValue, other: SSAValue) -> bool:
+def _is_at_least(value: Value, other: Value) -> bool:
     larger = _made_by(value, "tf.Maximum")
     return value is other or (larger is not None and other in larger.op.operands)
 
 
-def _made_by(value: SSAValue, name: str) -> OpResult | None:
+def _made_by(value: Value, name: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name == name else None

@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import AnyFloat
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
-
 from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.control_flow.decisions import invariants, origin
 from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import tf, tf_effects, types
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FloatType
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _COUNTING = "what it runs until is not just a count"
 
@@ -30,7 +31,7 @@ class Read(NamedTuple):
         axis: Along which of its axes the steps lie.
     """
 
-    sequence: SSAValue
+    sequence: Value
     axis: int
 
 
@@ -51,10 +52,10 @@ class Scan:
     loop: Construct
     limits: tuple[BlockArgument | int, ...]
     counters: frozenset[int]
-    reads: Mapping[SSAValue, Read]
-    states: dict[int, SSAValue] = field(default_factory=dict)
-    stacks: dict[int, SSAValue] = field(default_factory=dict)
-    lasts: dict[int, SSAValue] = field(default_factory=dict)
+    reads: Mapping[Value, Read]
+    states: dict[int, Value] = field(default_factory=dict)
+    stacks: dict[int, Value] = field(default_factory=dict)
+    lasts: dict[int, Value] = field(default_factory=dict)
 
     @property
     def body(self) -> Block:
@@ -62,12 +63,12 @@ class Scan:
         return self.loop.functions[1].body.block
 
     @property
-    def bounds(self) -> list[SSAValue | int]:
+    def bounds(self) -> list[Value | int]:
         """What its counters stay below, outside of the loop."""
         given = self.loop.given
         return [given[limit.index] if isinstance(limit, BlockArgument) else limit for limit in self.limits]
 
-    def state(self, index: int) -> SSAValue:
+    def state(self, index: int) -> Value:
         """Returns the argument of the body that a state is."""
         return self.body.args[index]
 
@@ -92,10 +93,10 @@ def scan_of(loop: Construct) -> Scan:
     return scan
 
 
-def fixed_values(scan: Scan) -> frozenset[SSAValue]:
+def fixed_values(scan: Scan) -> frozenset[Value]:
     """Returns the values in the body that are the same in every iteration."""
     body = scan.body
-    fixed: set[SSAValue] = {body.args[index] for index in invariants(body)}
+    fixed: set[Value] = {body.args[index] for index in invariants(body)}
     for op in body.ops:
         if all(operand in fixed for operand in op.operands):
             fixed.update(op.results)
@@ -108,7 +109,7 @@ def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgumen
     counters = {index for index, value in enumerate(returned(body)) if _is_counter(loop, body, index, value)}
     limits: list[BlockArgument | int] = []
     todo = list(returned(condition))
-    seen: set[SSAValue] = set()
+    seen: set[Value] = set()
     while todo:
         value = origin(todo.pop())
         if value in seen:
@@ -126,7 +127,7 @@ def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgumen
     return limits, counters
 
 
-def _is_counter(loop: Construct, body: Block, index: int, value: SSAValue) -> bool:
+def _is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
     """Tells whether a variable begins at zero and grows by one."""
     value = origin(value)
     if not isinstance(value, OpResult) or value.op.name not in ("tf.AddV2", "tf.Add"):
@@ -139,7 +140,7 @@ def _is_counter(loop: Construct, body: Block, index: int, value: SSAValue) -> bo
     return len(steps) == 1 and constant_scalar(steps[0]) == 1 and constant_scalar(loop.given[index]) == 0
 
 
-def _limit(fixed: frozenset[int], bound: SSAValue) -> BlockArgument | int:
+def _limit(fixed: frozenset[int], bound: Value) -> BlockArgument | int:
     number = constant_scalar(bound)
     if number is not None:
         return number
@@ -148,10 +149,10 @@ def _limit(fixed: frozenset[int], bound: SSAValue) -> BlockArgument | int:
     return bound
 
 
-def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[SSAValue, Read]:
+def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[Value, Read]:
     """Returns what the body takes out of sequences at its counters."""
     body = loop.functions[1].body.block
-    reads: dict[SSAValue, Read] = {}
+    reads: dict[Value, Read] = {}
     for op in body.ops:
         found = _READERS.get(op.name)
         place = found(op) if found is not None else None
@@ -168,13 +169,13 @@ def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[S
     return reads
 
 
-def _gathered(op: Operation) -> tuple[SSAValue, int] | None:
+def _gathered(op: Operation) -> tuple[Value, int] | None:
     """Returns at which index, and along which axis, an op takes a row."""
     axis = constant_scalar(op.operands[2])
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
 
-def _sliced(op: Operation) -> tuple[SSAValue, int] | None:
+def _sliced(op: Operation) -> tuple[Value, int] | None:
     """Returns the same of `x[i]` and `x[:, i]`, whose end is where it begins, and one more."""
     _, begin, _, strides = op.operands
     masks = [int(tf.get(op, name, 0)) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
@@ -193,7 +194,7 @@ def _sliced(op: Operation) -> tuple[SSAValue, int] | None:
 _READERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced}
 
 
-def _classify(scan: Scan, index: int, value: SSAValue) -> None:
+def _classify(scan: Scan, index: int, value: Value) -> None:
     argument = scan.body.args[index]
     row = _row_written(scan, argument, value)
     if row is not None:
@@ -205,7 +206,7 @@ def _classify(scan: Scan, index: int, value: SSAValue) -> None:
         scan.states[index] = value
 
 
-def _row_written(scan: Scan, argument: SSAValue, value: SSAValue) -> SSAValue | None:
+def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
     """Returns the row that an iteration puts at the counter's place into a tensor, whose only use that is."""
     if not isinstance(value, OpResult) or value.op.name != "tf.XlaDynamicUpdateSlice" or not argument.has_one_use():
         return None
@@ -219,7 +220,7 @@ def _row_written(scan: Scan, argument: SSAValue, value: SSAValue) -> SSAValue | 
     return _widened(update) if is_whole else None
 
 
-def _widened(value: SSAValue) -> SSAValue | None:
+def _widened(value: Value) -> Value | None:
     """Returns what has been given another dimension in front."""
     if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_scalar(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])
@@ -237,7 +238,7 @@ def looks_recurrent(loop: Construct) -> bool:
         return False
     fixed = invariants(body)
     return any(
-        index not in fixed and isinstance(types.element_of(argument.type), AnyFloat) and argument.first_use is not None
+        index not in fixed and isinstance(types.element_of(argument.type), FloatType) and argument.first_use is not None
         for index, argument in enumerate(body.args)
     )
 

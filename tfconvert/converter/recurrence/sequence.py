@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation, OpResult, SSAValue
-
 from tfconvert.converter.control_flow.constructs import KINDS, Kind
 from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 
 class Steps(NamedTuple):
@@ -21,7 +21,7 @@ class Steps(NamedTuple):
         is_reversed: Whether the last step comes first.
     """
 
-    value: SSAValue
+    value: Value
     axis: int
     is_reversed: bool = False
 
@@ -46,7 +46,7 @@ def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...
     return (length, batch, features) if axis == 0 else (batch, length, features)
 
 
-def steps_of(value: SSAValue, axis: int) -> Steps:
+def steps_of(value: Value, axis: int) -> Steps:
     """Returns a sequence as it is before batch and time have changed places, and before it was turned round.
 
     Args:
@@ -81,11 +81,11 @@ def steps_of(value: SSAValue, axis: int) -> Steps:
     return Steps(value, axis, is_reversed)
 
 
-def _is_loop(value: SSAValue) -> bool:
+def _is_loop(value: Value) -> bool:
     return isinstance(value, OpResult) and KINDS.get(value.op.name) is Kind.LOOP
 
 
-def _not_empty(concat: Operation, axis: int) -> list[SSAValue]:
+def _not_empty(concat: Operation, axis: int) -> list[Value]:
     """Returns what is joined along an axis by an op, but for what is empty; its result if that is another axis."""
     *values, along = concat.operands
     found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]

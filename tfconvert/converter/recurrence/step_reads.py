@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation, OpResult, SSAValue
-
 from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 
@@ -21,12 +21,12 @@ class Place(NamedTuple):
         step: Which step; counted from the end if negative.
     """
 
-    sequence: SSAValue
+    sequence: Value
     axis: int
     step: int
 
 
-def place_of(value: SSAValue) -> Place | None:
+def place_of(value: Value) -> Place | None:
     """Returns where a value is the step of a sequence, `None` if it is none, or nothing tells which."""
     if not isinstance(value, OpResult) or not value.op.operands:
         return None
@@ -71,7 +71,7 @@ def _unpacked(value: OpResult) -> Place | None:
 _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _unpacked}
 
 
-def takes(op: Operation, value: SSAValue, indices: tuple[int, ...]) -> bool:
+def takes(op: Operation, value: Value, indices: tuple[int, ...]) -> bool:
     """Tells whether an op takes a certain step, and nothing else, out of a sequence whose steps lie along axis 0.
 
     Args:

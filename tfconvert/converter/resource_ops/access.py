@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _HANDLE = "tf.VarHandleOp"
 
@@ -28,10 +30,10 @@ class Access:
     def insert(
         self,
         name: str,
-        operands: Sequence[SSAValue],
+        operands: Sequence[Value],
         results: Sequence[Attribute],
         attributes: Mapping[str, Any] | None = None,
-    ) -> Sequence[SSAValue]:
+    ) -> Sequence[Value]:
         """Inserts a `tf` op and returns its results."""
         made = tf.build(name, operands, results, attributes, self.op.location)
         block = self.op.parent
@@ -40,12 +42,12 @@ class Access:
         return made.results
 
     def tf(
-        self, name: str, operands: Sequence[SSAValue], result: Attribute, attributes: Mapping[str, Any] | None = None
-    ) -> SSAValue:
+        self, name: str, operands: Sequence[Value], result: Attribute, attributes: Mapping[str, Any] | None = None
+    ) -> Value:
         """Inserts a `tf` op with one result and returns that."""
         return self.insert(name, operands, (result,), attributes)[0]
 
-    def constant(self, value: Any, element: Attribute = types.I32) -> SSAValue:
+    def constant(self, value: Any, element: Attribute = types.I32) -> Value:
         """Inserts a constant."""
         attribute = tensor_data.of_array(np.array(value, types.numpy_dtype(element)), element)
         return self.tf("Const", (), attribute.type, {"value": attribute})
@@ -62,7 +64,7 @@ class Access:
         declared = handle.properties.get("dtype") if isinstance(handle, Operation) and handle.name == _HANDLE else None
         return declared or (None if held is None else types.element_of(held))
 
-    def read(self, operand: int = 0, element: Attribute | None = None) -> SSAValue:
+    def read(self, operand: int = 0, element: Attribute | None = None) -> Value:
         """Inserts a read of a variable.
 
         Args:
@@ -73,11 +75,11 @@ class Access:
         assert element is not None, "either tells it"
         return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.shape(operand)))
 
-    def assign(self, value: SSAValue, operand: int = 0) -> None:
+    def assign(self, value: Value, operand: int = 0) -> None:
         """Inserts an assignment to the variable that an operand is the handle of."""
         self.insert("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
 
-    def hand_on(self, values: Sequence[SSAValue]) -> None:
+    def hand_on(self, values: Sequence[Value]) -> None:
         """Lets values stand for the op's results."""
         for old, new in zip(self.op.results, values, strict=True):
             old.replace_all_uses_with(new)

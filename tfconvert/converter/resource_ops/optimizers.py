@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.resource_ops.access import Access
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 
 
@@ -27,7 +26,7 @@ class Term:
 
     __slots__ = ("access", "value")
 
-    def __init__(self, access: Access, value: SSAValue) -> None:
+    def __init__(self, access: Access, value: Value) -> None:
         self.access = access
         self.value = value
 

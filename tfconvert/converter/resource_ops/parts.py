@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.resource_ops.access import Access
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _INTEGERS = frozenset({types.I32, types.I64})
 _OF_INTEGERS = {"RealDiv": "TruncateDiv"}
@@ -33,14 +33,14 @@ def _scatter(compute: str, access: Access) -> None:
     access.assign(access.tf(compute, (old, indices, updates), old.type))
 
 
-def _as_one(access: Access, value: SSAValue) -> SSAValue:
+def _as_one(access: Access, value: Value) -> Value:
     """Returns a tensor of one more dimension whose only element is a value: kernels want no single ones."""
     shape = types.shape_of(value.type)
     result = types.tensor(types.element_of(value.type), None if shape is None else (1, *shape))
     return access.tf("ExpandDims", (value, access.constant(0)), result)
 
 
-def _rows(access: Access, old: SSAValue) -> SSAValue:
+def _rows(access: Access, old: Value) -> Value:
     """Returns the updates that are scattered, each a row; one number may stand for all of them."""
     indices, updates = access.op.operands[1:3]
     if not _is_one_for_all(access.op):

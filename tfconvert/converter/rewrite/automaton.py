@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Ask, Kind, Path, Question, compiled
+from tfconvert.schema.ir.operation import Operation
 
 Accepted = tuple[int, int, Pattern[Any], Program | None]
 """A pattern's rank and its program's, which are the order of preference; the pattern; its program if it has one."""

@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.rewrite import materialize, verify
 from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Operand, Term, as_term
 from tfconvert.converter.rewrite.functions import parameters_of
@@ -24,6 +22,7 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.program import Bound, Program, depth_of, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.ir.operation import Operation
 
 Replacements = Mapping[Op, tuple[Term, ...]]
 """What takes the place of the results of matched ops."""

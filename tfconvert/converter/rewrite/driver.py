@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
-from xdsl.ir import Operation, Region
-
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter, is_unused, ops_within
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.operation import Operation
 
 _REWRITES_PER_OP = 32
 """A function whose ops are each rewritten this often, on average, is taken to cycle."""

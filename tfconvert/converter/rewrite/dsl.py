@@ -15,9 +15,9 @@ from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from xdsl.ir import Attribute
 
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
 
 VALUE, CONSTANT, ARRAY, NUMBER, REST = "value", "constant", "array", "number", "rest"
 """Kinds of captures; what functions get for each is told by the builders below."""
@@ -226,7 +226,7 @@ def as_term(operand: Operand) -> Term:
 
 
 def value(name: str) -> Capture:
-    """Captures any value; functions get the `SSAValue`."""
+    """Captures any value; functions get the `Value`."""
     return Capture(name)
 
 
@@ -246,7 +246,7 @@ def number(name: str) -> Capture:
 
 
 def rest(name: str) -> Capture:
-    """Captures all operands from here on, if any; functions get a tuple of `SSAValue`s."""
+    """Captures all operands from here on, if any; functions get a tuple of `Value`s."""
     return Capture(name, REST)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xdsl.ir import Attribute, OpResult, SSAValue
-
 from tfconvert.converter.rewrite.questions import Found, Kind, Path, Question, attribute_of, value_at
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.values import OpResult, Value
 
 
 def of(question: Question, expected: frozenset[Any], found: Found, slots: Mapping[Path, int]) -> str:
@@ -35,7 +35,7 @@ def _place(path: Path, found: Found, slots: Mapping[Path, int]) -> str:
     return f"operand {path[-1]} of {found[slots[path[:-1]]].name}" if path else "the result"
 
 
-def _origin(value: SSAValue) -> str:
+def _origin(value: Value) -> str:
     return f"made by {value.op.name}" if isinstance(value, OpResult) else "an argument"
 
 
@@ -63,7 +63,7 @@ _OF_OP: Mapping[Kind, Callable[[Any, Question, frozenset[Any]], str]] = {
     Kind.ALL_ONCE: lambda op, _, __: f"the result of {op.name} is used more than once",
 }
 
-_OF_VALUE: Mapping[Kind, str | Callable[[SSAValue, Question, frozenset[Any]], str]] = {
+_OF_VALUE: Mapping[Kind, str | Callable[[Value, Question, frozenset[Any]], str]] = {
     Kind.SAME_OP: "is made by another op than the same result elsewhere",
     Kind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that makes it",
     Kind.SAME: "isn't the same value as elsewhere in the pattern",

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tfconvert.converter.ir import dims
 from tfconvert.converter.rewrite import op_info
@@ -19,6 +17,10 @@ from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_locations
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _FREE = frozenset(("device",))
 """Attributes that are no properties, beside those that begin with `_`."""
@@ -41,17 +43,17 @@ def misfit(
     return None
 
 
-def _contradict(one: SSAValue, other: SSAValue) -> bool:
+def _contradict(one: Value, other: Value) -> bool:
     a, b = types.shape_of(one.type), types.shape_of(other.type)
     if a is None or b is None:
         return False
     return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
 
 
-def _existing(term: Term, bound: Mapping[str, Bound], ops: Mapping[Op, Operation]) -> SSAValue | None:
+def _existing(term: Term, bound: Mapping[str, Bound], ops: Mapping[Op, Operation]) -> Value | None:
     if isinstance(term, Capture):
         origin = bound[term.name].origin
-        return origin if isinstance(origin, SSAValue) else None
+        return origin if isinstance(origin, Value) else None
     op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
     found = ops.get(op) if isinstance(op, Op) else None
     return None if found is None else found.results[index]
@@ -83,7 +85,7 @@ class Maker:
                 self._rewriter.replace_value(old, new)
             self._rewriter.erase(replaced)
 
-    def _values(self, term: Term, like: Attribute | None) -> Sequence[SSAValue]:
+    def _values(self, term: Term, like: Attribute | None) -> Sequence[Value]:
         """Returns the values that a term stands for: one, but for a capture of several."""
         if isinstance(term, Capture):
             origin = self._bound[term.name].origin
@@ -119,7 +121,7 @@ class Maker:
         self._made[term] = op
         return self._rewriter.insert(op, before=self._before)
 
-    def _operands(self, term: Op) -> list[SSAValue]:
+    def _operands(self, term: Op) -> list[Value]:
         """Returns an op's operands; numbers among them get the element type of the first that isn't one."""
         operands = [() if _is_free(each) else self._values(each, None) for each in term.operands]
         like = next((values[0].type for values in operands if values), None)
@@ -135,7 +137,7 @@ class Maker:
             return origin if isinstance(origin, Attribute) else None
         return op_info.to_attribute(name, key, self._call(wanted) if isinstance(wanted, Computed) else wanted)
 
-    def _result_types(self, term: Op, operands: Sequence[SSAValue], copied: Operation | None) -> list[Attribute]:
+    def _result_types(self, term: Op, operands: Sequence[Value], copied: Operation | None) -> list[Attribute]:
         if term.result_types:
             return [self._type(each) for each in term.result_types]
         expected = self._types.get(term)
@@ -159,7 +161,7 @@ class Maker:
             return found
         return self._values(wanted, None)[0].type
 
-    def _constant(self, held: Any, like: Attribute | None, names: Sequence[str]) -> SSAValue:
+    def _constant(self, held: Any, like: Attribute | None, names: Sequence[str]) -> Value:
         """Inserts a constant; it has the location of the constants that it was computed from."""
         if not isinstance(held, np.ndarray | Attribute):
             held = np.asarray(held)
@@ -171,7 +173,7 @@ class Maker:
         op = op_info.constant(self._rewriter.root.name, constant, self._location(names))
         return self._rewriter.insert(op, before=self._before).results[0]
 
-    def _location(self, names: Sequence[str]) -> LocationAttr:
+    def _location(self, names: Sequence[str]) -> Location:
         origins = [self._bound[name].origin for name in names]
         return fuse_locations([
             origin.op.location
@@ -184,8 +186,8 @@ def _is_free(term: Term) -> bool:
     return isinstance(term, Literal | Computed)
 
 
-def _value(origin: Any) -> SSAValue:
-    assert isinstance(origin, SSAValue), "the pattern has been checked"
+def _value(origin: Any) -> Value:
+    assert isinstance(origin, Value), "the pattern has been checked"
     return origin
 
 

@@ -7,12 +7,13 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.ir import dims
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 from tfconvert.schema.tflite import operators
@@ -142,7 +143,7 @@ def python_value(attribute: Attribute) -> Any:
 
 
 def build(
-    name: str, operands: Sequence[SSAValue], result_types: Sequence[Attribute], properties: dict[str, Attribute]
+    name: str, operands: Sequence[Value], result_types: Sequence[Attribute], properties: dict[str, Attribute]
 ) -> Operation:
     """Returns a detached op of either dialect."""
     if name.startswith(TFL):
@@ -150,7 +151,7 @@ def build(
     return tf.build(name.removeprefix(TF), operands, result_types, properties)
 
 
-def constant(name: str, value: tensor_data.Constant, location: LocationAttr) -> Operation:
+def constant(name: str, value: tensor_data.Constant, location: Location) -> Operation:
     """Returns a constant of the dialect that an op's name tells."""
     return tfl.constant(value, location) if name.startswith(TFL) else tf.constant(value, location)
 
@@ -160,7 +161,7 @@ def infers(name: str) -> bool:
     return name.partition(".")[2].lower() in _ELEMENTWISE
 
 
-def infer(operands: Sequence[SSAValue]) -> Attribute:
+def infer(operands: Sequence[Value]) -> Attribute:
     """Returns the result type of an elementwise op."""
     shape = types.shape_of(operands[0].type)
     for operand in operands[1:]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
-from xdsl.ir import Operation
+from tfconvert.schema.ir.operation import Operation
 
 if TYPE_CHECKING:
     from tfconvert.converter.rewrite.program import Program

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.rewrite.automaton import Automaton
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.schema.ir.operation import Operation
 
 
 class PatternSet:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.rewrite import explain, op_info
 from tfconvert.converter.rewrite.dsl import (
     ARRAY,
@@ -26,6 +24,9 @@ from tfconvert.converter.rewrite.dsl import (
 )
 from tfconvert.converter.rewrite.questions import Ask, Found, Kind, Path, Question, attribute_of, compiled, value_at
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Asked = tuple[Question, frozenset[Any], str]
 """A question, the answers that it must have one of, and what to say if it hasn't (empty: made up from the IR)."""
@@ -40,7 +41,7 @@ class Bound(NamedTuple):
     """
 
     value: Any
-    origin: SSAValue | Operation | Attribute | tuple[SSAValue, ...] | None
+    origin: Value | Operation | Attribute | tuple[Value, ...] | None
 
 
 class Program:

@@ -12,10 +12,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tfconvert.converter.rewrite import op_info
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 Path = tuple[int, ...]
 Found = list[Any]
@@ -94,12 +96,12 @@ class Question(NamedTuple):
         return (self.kind not in STRUCTURE, len(self.path), self.path, self.kind)
 
 
-def value_at(found: Found, slots: Mapping[Path, int], path: Path) -> SSAValue:
+def value_at(found: Found, slots: Mapping[Path, int], path: Path) -> Value:
     """Returns the value at a position; at the root that is its first result."""
     if not path:
-        result: SSAValue = found[0].results[0]
+        result: Value = found[0].results[0]
         return result
-    operand: SSAValue = found[slots[path[:-1]]].operands[path[-1]]
+    operand: Value = found[slots[path[:-1]]].operands[path[-1]]
     return operand
 
 
@@ -187,7 +189,7 @@ _OF_OP: Mapping[Kind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
 }
 
 
-def _is_small(value: SSAValue, _: Any) -> bool:
+def _is_small(value: Value, _: Any) -> bool:
     constant = tensor_data.constant_of(value)
     return constant is not None and _readable(constant)
 
@@ -196,14 +198,14 @@ def _readable(constant: tensor_data.Constant) -> bool:
     return not isinstance(constant, tensor_data.TensorData) or 0 < constant.nbytes <= _MAX_READ
 
 
-def _is_number(value: SSAValue, _: Any) -> bool:
+def _is_number(value: Value, _: Any) -> bool:
     constant = tensor_data.constant_of(value)
     if constant is None or not types.is_static(dims := types.shape_of(constant.type)):
         return False
     return np.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
 
 
-def _equals(value: SSAValue, number: Any) -> bool:
+def _equals(value: Value, number: Any) -> bool:
     constant = tensor_data.constant_of(value)
     if constant is None or not _readable(constant):
         return False
@@ -214,17 +216,17 @@ def _equals(value: SSAValue, number: Any) -> bool:
     return bool((held == number).all() if exact else np.isclose(held, number, rtol=_CLOSE, atol=0).all())
 
 
-def _dim(value: SSAValue, index: Any) -> int | None:
+def _dim(value: Value, index: Any) -> int | None:
     dims = types.shape_of(value.type)
     return None if dims is None or index >= len(dims) else dims[index]
 
 
-def _rank(value: SSAValue, _: Any) -> int | None:
+def _rank(value: Value, _: Any) -> int | None:
     dims = types.shape_of(value.type)
     return None if dims is None else len(dims)
 
 
-_OF_VALUE: Mapping[Kind, Callable[[SSAValue, Any], Hashable]] = {
+_OF_VALUE: Mapping[Kind, Callable[[Value, Any], Hashable]] = {
     Kind.INDEX: lambda value, _: value.index if isinstance(value, OpResult) else None,
     Kind.CONSTANT: lambda value, _: tensor_data.constant_of(value) is not None,
     Kind.ARRAY: _is_small,

@@ -5,31 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, FusedLoc, LocationAttr, NoneAttr
-from xdsl.ir import Operation, OpResult, SSAValue
-
 from tfconvert.schema.dialects.tensor_data import CONSTANT_OPS
-
-_NO_METADATA = NoneAttr()
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, FusedLoc, Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 Op = TypeVar("Op", bound=Operation)
 
 
-def fuse_locations(locations: Sequence[LocationAttr]) -> LocationAttr:
+def fuse_locations(locations: Sequence[Location]) -> Location:
     """Returns the location of something that stands for several ops; nested fusions are flattened.
 
     The last location stays the last one, which gives the result its name.
     """
-    flat: dict[LocationAttr, None] = {}
+    flat: dict[Location, None] = {}
     for location in reversed(locations):
-        parts = location.locations if isinstance(location, FusedLoc) else [location]
-        assert isinstance(parts, list | ArrayAttr)
-        for part in reversed(list(parts)):
+        parts = location.locations if isinstance(location, FusedLoc) else (location,)
+        for part in reversed(parts):
             if part is not UNKNOWN_LOC:
                 flat.setdefault(part)
     if len(flat) <= 1:
         return next(iter(flat), UNKNOWN_LOC)
-    return FusedLoc(ArrayAttr(list(flat)[::-1]), _NO_METADATA)
+    return FusedLoc.get(list(flat)[::-1])
 
 
 def ops_within(op: Operation) -> Iterator[Operation]:
@@ -60,9 +57,9 @@ class Rewriter:
     def __init__(self) -> None:
         self.root: Operation = None  # type: ignore[assignment]  # set by the driver before each rewrite
         self._changed: list[Operation] = []
-        self._dropped: list[SSAValue] = []
+        self._dropped: list[Value] = []
         self._inserted: list[Operation] = []
-        self._gone: list[LocationAttr] = []
+        self._gone: list[Location] = []
 
     def insert(self, op: Op, before: Operation | None = None) -> Op:
         """Inserts an op before the root (or another op) and returns it.
@@ -82,22 +79,22 @@ class Rewriter:
         self._changed.append(op)
         return op
 
-    def replace(self, values: Operation | SSAValue | Sequence[SSAValue]) -> None:
+    def replace(self, values: Operation | Value | Sequence[Value]) -> None:
         """Replaces the root's results by values and erases it; ops that become dead are erased by the driver."""
         root = self.root
         if isinstance(values, Operation):
             values = values.results
-        elif isinstance(values, SSAValue):
+        elif isinstance(values, Value):
             values = (values,)
         for old, new in zip(root.results, values, strict=True):
             self.replace_value(old, new)
         self.erase(root)
 
-    def replace_value(self, old: SSAValue, new: SSAValue) -> None:
+    def replace_value(self, old: Value, new: Value) -> None:
         """Lets every user of one value use another; the users are looked at again."""
         for use in tuple(old.uses):
             user = use.operation
-            user.operands[use.index] = new
+            user.set_operand(use.index, new)
             self._changed.append(user)
         self._dropped.append(old)
 
@@ -131,7 +128,7 @@ class Rewriter:
                     self.erase(op)
                     continue
                 losers.append(op)
-            last = None if use is None else value.get_user_of_unique_use()
+            last = None if use is None else value.only_user()
             if last is not None:
                 changed.append(last)
         if self._gone and self._inserted:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Attribute, SSAValue
 
 from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, merge
 from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.values import Value
 
 
 class Fact(NamedTuple):
@@ -45,7 +46,7 @@ class Fact(NamedTuple):
         )
 
 
-def fact_of(known: Known, value: SSAValue) -> Fact:
+def fact_of(known: Known, value: Value) -> Fact:
     """Returns what is known of a value."""
     return Fact(known.shapes.get(value), known.constants.get(value), known.partial(value))
 

@@ -16,8 +16,6 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, SSAValue
 
 from tfconvert.converter.control_flow.constructs import (
     IFS,
@@ -37,7 +35,10 @@ from tfconvert.converter.shapes.facts import Fact, fact_of, join
 from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.converter.shapes.sweep import Folded, Sweep
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import ExecutorOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.values import Value
 
 _MAX_ROUNDS = 8
 """A loop whose variables still change after so many looks is taken to change all of them: their dimensions, and after
@@ -266,7 +267,7 @@ def _run_by_one(functions: Mapping[str, FuncOp], outside: Iterable[str]) -> dict
     }
 
 
-def _declared(value: SSAValue) -> Fact:
+def _declared(value: Value) -> Fact:
     return Fact(types.shape_of(value.type))
 
 
@@ -282,7 +283,7 @@ def _in_branch(found: Construct, number: int, given: list[Fact]) -> list[Fact]:
     ]
 
 
-def _joined(results: Sequence[Sequence[Fact] | None], declared: Sequence[SSAValue]) -> list[Fact]:
+def _joined(results: Sequence[Sequence[Fact] | None], declared: Sequence[Value]) -> list[Fact]:
     """Returns what all branches' results are; a branch that isn't known returns what the types say."""
     ways = [list(map(_declared, declared)) if facts is None else facts for facts in results]
     first, *others = ways

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class ListClass:
         length: How many there are, -1 if that is not known or changes.
     """
 
-    values: list[SSAValue] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
     ops: list[Operation] = field(default_factory=list)
     element: Attribute | None = None
     shape: Shape | None = None

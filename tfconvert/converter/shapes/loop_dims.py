@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import rebuild, restate
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _SCALAR = types.tensor(types.I32, ())
 
 
-def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int], SSAValue | None]) -> Operation:
+def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int], Value | None]) -> Operation:
     """Lets a loop have dimensions handed to it.
 
     Args:
@@ -47,7 +48,7 @@ def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int]
         erase_dead(block)
     body = blocks[-1]
     assert body.last_op is not None
-    body.last_op.operands = [*body.last_op.operands, *body.args[len(body.args) - len(handed) :]]
+    body.last_op.set_operands([*body.last_op.operands, *body.args[len(body.args) - len(handed) :]])
     for block in blocks:
         function = block.parent_op()
         assert isinstance(function, FuncOp)
@@ -57,9 +58,9 @@ def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int]
     return _extended(op, list(handed.values()), symbols)
 
 
-def _asked(block: Block, symbols: Symbols) -> dict[int, list[SSAValue]]:
+def _asked(block: Block, symbols: Symbols) -> dict[int, list[Value]]:
     """Returns the scalars of a block that are unknown dimensions, by their symbols."""
-    found: dict[int, list[SSAValue]] = {}
+    found: dict[int, list[Value]] = {}
     for op in block.ops:
         if op.name == "tf.StridedSlice" and op.results[0].type == _SCALAR:
             elements = symbols.known.partials.get(op.results[0])
@@ -68,7 +69,7 @@ def _asked(block: Block, symbols: Symbols) -> dict[int, list[SSAValue]]:
     return found
 
 
-def _extended(op: Operation, scalars: list[SSAValue], symbols: Symbols) -> Operation:
+def _extended(op: Operation, scalars: list[Value], symbols: Symbols) -> Operation:
     """Returns a loop of more variables, with what was known of the one in whose place it stands."""
     shapes = [symbols.known.shapes.get(result) for result in op.results]
     partials = [symbols.known.partials.get(result) for result in op.results]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tfconvert.converter.ir.dims import Partial, without_symbols
 from tfconvert.converter.kernels.folding import fold
@@ -22,6 +20,10 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 Folded = dict[Operation, tuple[list[Constant], Sequence[Constant] | None]]
 """Op -> the constants that it was last computed of, and the results, `None` if it couldn't be."""
@@ -70,16 +72,16 @@ class Sweep:
                 if constant is not None:
                     self._sink(argument, constant, keeps_returns)
 
-    def _sink(self, argument: SSAValue, constant: Constant, keeps_returns: bool) -> None:
+    def _sink(self, argument: Value, constant: Constant, keeps_returns: bool) -> None:
         """Lets uses of an argument that is a constant use the constant."""
         first, last = self._block.first_op, self._block.last_op
         uses = [use for use in argument.uses if not (keeps_returns and use.operation is last)]
         if uses and first is not None:
             value = self._insert(constant, first, first.location)
             for use in uses:
-                use.operation.operands[use.index] = value
+                use.operation.set_operand(use.index, value)
 
-    def _note(self, value: SSAValue, fact: Fact) -> None:
+    def _note(self, value: Value, fact: Fact) -> None:
         self._known.note(value, fact.shape)
         if fact.constant is not None:
             self._known.constants[value] = fact.constant
@@ -157,20 +159,20 @@ class Sweep:
             before = self._folded[operands.op] = (constants, fold(operands.op, constants, shapes))
         return before[1]
 
-    def _write_type(self, value: SSAValue, shape: Shape | None) -> None:
+    def _write_type(self, value: Value, shape: Shape | None) -> None:
         """Writes a shape into a value's type if it says more than that."""
         if shape is None:
             return
         plain = without_symbols(shape)
         if plain != types.shape_of(value.type):
-            types.retype(value, types.tensor(types.element_of(value.type), plain))
+            value.type = types.tensor(types.element_of(value.type), plain)
 
     def _replace(self, result: OpResult, constant: Constant) -> None:
         """Lets the users of a result use a constant; an op without users is dead from here on."""
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert(constant, result.op, result.op.location))
 
-    def _insert(self, constant: Constant, before: Operation, location: LocationAttr) -> OpResult:
+    def _insert(self, constant: Constant, before: Operation, location: Location) -> OpResult:
         made = tf.constant(constant, location)
         self._block.insert_op_before(made, before)
         self.note_constant(made)
@@ -185,7 +187,7 @@ class Sweep:
             element = types.element_of(operands.values[1].type)
             value = np.array(target, types.numpy_dtype(element))
             constant = tensor_data.of_array(value, element)
-            operands.op.operands[1] = self._insert(constant, operands.op, operands.op.location)
+            operands.op.set_operand(1, self._insert(constant, operands.op, operands.op.location))
 
 
 def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | None]) -> list[Constant] | None:

@@ -14,8 +14,6 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.ir import Block, Operation, SSAValue
-
 from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.constants import constant_scalar
 from tfconvert.converter.ir.dims import UNKNOWN, dim_of_element, symbol
@@ -25,6 +23,9 @@ from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values, 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.types import Shape, shape_of
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _DEPTH = 4
 """Loops nested deeper are swept once, with every dimension that may change taken to change."""
@@ -46,7 +47,7 @@ class Source:
         axis: Its axis; `None` for a scalar that is the number itself.
     """
 
-    value: SSAValue
+    value: Value
     axis: int | None
 
 
@@ -66,7 +67,7 @@ class Symbols:
     __slots__ = ("_branches", "_calls", "_depth", "_equal", "_lists", "_met", "_sources", "_supposes", "broadcasts",
                  "known")  # fmt: skip
 
-    def __init__(self, calls: Calls, lists: Mapping[SSAValue, ListClass], *, supposes: bool = True) -> None:
+    def __init__(self, calls: Calls, lists: Mapping[Value, ListClass], *, supposes: bool = True) -> None:
         self.known = Known()
         self._calls = calls
         self._lists = lists
@@ -90,7 +91,7 @@ class Symbols:
             dim = other
         return dim
 
-    def shape(self, value: SSAValue) -> Shape | None:
+    def shape(self, value: Value) -> Shape | None:
         """Returns a value's shape with symbols; that of a list is the shape of the tensor that it becomes."""
         shape = self.known.shapes.get(value)
         return None if shape is None else tuple(map(self.find, shape))
@@ -112,7 +113,7 @@ class Symbols:
         if found < UNKNOWN and self._sources is not None:
             self._sources.setdefault(found, []).append(source)
 
-    def _note(self, value: SSAValue, shape: Shape | None) -> None:
+    def _note(self, value: Value, shape: Shape | None) -> None:
         """Notes a value's shape as far as it is known; of a list what its class tells beyond that."""
         listed = self._lists.get(value)
         if listed is not None and listed.shape is not None:
@@ -131,7 +132,7 @@ class Symbols:
             elif first != second and second < UNKNOWN:
                 self._equal[second] = first
 
-    def _join(self, values: Sequence[SSAValue], declared: Shape | None) -> Shape | None:
+    def _join(self, values: Sequence[Value], declared: Shape | None) -> Shape | None:
         """Returns what is known of something that is one of several values and has a declared shape."""
         return self._joined([self.known.shapes.get(value) for value in values], declared)
 
@@ -176,7 +177,7 @@ class Symbols:
             if partial is not None:
                 self.known.partials[result] = partial
 
-    def _settle(self, value: SSAValue) -> None:
+    def _settle(self, value: Value) -> None:
         """Lets a value have the dimensions that its own have been found to equal."""
         shape = self.known.shapes.get(value)
         if shape is not None and not self._equal.keys().isdisjoint(shape):
@@ -257,7 +258,7 @@ class Symbols:
             return None
         return (dim_of_element(length[0]), *(-1 for _ in listed.shape))
 
-    def _result(self, op: Operation, result: SSAValue, kind: str, shape: Shape | None) -> None:
+    def _result(self, op: Operation, result: Value, kind: str, shape: Shape | None) -> None:
         """Notes what an op reads of a list of a certain shape."""
         if shape is None or not kind:
             return
@@ -286,7 +287,7 @@ class Symbols:
         for index, result in enumerate(op.results):
             self._note(result, self._join([call.returned[index] for call in calls], shape_of(result.type)))
 
-    def _pass(self, argument: SSAValue, operand: SSAValue) -> None:
+    def _pass(self, argument: Value, operand: Value) -> None:
         """Lets an argument be what an operand is, in shape and value."""
         self._note(argument, self._join([operand], shape_of(argument.type)))
         self.known.constants.pop(argument, None)
@@ -331,7 +332,7 @@ class Symbols:
             yield self._sweep(call.block)
         self._leave(op, shapes)
 
-    def _next(self, shape: Shape | None, returned: SSAValue) -> Shape | None:
+    def _next(self, shape: Shape | None, returned: Value) -> Shape | None:
         """Returns the shape of a loop's variable in the next iteration, `None` if it has to be taken as unknown."""
         other = self.known.shapes.get(returned)
         if shape is None or other is None or len(shape) != len(other):

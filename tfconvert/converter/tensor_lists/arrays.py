@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.dims import MismatchError, merge
@@ -20,6 +19,9 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 PREFIX = "tf.TensorArray"
 
@@ -42,7 +44,7 @@ class ArrayOp:
         stack: The same of what holds elements one above another.
     """
 
-    becomes: Callable[[Made], Sequence[SSAValue]]
+    becomes: Callable[[Made], Sequence[Value]]
     flow: int = -1
     makes: int = -1
     item: str = ""
@@ -78,7 +80,7 @@ class Made:
     array: Array
     insert: Inserter
 
-    def shape(self, shape: Shape | None) -> SSAValue:
+    def shape(self, shape: Shape | None) -> Value:
         """Returns an element's shape as ops of lists take it."""
         return self.insert.constant(np.array(-1 if shape is None else shape, np.int32))
 
@@ -89,46 +91,46 @@ class Made:
         return types.tensor(self.array.element, None if shape is None else (*leading, *shape))
 
 
-def _new(made: Made) -> Sequence[SSAValue]:
+def _new(made: Made) -> Sequence[Value]:
     handle = made.insert.constant(np.array(0, np.int32))
     operands = (made.shape(made.array.shape), made.op.operands[0])
     return [handle, made.insert.tf("TensorListReserve", operands, types.list_of(made.tensor()))]
 
 
-def _write(made: Made) -> Sequence[SSAValue]:
+def _write(made: Made) -> Sequence[Value]:
     _handle, index, value, flow = made.op.operands
     grows = {"resize_if_index_out_of_bounds": made.array.is_dynamic}
     return [made.insert.tf("TensorListSetItem", (flow, index, value), LIST_TYPE, grows)]
 
 
-def _read(made: Made) -> Sequence[SSAValue]:
+def _read(made: Made) -> Sequence[Value]:
     _handle, index, flow = made.op.operands
     return [made.insert.tf("TensorListGetItem", (flow, index, made.shape(made.array.shape)), made.tensor())]
 
 
-def _gather(made: Made) -> Sequence[SSAValue]:
+def _gather(made: Made) -> Sequence[Value]:
     _handle, indices, flow = made.op.operands
     count = types.shape_of(indices.type) or (-1,)
     return [made.insert.tf("TensorListGather", (flow, indices, made.shape(made.array.shape)), made.tensor(*count))]
 
 
-def _scatter(made: Made) -> Sequence[SSAValue]:
+def _scatter(made: Made) -> Sequence[Value]:
     _handle, indices, value, flow = made.op.operands
     return [made.insert.tf("TensorListScatterIntoExistingList", (flow, value, indices), LIST_TYPE)]
 
 
-def _size(made: Made) -> Sequence[SSAValue]:
+def _size(made: Made) -> Sequence[Value]:
     return [made.insert.tf("TensorListLength", (made.op.operands[1],), types.tensor(types.I32, ()))]
 
 
-def _concat(made: Made) -> Sequence[SSAValue]:
+def _concat(made: Made) -> Sequence[Value]:
     none = made.insert.constant(np.zeros(0, np.int64))
     operands = (made.op.operands[1], made.shape(made.array.shape), none)
     kinds = [result.type for result in made.op.results]
     return made.insert.op("TensorListConcatV2", operands, kinds, {"shape_type": types.I32}).results
 
 
-def _split(made: Made) -> Sequence[SSAValue]:
+def _split(made: Made) -> Sequence[Value]:
     _handle, value, lengths, _flow = made.op.operands
     return [made.insert.tf("TensorListSplit", (value, made.shape(made.array.shape), lengths), LIST_TYPE)]
 
@@ -147,13 +149,13 @@ OPS: Mapping[str, ArrayOp] = {
 """The ops of tensor arrays."""
 
 
-def _handles(op: Operation) -> list[SSAValue]:
+def _handles(op: Operation) -> list[Value]:
     if op.name not in OPS:
         return []
     return [op.results[0] if op.name == "tf.TensorArrayV3" else op.operands[0]]
 
 
-def _flows(op: Operation) -> list[SSAValue]:
+def _flows(op: Operation) -> list[Value]:
     row = OPS.get(op.name)
     if row is None:
         return []
@@ -161,11 +163,11 @@ def _flows(op: Operation) -> list[SSAValue]:
     return taken + ([op.results[row.makes]] if row.makes >= 0 else [])
 
 
-def _is_handle(value: SSAValue) -> bool:
+def _is_handle(value: Value) -> bool:
     return isinstance(types.element_of(value.type), types.ResourceType)
 
 
-def _is_flow(value: SSAValue) -> bool:
+def _is_flow(value: Value) -> bool:
     return types.element_of(value.type) == types.F32
 
 
@@ -179,7 +181,7 @@ def to_lists(calls: Calls) -> None:
     ops = [op for function in calls.functions.values() for op in function.body.block.ops if op.name.startswith(PREFIX)]
     problems = [_without_counterpart(op) for op in ops if op.name not in OPS]
     handles, flows = groups_of(calls, _is_handle, _handles), groups_of(calls, _is_flow, _flows)
-    arrays: dict[SSAValue, Array] = {}
+    arrays: dict[Value, Array] = {}
     for op in ops:
         if op.name in OPS:
             array = arrays.setdefault(handles.find(_handles(op)[0]), Array())

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import constant_array, constant_scalar
 from tfconvert.converter.ir.dims import MismatchError, merge
@@ -18,6 +16,9 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class Groups:
@@ -26,9 +27,9 @@ class Groups:
     __slots__ = ("_parents",)
 
     def __init__(self) -> None:
-        self._parents: dict[SSAValue, SSAValue] = {}
+        self._parents: dict[Value, Value] = {}
 
-    def find(self, value: SSAValue) -> SSAValue:
+    def find(self, value: Value) -> Value:
         """Returns the value that stands for a value's set."""
         parents = self._parents
         root = value
@@ -39,32 +40,30 @@ class Groups:
             value = parent
         return root
 
-    def join(self, values: Iterable[SSAValue]) -> None:
+    def join(self, values: Iterable[Value]) -> None:
         """Makes one set of the sets of some values."""
         roots = [self.find(value) for value in values]
         for other in roots[1:]:
             # A value may be there twice: its set must not get a set that is no longer one for its parent.
             self._parents[self.find(other)] = self.find(roots[0])
 
-    def sets(self) -> dict[SSAValue, list[SSAValue]]:
+    def sets(self) -> dict[Value, list[Value]]:
         """Returns the sets by the values that stand for them."""
-        found: dict[SSAValue, list[SSAValue]] = {}
+        found: dict[Value, list[Value]] = {}
         for value in self._parents:
             found.setdefault(self.find(value), []).append(value)
         return found
 
-    def retype(self, roots: Iterable[SSAValue], kind: Attribute) -> None:
+    def retype(self, roots: Iterable[Value], kind: Attribute) -> None:
         """Gives a type to all values of the sets that some values stand for."""
         wanted = set(roots)
         for root, values in self.sets().items():
             if root in wanted:
                 for value in values:
-                    value._type = kind  # noqa: SLF001  # xDSL has no setter for a value's type
+                    value.type = kind  # xDSL has no setter for a value's type
 
 
-def groups_of(
-    calls: Calls, is_one: Callable[[SSAValue], bool], joined: Callable[[Operation], list[SSAValue]]
-) -> Groups:
+def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[Operation], list[Value]]) -> Groups:
     """Returns the sets of values that are the same at different times.
 
     Args:
@@ -83,12 +82,12 @@ def groups_of(
     return groups
 
 
-def is_variant(value: SSAValue) -> bool:
+def is_variant(value: Value) -> bool:
     """Tells values that may be lists."""
     return isinstance(types.element_of(value.type), types.VariantType)
 
 
-def _lists_of(op: Operation) -> list[SSAValue]:
+def _lists_of(op: Operation) -> list[Value]:
     row = OPS.get(op.name)
     if row is not None:
         return [*(op.operands[index] for index in row.lists), *op.results[: int(row.makes)]]
@@ -99,7 +98,7 @@ def _lists_of(op: Operation) -> list[SSAValue]:
     return []
 
 
-def find(calls: Calls) -> dict[SSAValue, ListClass]:
+def find(calls: Calls) -> dict[Value, ListClass]:
     """Returns the class of every list.
 
     Raises:
@@ -108,12 +107,12 @@ def find(calls: Calls) -> dict[SSAValue, ListClass]:
             or nothing tells their rank (`list-rank`); all of these at once.
     """
     groups = groups_of(calls, is_variant, _lists_of)
-    by_root: dict[SSAValue, ListClass] = {}
+    by_root: dict[Value, ListClass] = {}
     for function in calls.functions.values():
         for op in function.body.block.ops:
             if op.name in OPS:
                 by_root.setdefault(groups.find(_lists_of(op)[0]), ListClass()).ops.append(op)
-    classes: dict[SSAValue, ListClass] = {}
+    classes: dict[Value, ListClass] = {}
     for root, values in groups.sets().items():
         if root in by_root:
             by_root[root].values = values
@@ -157,7 +156,7 @@ def _declared(op: Operation) -> Attribute | None:
     return op.properties.get("element_dtype") or (None if held is None else types.element_of(held))
 
 
-def _items(op: Operation, row: ListOp) -> list[SSAValue]:
+def _items(op: Operation, row: ListOp) -> list[Value]:
     """Returns the operands and results that hold elements."""
     found = [op.operands[index] for index in (row.item, row.stack, row.joined) if index is not None]
     return found + [result for result, kind in zip(op.results, row.results, strict=False) if kind]
@@ -225,7 +224,7 @@ _LENGTHS: Mapping[str, Callable[[Operation], int]] = {
 """Op that makes a list -> how long it is."""
 
 
-def _escapes(calls: Calls, classes: Mapping[SSAValue, ListClass]) -> Iterator[Diagnostic]:
+def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagnostic]:
     """Yields the places where lists get out of what can be rewritten."""
     for name, function in calls.functions.items():
         block = function.body.block

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.ir.constants import Scalar, constant_array, constant_scalar, is_enumeration
 from tfconvert.converter.shapes.list_ops import ListClass
@@ -15,6 +14,9 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _UPDATED = frozenset(
     row.mlir
@@ -54,22 +56,22 @@ class Lowered:
         """Returns the type of elements behind some dimensions."""
         return types.tensor(self.element, (*leading, *self.shape))
 
-    def scalar(self, index: int) -> SSAValue:
+    def scalar(self, index: int) -> Value:
         """Returns an integer operand as a scalar `i32`, whatever its rank is said to be."""
         value = self.insert.i32(self.op.operands[index])
         if types.shape_of(value.type) == ():
             return value
         return self.insert.tf("Reshape", (value, self.insert.ints([])), types.tensor(types.I32, ()))
 
-    def sizes(self, value: SSAValue) -> list[Scalar]:
+    def sizes(self, value: Value) -> list[Scalar]:
         """Returns the dimensions of the elements of a list."""
         return [dim if dim >= 0 else self.insert.size(value, axis) for axis, dim in enumerate(self.shape, 1)]
 
-    def padding(self, value: SSAValue, count: Scalar) -> SSAValue:
+    def padding(self, value: Value, count: Scalar) -> Value:
         """Returns so many elements of zeros, shaped like those of a list."""
         return self.insert.zeros([count, *self.sizes(value)], self.element)
 
-    def part(self, value: SSAValue, begin: Scalar, size: Scalar) -> SSAValue:
+    def part(self, value: Value, begin: Scalar, size: Scalar) -> Value:
         """Returns some consecutive elements."""
         rest = [0] * len(self.shape)
         all_of_rest = [-1] * len(self.shape)
@@ -77,12 +79,12 @@ class Lowered:
         bounds = (self.insert.pack([begin, *rest]), self.insert.pack([size, *all_of_rest]))
         return self.insert.tf("Slice", (value, *bounds), self.tensor(-1 if count is None else count))
 
-    def take(self, value: SSAValue, index: Scalar, leading: Shape = ()) -> SSAValue:
+    def take(self, value: Value, index: Scalar, leading: Shape = ()) -> Value:
         """Returns the elements that indices of some shape name."""
         return self.insert.tf("GatherV2", (value, index, 0), self.tensor(*leading), {"batch_dims": 0})
 
 
-Results = Sequence[SSAValue]
+Results = Sequence[Value]
 
 
 def _same(one: Lowered) -> Results:
@@ -115,7 +117,7 @@ def _set_item(one: Lowered) -> Results:
     return [one.insert.concat([before, row, after], (one.of.length, *one.shape))]
 
 
-def _chosen(one: Lowered, value: SSAValue, index: SSAValue, row: SSAValue) -> SSAValue:
+def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
     """Returns a list with another element, by choosing between it and every one that there is."""
     length = one.insert.size(value, 0)
     numbers = one.insert.tf("Range", (0, length, 1), types.tensor(types.I32, (one.of.length,)))
@@ -126,7 +128,7 @@ def _chosen(one: Lowered, value: SSAValue, index: SSAValue, row: SSAValue) -> SS
     return one.insert.tf("SelectV2", (flag, row, value), one.of.type)
 
 
-def _grown(one: Lowered, value: SSAValue, length: Scalar) -> SSAValue:
+def _grown(one: Lowered, value: Value, length: Scalar) -> Value:
     """Returns a list with zeros behind its end if it is shorter than it should be."""
     missing = one.insert.binary("Sub", length, one.insert.size(value, 0))
     count = one.insert.binary("Maximum", missing, 0)
@@ -174,7 +176,7 @@ def _element_shape(one: Lowered) -> Results:
     return [_as(one, one.insert.part(one.insert.shape(one.op.operands[0]), 1, None), 0)]
 
 
-def _as(one: Lowered, value: SSAValue, result: int) -> SSAValue:
+def _as(one: Lowered, value: Value, result: int) -> Value:
     """Returns numbers as the type of a result."""
     return one.insert.cast(value, types.element_of(one.op.results[result].type))
 
@@ -228,7 +230,7 @@ def _scatter(one: Lowered) -> Results:
     )])  # fmt: skip
 
 
-def _arranged(one: Lowered, tensor: SSAValue, order: tensor_data.Array, length: int, rows: int) -> SSAValue:
+def _arranged(one: Lowered, tensor: Value, order: tensor_data.Array, length: int, rows: int) -> Value:
     """Returns a list of rows at constant places."""
     source = np.full(length, rows, np.int32)
     source[order.reshape(-1)] = np.arange(order.size, dtype=np.int32)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.shapes.ops.registry import shape_function
@@ -18,6 +17,9 @@ from tfconvert.converter.shapes.symbolic import Source, Symbols
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_effects import is_pure
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _MAX_STAND_INS = 64
 """So many ops, at most, are run once more for one dimension."""
@@ -56,10 +58,10 @@ class Sizes:
     symbols: Symbols
     positions: Positions
     anchor: Operation
-    _made: dict[int, SSAValue] = field(default_factory=dict)
+    _made: dict[int, Value] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
 
-    def scalar(self, dim: int) -> SSAValue | None:
+    def scalar(self, dim: int) -> Value | None:
         """Returns a dimension as a scalar `i32` before the anchor, `None` if it can't be had there."""
         insert = Inserter(self.anchor)
         dim = self.symbols.find(dim)
@@ -75,7 +77,7 @@ class Sizes:
             self._made[dim] = found
         return self._made[dim]
 
-    def _taken(self, dim: int) -> SSAValue | None:
+    def _taken(self, dim: int) -> Value | None:
         """Returns a dimension of a value that is there."""
         insert = Inserter(self.anchor)
         for source in self.symbols.sources(dim):
@@ -86,7 +88,7 @@ class Sizes:
                 return insert.pick(insert.shape(source.value, rank), source.axis)
         return None
 
-    def _is_there(self, value: SSAValue) -> bool:
+    def _is_there(self, value: Value) -> bool:
         if not isinstance(value, OpResult):
             return value.owner is self.anchor.parent
         op = value.op
@@ -95,7 +97,7 @@ class Sizes:
         here, there = self.positions.of(self.anchor), self.positions.of(op)
         return here is not None and there is not None and there < here
 
-    def _broadcast(self, dim: int) -> SSAValue | None:
+    def _broadcast(self, dim: int) -> Value | None:
         """Returns what other dimensions are broadcast to: the one that is not 1."""
         scalars = self._scalars(sorted(self.symbols.broadcasts.get(dim, ()), reverse=True))
         if not scalars:
@@ -108,16 +110,16 @@ class Sizes:
             result = insert.tf("SelectV2", (is_one, other, result), scalar)
         return result
 
-    def _computed(self, dim: int) -> SSAValue | None:
+    def _computed(self, dim: int) -> Value | None:
         """Returns a dimension of what an op makes of stand-ins."""
         for source in self.symbols.sources(dim):
             if isinstance(source.value, OpResult) and source.axis is not None and _is_plain(source.value.op):
                 return self._rerun(source.value, source)
         return None
 
-    def _rerun(self, result: OpResult, source: Source) -> SSAValue | None:
+    def _rerun(self, result: OpResult, source: Source) -> Value | None:
         op = result.op
-        operands: list[SSAValue] = []
+        operands: list[Value] = []
         for value in op.operands:
             found = self._stand_in(value)
             if found is None:
@@ -131,7 +133,7 @@ class Sizes:
         assert source.axis is not None
         return insert.pick(insert.shape(copy.results[result.index]), source.axis)
 
-    def _stand_in(self, value: SSAValue) -> SSAValue | None:
+    def _stand_in(self, value: Value) -> Value | None:
         """Returns a value of the shape of another, and equal to it where that may decide about shapes."""
         insert = Inserter(self.anchor)
         if self._is_there(value):
@@ -148,7 +150,7 @@ class Sizes:
         sizes = self._scalars(shape)
         return None if sizes is None else insert.zeros(sizes, row.mlir)
 
-    def _numbers(self, value: SSAValue, shape: types.Shape, dtype: np.dtype[np.generic]) -> SSAValue | None:
+    def _numbers(self, value: Value, shape: types.Shape, dtype: np.dtype[np.generic]) -> Value | None:
         """Returns an integer scalar or vector, such as a shape, whose every element is known or a dimension."""
         elements = self.symbols.known.partials.get(value)
         if elements is None or any(element == UNKNOWN for element in elements):
@@ -163,7 +165,7 @@ class Sizes:
         whole = insert.pack(known) if shape else known[0]
         return insert.cast(whole, types.element_of(value.type))
 
-    def _scalars(self, shape: Sequence[int]) -> list[SSAValue] | None:
+    def _scalars(self, shape: Sequence[int]) -> list[Value] | None:
         found = [self.scalar(dim) for dim in shape]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None

@@ -10,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.ir.symbol_table import is_private
 from tfconvert.converter.tensor_lists.classes import Groups, groups_of
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 PREFIX = "tf.Stack"
 
@@ -83,7 +85,7 @@ def find(calls: Calls) -> Stacks:
         raise ConversionError(legacy)
     ops = [op for op in ops if op.name in OPS]
     handles = groups_of(calls, _is_handle, _handles)
-    by_root: dict[SSAValue, list[Operation]] = {}
+    by_root: dict[Value, list[Operation]] = {}
     for op in ops:
         by_root.setdefault(handles.find(_handle(op)), []).append(op)
     problems = list(_escapes(calls, handles, by_root))
@@ -101,15 +103,15 @@ def find(calls: Calls) -> Stacks:
     return Stacks(handles, {op: of[op] for op in ops})
 
 
-def _is_handle(value: SSAValue) -> bool:
+def _is_handle(value: Value) -> bool:
     return isinstance(types.element_of(value.type), types.ResourceType)
 
 
-def _handle(op: Operation) -> SSAValue:
+def _handle(op: Operation) -> Value:
     return op.results[0] if op.name == NEW else op.operands[0]
 
 
-def _handles(op: Operation) -> list[SSAValue]:
+def _handles(op: Operation) -> list[Value]:
     if op.name in OPS:
         return [_handle(op)]
     return [op.operands[0], op.results[0]] if op.name == _FORWARDING and _is_handle(op.results[0]) else []
@@ -177,10 +179,10 @@ def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bo
     return found
 
 
-def _escapes(calls: Calls, handles: Groups, stacks: Collection[SSAValue]) -> Iterator[Diagnostic]:
+def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterator[Diagnostic]:
     """Yields the places where handles get out of what can be followed."""
 
-    def is_one(value: SSAValue) -> bool:
+    def is_one(value: Value) -> bool:
         return _is_handle(value) and handles.find(value) in stacks
 
     for name, function in calls.functions.items():

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.control_flow.constructs import rebuild
@@ -16,8 +13,13 @@ from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.stacks import CLOSE, NEW, POP, PUSH, Stack, Stacks
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
-Lists = dict[Stack, SSAValue]
+Lists = dict[Stack, Value]
 """What each stack is at some place."""
 
 
@@ -33,7 +35,7 @@ def to_lists(calls: Calls, stacks: Stacks) -> None:
         _rewrite(block, stacks, carried, calls)
 
 
-def _handle(op: Operation) -> SSAValue:
+def _handle(op: Operation) -> Value:
     return op.results[0] if op.name == NEW else op.operands[0]
 
 
@@ -51,7 +53,7 @@ def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stac
             _call(op, carried.get(called[0].block, ()), lists)
     last, is_condition = block.last_op, any(call.is_condition for call in calls.to.get(block, ()))
     if last is not None and not is_condition:
-        last.operands = [*last.operands, *(lists[stack] for stack in own)]
+        last.set_operands([*last.operands, *(lists[stack] for stack in own)])
     _restate_attributes(block, len(own), 0 if is_condition else len(own))
 
 
@@ -70,10 +72,10 @@ def _restate_attributes(block: Block, arguments: int, results: int) -> None:
     for key, added in (("arg_attrs", arguments), ("res_attrs", results)):
         present = function.properties.get(key)
         if isinstance(present, ArrayAttr):
-            function.properties[key] = ArrayAttr([*present.data, *[DictionaryAttr({})] * added])
+            function.properties[key] = ArrayAttr.get([*present.data, *[DictionaryAttr.get({})] * added])
 
 
-def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
+def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     insert = Inserter(op)
     handle = insert.constant(np.array(0, np.int32))
     kind = types.list_of(types.tensor(stack.element, stack.shape))
@@ -81,12 +83,12 @@ def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
     return [handle]
 
 
-def _push(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
+def _push(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     lists[stack] = Inserter(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
     return [op.operands[1]]
 
 
-def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
+def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     insert = Inserter(op)
     operands = (lists[stack], _shape(insert, stack))
     made = insert.op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
@@ -94,16 +96,16 @@ def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
     return [made.results[1]]
 
 
-def _close(op: Operation, stack: Stack, lists: Lists) -> Sequence[SSAValue]:
+def _close(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
     return []
 
 
-_OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[SSAValue]]] = {
+_OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
     CLOSE: _close, NEW: _new, POP: _pop, PUSH: _push,
 }  # fmt: skip
 """Op -> what makes a list of it; they return what stands for the op's results."""
 
 
-def _shape(insert: Inserter, stack: Stack) -> SSAValue:
+def _shape(insert: Inserter, stack: Stack) -> Value:
     """Returns the elements' shape as ops of lists take it."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

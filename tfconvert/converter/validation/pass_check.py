@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
@@ -25,7 +23,9 @@ from tfconvert.converter.validation import samples
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.builtin import ModuleOp
 
 MAX_ITERATIONS = 2000
 """Loops that random inputs keep going for longer are not compared."""
@@ -92,7 +92,7 @@ class _Side:
     def __init__(self, module: ModuleOp, runtime: Runtime) -> None:
         self.module = module
         self._runtime = runtime
-        self.functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
+        self.functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
         dialects = {op.name.partition(".")[0] for op in module.walk()}
         self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor"}
         self._content = b""
@@ -146,14 +146,14 @@ class _Side:
 
 def _is_exported(function: FuncOp) -> bool:
     visibility = function.sym_visibility
-    return bool(function.body.blocks) and (visibility is None or visibility.data == "public")
+    return bool(function.body.blocks) and visibility in (None, "public")
 
 
 def _why_not(one: _Side, other: _Side, name: str) -> str:
     """Returns why a function can't be compared, whatever its inputs are; empty if it can."""
     if name not in other.functions:
         return "the pass has removed or renamed it"
-    if len({len(side.functions[name].function_type.inputs.data) for side in (one, other)}) == 2:
+    if len({len(side.functions[name].function_type.inputs) for side in (one, other)}) == 2:
         return "the pass has changed its arguments"
     return one.cannot_run(name) or other.cannot_run(name)
 

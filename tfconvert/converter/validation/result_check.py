@@ -8,9 +8,6 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
 
 from tfconvert.converter.executor import executor
 from tfconvert.converter.ir.interface import interface_of
@@ -21,8 +18,11 @@ from tfconvert.converter.report import OutputError
 from tfconvert.importers.open_model import import_model
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
 
 TOLERANCE = 1e-3
 """Largest difference, relative to an output's largest value, that rounding explains in a deep network."""

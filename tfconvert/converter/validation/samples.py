@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from xdsl.ir import Attribute
 
 from tfconvert.converter.kernels.call import Array
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
 
 DRAWS = 3
 """How many different kinds of values there are."""

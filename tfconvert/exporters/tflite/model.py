@@ -12,10 +12,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
-
 from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
 from tfconvert.exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
 from tfconvert.exporters.tflite.names import Names
@@ -23,7 +19,11 @@ from tfconvert.exporters.tflite.operators import OperatorCodes
 from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl_file
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 
 __all__ = ["TFLiteFile", "export"]
 
@@ -135,7 +135,7 @@ def _path(attributes: Attribute | None, position: int) -> str:
     if not isinstance(path, ArrayAttr):
         return ""
     parts = [
-        str(part.value.data) if isinstance(part, IntegerAttr) else part.data
+        str(part.value) if isinstance(part, IntegerAttr) else part.data
         for part in path.data
         if isinstance(part, IntegerAttr | StringAttr)
     ]

@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Attribute
-
 from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.versions import RULES, Call, Operand, operator_version

@@ -6,18 +6,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DictionaryAttr, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.exporters.tflite import operators
 from tfconvert.exporters.tflite.buffers import Buffers
 from tfconvert.exporters.tflite.names import Names
 from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DictionaryAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Operand
 
 _ABSENT = (-1, ABSENT)
@@ -109,7 +111,7 @@ class Subgraph:
         self._shared = shared
         self._tensors: list[dict[str, Any]] = []
         self._operators: list[dict[str, Any]] = []
-        self._index: dict[SSAValue, tuple[int, Operand]] = {}
+        self._index: dict[Value, tuple[int, Operand]] = {}
         self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
         self._names = Names()
         self._exact = exact
@@ -123,7 +125,7 @@ class Subgraph:
             subgraph: Finds the subgraphs that ops call.
         """
         block = self.function.body.block
-        returned: Sequence[SSAValue] = block.last_op.operands if block.last_op is not None else ()
+        returned: Sequence[Value] = block.last_op.operands if block.last_op is not None else ()
         reserved = self._reserve(block, inputs, returned, outputs)
         carried = tfl_file.dictionaries(self.function.arg_attrs)
         for argument in block.args:
@@ -140,10 +142,10 @@ class Subgraph:
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 
     def _reserve(
-        self, block: Block, inputs: Sequence[str], returned: Sequence[SSAValue], outputs: Sequence[str]
-    ) -> dict[SSAValue, str]:
+        self, block: Block, inputs: Sequence[str], returned: Sequence[Value], outputs: Sequence[str]
+    ) -> dict[Value, str]:
         """Gives the names of inputs and outputs out first: they are what the user sees."""
-        reserved: dict[SSAValue, str] = {}
+        reserved: dict[Value, str] = {}
         for position, argument in enumerate(block.args):
             wanted = inputs[position] if position < len(inputs) else f"arg{position}"
             reserved[argument] = self._unique(wanted)
@@ -155,7 +157,7 @@ class Subgraph:
     def _unique(self, name: str) -> str:
         return name if self._exact else self._names.unique(name)
 
-    def _add(self, value: SSAValue, name: str, buffer: int, carried: Attribute | None = None) -> tuple[int, Operand]:
+    def _add(self, value: Value, name: str, buffer: int, carried: Attribute | None = None) -> tuple[int, Operand]:
         """Adds the tensor of a value.
 
         Args:
@@ -173,7 +175,7 @@ class Subgraph:
         entry = self._index[value] = (len(self._tensors) - 1, operand)
         return entry
 
-    def _operator(self, op: tfl.TFLOp, reserved: dict[SSAValue, str], subgraph: SubgraphIndex) -> None:
+    def _operator(self, op: tfl.TFLOp, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
         builtin = op.operator
         variables = builtin.variables if builtin is not None else ()
@@ -201,7 +203,7 @@ class Subgraph:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
 
-    def _state(self, op: tfl.TFLOp, value: SSAValue, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
+    def _state(self, op: tfl.TFLOp, value: Value, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
         """Makes a variable of the tensor that an operator keeps its state in.
 
         It is the runtime's own, zero before the first run, or what another operator makes for this one at each run.
@@ -242,7 +244,7 @@ class Subgraph:
             indices.append(len(self._tensors) - 1)
         return tuple(indices)
 
-    def _constant(self, value: SSAValue, user: str, is_variable: bool) -> tuple[int, Operand]:
+    def _constant(self, value: Value, user: str, is_variable: bool) -> tuple[int, Operand]:
         """Returns the tensor of an operand that no operator computes."""
         if tfl.is_absent(value):
             return _ABSENT
@@ -265,7 +267,7 @@ class Subgraph:
         self._constants[buffer, id(value.type)] = self._index[value] = entry
         return entry
 
-    def _buffer(self, constant: Constant, value: SSAValue, user: str) -> int:
+    def _buffer(self, constant: Constant, value: Value, user: str) -> int:
         buffers = self._shared.buffers
         known = len(buffers.entries)
         index = buffers.add(constant, self._shared.tensor_type(value.type)[0].type)
@@ -273,7 +275,7 @@ class Subgraph:
             self._shared.bytes_by_operator[user] += buffers.entries[-1].size
         return index
 
-    def _returned(self, value: SSAValue, name: str) -> int:
+    def _returned(self, value: Value, name: str) -> int:
         constant = None if self._exact else tensor_data.constant_of(value)
         if constant is None:
             entry = self._index.get(value)
@@ -302,7 +304,7 @@ class Subgraph:
         }
 
 
-def _held(value: SSAValue) -> Constant | None:
+def _held(value: Value) -> Constant | None:
     """Returns what a constant's buffer holds; of a sparse one only what is stored."""
     op = value.owner
     if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
@@ -319,12 +321,11 @@ def _carried(op: Operation, position: int) -> Attribute | None:
     return dictionaries[position] if position < len(dictionaries) else None
 
 
-def _name_of(value: SSAValue) -> str:
+def _name_of(value: Value) -> str:
     owner = value.owner
     return (node_of(owner.location) if isinstance(owner, Operation) else "") or "constant"
 
 
 def symbol_name(function: FuncOp) -> str:
     """Returns the name of a function."""
-    name: StringAttr = function.sym_name
-    return name.data
+    return function.sym_name

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, BytesAttr, DictionaryAttr, NoneAttr
-from xdsl.ir import Attribute
-
 from tfconvert.importers.graph.tensor_proto import import_tensor, shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, DictionaryAttr
+from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -19,7 +19,7 @@ def _string(value: bytes) -> Attribute:
     try:
         return attrs.string(value.decode())
     except UnicodeDecodeError:
-        return BytesAttr(value)
+        return BytesAttr.get(value)
 
 
 def _type(number: int, node: str) -> Attribute:
@@ -32,7 +32,7 @@ def _type(number: int, node: str) -> Attribute:
 def _function(value: pb.NameAttrList, node: str) -> Attribute:
     if not value.attr:
         return attrs.symbol(value.name)
-    return tf.FunctionAttr(attrs.symbol(value.name), DictionaryAttr(import_attributes(value.attr, node)))
+    return tf.FunctionAttr.get(attrs.symbol(value.name), DictionaryAttr.get(import_attributes(value.attr, node)))
 
 
 def _list(value: pb.AttrValue.ListValue, node: str) -> Attribute:
@@ -41,11 +41,11 @@ def _list(value: pb.AttrValue.ListValue, node: str) -> Attribute:
     for field, convert in _LIST_FIELDS.items():
         items = getattr(value, field)
         if items:
-            return ArrayAttr([convert(item, node) for item in items])
+            return ArrayAttr.get([convert(item, node) for item in items])
     return _EMPTY
 
 
-_EMPTY: Attribute = ArrayAttr([])
+_EMPTY: Attribute = ArrayAttr.get([])
 
 _SCALARS: Mapping[str, Callable[[Any, str], Attribute]] = {
     "s": lambda value, node: _string(value),
@@ -53,10 +53,10 @@ _SCALARS: Mapping[str, Callable[[Any, str], Attribute]] = {
     "f": lambda value, node: attrs.float32(value),
     "b": lambda value, node: attrs.boolean(value),
     "type": _type,
-    "shape": lambda value, node: tf.shape_attr(shape_of(value)),
+    "shape": lambda value, node: tf.ShapeAttr.get(shape_of(value)),
     "tensor": import_tensor,
     "func": _function,
-    "placeholder": lambda value, node: tf.PlaceholderAttr(attrs.string(value)),
+    "placeholder": lambda value, node: tf.PlaceholderAttr.get(value),
 }
 
 _LIST_FIELDS = {field: _SCALARS[field] for field in ("s", "f", "b", "type", "shape", "tensor", "func")}
@@ -74,7 +74,7 @@ def import_attribute(value: pb.AttrValue, node: str) -> Attribute:
     """
     kind = value.WhichOneof("value")
     if kind is None:
-        return NoneAttr()
+        return NONE
     if kind == "list":
         return _list(value.list, node)
     return _SCALARS[kind](getattr(value, kind), node)

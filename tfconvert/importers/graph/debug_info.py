@@ -6,23 +6,21 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
-from xdsl.ir import Attribute
 
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects.attributes import NO_LOCATION
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
-SourceOf = Callable[[str], Attribute]
-"""From a node's full name (`node@function`) to its source location; `NoneAttr` if unknown."""
+SourceOf = Callable[[str], Location]
+"""From a node's full name (`node@function`) to its source location; `UNKNOWN_LOC` if unknown."""
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
 """Frames of installed packages say less than the user's own."""
 
 
-def no_source(name: str) -> Attribute:
+def no_source(name: str) -> Location:
     """Returns that nothing is known, for models without debug info."""
-    return NO_LOCATION
+    return UNKNOWN_LOC
 
 
 def load_debug_info(folder: Path) -> SourceOf:
@@ -51,7 +49,7 @@ class _Sources:
         self._info = info
         self._traces: Mapping[str, pb.GraphDebugInfo.StackTrace] = info.traces
 
-    def find(self, name: str) -> Attribute:
+    def find(self, name: str) -> Location:
         """Returns the innermost frame of the user's own code, or the innermost of all."""
         frames = list(self._frames(name))
         places = [
@@ -59,9 +57,9 @@ class _Sources:
         ]
         own = [place for place in places if not any(library in place[0] for library in _LIBRARIES)]
         if not places:
-            return NO_LOCATION
+            return UNKNOWN_LOC
         path, frame = (own or places)[-1]
-        return FileLineColLoc(StringAttr(path), IntAttr(frame.line), IntAttr(frame.col))
+        return FileLineColLoc.get(path, frame.line, frame.col)
 
     def _frames(self, name: str) -> Iterable[pb.GraphDebugInfo.FileLineCol]:
         """Returns the frames of a node's trace, innermost last."""

@@ -10,10 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, SSAValue
-
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_graph_input
@@ -21,6 +17,11 @@ from tfconvert.importers.graph.ref_variables import upgrade_ref_variables
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_saved_model, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 CONSUMER = 2474
@@ -96,14 +97,18 @@ def import_entries(
 def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry: EntryPoint) -> FuncOp:
     """Returns the function of an entry point."""
     block = Block()
-    feeds: dict[tuple[str, int], SSAValue] = {}
+    feeds: dict[tuple[str, int], Value] = {}
     for index, source in enumerate(entry.inputs):
         feeds[source.tensor.node, source.tensor.position] = block.insert_arg(source.type, index)
     importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
     graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
-    inputs = [each for each, arg in zip(entry.inputs, block.args, strict=True) if arg.uses or not each.is_optional]
+    inputs = [
+        each
+        for each, arg in zip(entry.inputs, block.args, strict=True)
+        if arg.first_use is not None or not each.is_optional
+    ]
     for each, arg in zip(entry.inputs, block.args, strict=True):
-        if not arg.uses and each.is_optional:
+        if arg.first_use is None and each.is_optional:
             block.erase_arg(arg)
     names = {
         "control_outputs": ",".join(entry.controls),
@@ -111,7 +116,7 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
         "outputs": ",".join(each.name for each in entry.outputs),
     }
     attributes: dict[str, Attribute] = {
-        tf_saved_model.ENTRY_FUNCTION: DictionaryAttr({key: attrs.string(value) for key, value in names.items()})
+        tf_saved_model.ENTRY_FUNCTION: DictionaryAttr.get({key: attrs.string(value) for key, value in names.items()})
     }
     arg_attrs: list[dict[str, Attribute]] = [{} for _ in inputs]
     res_attrs: list[dict[str, Attribute]] = [{} for _ in entry.outputs]
@@ -123,14 +128,14 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
 
 
 def _index_path(name: str) -> dict[str, Attribute]:
-    return {tf_saved_model.INDEX_PATH: ArrayAttr([attrs.string(name)])}
+    return {tf_saved_model.INDEX_PATH: ArrayAttr.get([attrs.string(name)])}
 
 
 def versions_attribute(versions: pb.VersionDef) -> Attribute:
     """Returns a graph's versions as TensorFlow's modules carry them."""
-    return DictionaryAttr(
+    return DictionaryAttr.get(
         {
-            "bad_consumers": ArrayAttr([attrs.int32(version) for version in versions.bad_consumers]),
+            "bad_consumers": ArrayAttr.get([attrs.int32(version) for version in versions.bad_consumers]),
             "min_consumer": attrs.int32(versions.min_consumer),
             "producer": attrs.int32(versions.producer),
         }

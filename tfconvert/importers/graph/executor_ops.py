@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import LocationAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import locations, tf_executor, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import NONE
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NEXT_ITERATION = frozenset({"NextIteration", "RefNextIteration"})
@@ -46,20 +49,20 @@ class ExecutorNode(NamedTuple):
     given: Mapping[str, pb.AttrValue]
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
-    location: LocationAttr
+    location: Location
 
     @property
     def kept(self) -> dict[str, Attribute]:
         """The op's attributes: the private ones, and `T` and `N`, which TensorFlow keeps on executor ops."""
         kept = dict(self.attributes)
         if (element := self.given.get("T")) is not None:
-            kept["T"] = types.element_type(element.type) or attrs.NO_LOCATION
+            kept["T"] = types.element_type(element.type) or NONE
         if (count := self.given.get("N")) is not None:
             kept["N"] = attrs.integer(count.i)
         return dict(sorted(kept.items()))
 
 
-def build(node: ExecutorNode, data: Sequence[SSAValue], controls: Sequence[SSAValue]) -> Operation:
+def build(node: ExecutorNode, data: Sequence[Value], controls: Sequence[Value]) -> Operation:
     """Returns the executor op of a node whose op is in `OPS`.
 
     Args:
@@ -94,7 +97,7 @@ def build_source(node: ExecutorNode) -> Operation:
     )
 
 
-def build_sink(source: Operation, value: SSAValue, controls: Sequence[SSAValue]) -> Operation:
+def build_sink(source: Operation, value: Value, controls: Sequence[Value]) -> Operation:
     """Returns the sink that hands a value to a source, whose type becomes the value's.
 
     Args:
@@ -102,13 +105,13 @@ def build_sink(source: Operation, value: SSAValue, controls: Sequence[SSAValue])
         value: The value; of the source's element type.
         controls: The control results of what must come before.
     """
-    types.retype(source.results[0], value.type)
+    source.results[0].type = value.type
     return tf_executor.NextIterationSinkOp.create(
         operands=[source.results[1], value, *controls], attributes=source.attributes.copy(), location=source.location
     )
 
 
-def _forwarded(node: ExecutorNode, data: Sequence[SSAValue]) -> list[Attribute]:
+def _forwarded(node: ExecutorNode, data: Sequence[Value]) -> list[Attribute]:
     """Returns the types of outputs that are the first input, dead or alive."""
     return [_as_element(element, data[0].type) for element in node.elements]
 
@@ -121,7 +124,7 @@ def _as_element(element: Attribute, there: Attribute) -> Attribute:
     return types.tensor(element, types.shape_of(there))
 
 
-def _merged(node: ExecutorNode, data: Sequence[SSAValue]) -> list[Attribute]:
+def _merged(node: ExecutorNode, data: Sequence[Value]) -> list[Attribute]:
     """Returns the types of a Merge's value, which is what all its inputs have in common, and of its index."""
     candidates = [_as_element(node.elements[0], value.type) for value in data]
     common = candidates[0]
@@ -144,7 +147,7 @@ class _Row(NamedTuple):
     """How a node becomes an op: the op's class, and the types of its values."""
 
     op: type[tf_executor.ExecutorOp]
-    results: Callable[[ExecutorNode, Sequence[SSAValue]], list[Attribute]]
+    results: Callable[[ExecutorNode, Sequence[Value]], list[Attribute]]
 
 
 _ROWS: Mapping[str, _Row] = {

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, UnitAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
-
 from tfconvert.importers.graph.attributes import import_attributes
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_function_input
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, UnitAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -41,11 +43,11 @@ def make_function(
     block.add_op(ReturnOp.create(operands=graph.results))
     properties: dict[str, Attribute] = {
         "sym_name": attrs.string(name),
-        "function_type": FunctionType.from_lists([arg.type for arg in block.args], [res.type for res in graph.results]),
-        "arg_attrs": ArrayAttr([DictionaryAttr(dict(each)) for each in arg_attrs]),
+        "function_type": FunctionType.get([arg.type for arg in block.args], [res.type for res in graph.results]),
+        "arg_attrs": ArrayAttr.get([DictionaryAttr.get(dict(each)) for each in arg_attrs]),
     }
     if res_attrs is not None:
-        properties["res_attrs"] = ArrayAttr([DictionaryAttr(dict(each)) for each in res_attrs])
+        properties["res_attrs"] = ArrayAttr.get([DictionaryAttr.get(dict(each)) for each in res_attrs])
     if visibility != "public":
         properties["sym_visibility"] = attrs.string(visibility)
     return FuncOp.create(properties=properties, attributes=dict(attributes), regions=(Region(block),))
@@ -95,7 +97,7 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
         kept = {key: value for key, value in noted.items() if key != "_output_shapes"}
         arg_attrs.append({f"tf.{key}": value for key, value in import_attributes(kept, name).items()})
     block = Block(arg_types=arg_types)
-    feeds: dict[tuple[str, int], SSAValue] = {
+    feeds: dict[tuple[str, int], Value] = {
         (argument.name, 0): value for argument, value in zip(signature.input_arg, block.args, strict=True)
     }
     importer = NodeGraphImporter(
@@ -106,7 +108,7 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
     attributes = {f"tf.{key}": value for key, value in import_attributes(definition.attr, name).items()}
     attributes.pop("tf._input_shapes", None)
     if signature.is_stateful:
-        attributes["tf.signature.is_stateful"] = UnitAttr()
+        attributes["tf.signature.is_stateful"] = UnitAttr.intern()
     return make_function(name, block, graph, attributes, arg_attrs)
 
 

@@ -11,9 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
-
 from tfconvert.importers.graph import executor_ops, op_forms
 from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
@@ -23,6 +20,12 @@ from tfconvert.importers.graph.refusals import refuse
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import NONE
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _SHOWN_NODES = 8
@@ -68,11 +71,11 @@ class _Imported:
     types: NodeTypes
 
     @property
-    def control(self) -> SSAValue:
+    def control(self) -> Value:
         """The control result."""
         return self.op.results[-1]
 
-    def value(self, tensor: TensorName) -> SSAValue | None:
+    def value(self, tensor: TensorName) -> Value | None:
         """Returns the op's result of an output, `None` if the node has no such output."""
         if tensor.argument:
             start, count = self.types.places.get(tensor.argument, (0, 0))
@@ -129,10 +132,10 @@ class NodeGraphImporter:
     context: ImportContext
     parse_input: Callable[[str], TensorName]
     function: str = ""
-    feeds: dict[tuple[str, int], SSAValue] = field(default_factory=dict)
+    feeds: dict[tuple[str, int], Value] = field(default_factory=dict)
     _inputs: dict[str, tuple[list[TensorName], list[str]]] = field(default_factory=dict, init=False)
     _done: dict[str, _Imported] = field(default_factory=dict, init=False)
-    _entered: dict[str, SSAValue] = field(default_factory=dict, init=False)
+    _entered: dict[str, Value] = field(default_factory=dict, init=False)
     _block: Block = field(default_factory=Block, init=False)
 
     def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
@@ -228,7 +231,7 @@ class NodeGraphImporter:
         self._inputs[node.name] = (tensors, controls)
         return [tensor.node for tensor in tensors if not self._is_fed(tensor)] + controls
 
-    def _resolve(self, tensor: TensorName, user: str) -> SSAValue:
+    def _resolve(self, tensor: TensorName, user: str) -> Value:
         fed = self.feeds.get((tensor.node, tensor.position))
         if fed is not None:
             return fed
@@ -255,7 +258,7 @@ class NodeGraphImporter:
             node = self.context.note_callees(node, signature)
         name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
-        location = attrs.name_location(location_name, self.context.source_of(location_name))
+        location = NameLoc.get(location_name, self.context.source_of(location_name))
         given = dict(node.attr)
         signature.check_attributes(node, given)
         types_of_node = signature.resolve(node, given)
@@ -276,7 +279,7 @@ class NodeGraphImporter:
         self._block.add_op(op)
         return _Imported(op, types_of_node)
 
-    def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[SSAValue], list[SSAValue]]:
+    def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
         """Returns a node's data and control operands, as many and of such element types as its op takes."""
         tensors, controls = self._inputs[node.name]
         operands = [self._resolve(tensor, node.name) for tensor in tensors]
@@ -299,7 +302,7 @@ def _cycle(name: str, path: list[str]) -> ConversionError:
     return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")
 
 
-def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[SSAValue]) -> None:
+def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[Value]) -> None:
     """Checks that a node has as many data inputs as its op takes, of the right element types."""
     if len(expected) != len(operands):
         raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
@@ -328,7 +331,7 @@ def _node_attributes(
         attribute = import_attribute(value, node.name)
         if name not in signature.rules:
             attributes[name] = attribute
-        elif not isinstance(attribute, NoneAttr):
+        elif attribute is not NONE:
             properties[name] = attribute
     if node.device:
         attributes["device"] = attrs.string(node.device)

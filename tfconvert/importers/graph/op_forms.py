@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, LocationAttr, UnitAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.importers.graph.op_signatures import NodeTypes
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import UnitAttr
+from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(False)}
 _NO_EFFECTS: dict[str, Attribute] = {"is_stateless": attrs.boolean(True)}
-_ANY_SHAPES: dict[str, Attribute] = {"shape_invariant": UnitAttr()}
+_ANY_SHAPES: dict[str, Attribute] = {"shape_invariant": UnitAttr.intern()}
 
 _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
     "If": ("If", _EFFECTS),
@@ -37,10 +39,10 @@ def build(
     node: pb.NodeDef,
     given: Mapping[str, pb.AttrValue],
     types_of_node: NodeTypes,
-    operands: Sequence[SSAValue],
+    operands: Sequence[Value],
     properties: dict[str, Attribute],
     attributes: Mapping[str, Attribute],
-    location: LocationAttr,
+    location: Location,
 ) -> Operation:
     """Returns the `tf` op of a node.
 
@@ -66,7 +68,8 @@ def build(
         result_types = [result_type(node, properties, types_of_node.outputs[0])]
     else:
         result_types = _noted_types(types_of_node.outputs, given.get("_output_shapes"))
-    return tf.op_class(name).create(
+    return tf.create(
+        name,
         operands=operands,
         result_types=result_types,
         properties=properties,
@@ -101,7 +104,7 @@ def _variable(node: pb.NodeDef, properties: Mapping[str, Attribute], element: At
 def _list(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
     """Returns the type of a tensor list, which tells what the list is to hold."""
     held = types.tensor(properties["element_dtype"], None)
-    return types.tensor(types.VariantType(ArrayAttr([held])), ())
+    return types.tensor(types.VariantType.get((held,)), ())
 
 
 _RESULT_TYPES: Mapping[str, Callable[[pb.NodeDef, Mapping[str, Attribute], Attribute], Attribute]] = {

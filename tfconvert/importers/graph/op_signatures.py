@@ -10,14 +10,13 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Attribute
-
 from tfconvert.importers.graph.attribute_rules import KINDS, AttributeRule
 from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_verify, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -157,10 +156,10 @@ class OpSignature:
             outputs += numbers
         segments: dict[str, Attribute] = {}
         if node.op in _OPERAND_SEGMENTS:
-            segments[tf_verify.OPERAND_SEGMENTS] = DenseArrayBase.from_list(types.I32, lengths)
+            segments[tf_verify.OPERAND_SEGMENTS] = DenseArrayAttr.get(types.I32, lengths)
         if node.op in _RESULT_SEGMENTS:
             counts = [count for _, count in places.values()]
-            segments[tf_verify.RESULT_SEGMENTS] = DenseArrayBase.from_list(types.I32, counts)
+            segments[tf_verify.RESULT_SEGMENTS] = DenseArrayAttr.get(types.I32, counts)
         for name in tf_verify.KEPT.get(node.op, ()):
             segments[name] = attrs.of(values[name])
         return NodeTypes(_elements(node, inputs), _elements(node, outputs), places, segments)

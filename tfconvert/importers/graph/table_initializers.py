@@ -10,14 +10,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.variables import node_name, ops_in_islands
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, AssetOp, SessionInitializerOp, export_initializer
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 INITIALIZER = "__saved_model_init_op"

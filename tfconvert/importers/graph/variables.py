@@ -11,16 +11,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from xdsl.dialects.builtin import NameLoc, SymbolRefAttr, TensorType
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.graph.ref_variables import HANDLE
 from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _VALUE = "VARIABLE_VALUE"
@@ -131,7 +132,7 @@ def ops_in_islands(functions: Sequence[FuncOp]) -> Iterator[Operation]:
 
 def node_name(op: Operation) -> str:
     """Returns the name of the node that an op was in the file; empty if its location is none's."""
-    return op.location.desc.data if isinstance(op.location, NameLoc) else ""
+    return op.location.name if isinstance(op.location, NameLoc) else ""
 
 
 def _variable_name(handle: Operation) -> str:
@@ -168,7 +169,7 @@ def _value(checkpoint: Checkpoint, saved: Saved) -> tensor_data.TensorData:
     assert element is not None
     value_type = types.tensor(element, shape)
     assert isinstance(value_type, TensorType)
-    return tensor_data.TensorData(value_type, source)
+    return tensor_data.TensorData.get(value_type, source)
 
 
 def _object_graph_keys(
@@ -178,9 +179,9 @@ def _object_graph_keys(
     ids: dict[str, int] = {}
     for call in ops:
         callee = call.properties.get("f")
-        if not isinstance(callee, SymbolRefAttr) or callee.root_reference.data not in objects.concrete_functions:
+        if not isinstance(callee, SymbolRefAttr) or callee.root not in objects.concrete_functions:
             continue
-        bound = objects.concrete_functions[callee.root_reference.data].bound_inputs
+        bound = objects.concrete_functions[callee.root].bound_inputs
         # From the end: captured values come after a function's own arguments.
         for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
             if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:

@@ -8,8 +8,6 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data, types
@@ -23,6 +21,8 @@ from tfconvert.schema.dialects.tensor_data import (
     Source,
     TensorData,
 )
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite.reader import View
 
 PACKED = {"int4": 4, "uint4": 4, "int2": 2}
@@ -203,7 +203,7 @@ class Buffers:
         offset, length = self.place(index)
         return bytes(self.content.view[offset : offset + length])
 
-    def constant(self, index: int, tensor_type: TensorType[Attribute]) -> Constant:
+    def constant(self, index: int, tensor_type: TensorType) -> Constant:
         """Returns the constant of a buffer.
 
         Args:
@@ -230,21 +230,21 @@ class Buffers:
             if row.name in PACKED:
                 source = PackedSource(source, length, bits)
             self._sources[index, tensor_type.element_type] = source
-        handle = TensorData(tensor_type, source)
+        handle = TensorData.get(tensor_type, source)
         return handle if length > SMALL or row.name in PACKED else tensor_data.of_array(handle.array(), row.mlir)
 
-    def _strings(self, index: int, count: int, tensor_type: TensorType[Attribute]) -> Constant:
+    def _strings(self, index: int, count: int, tensor_type: TensorType) -> Constant:
         offset, length = self.place(index)
         data = self.content.view[offset : offset + length]
         _check_strings(data, count)
         source = self._sources.setdefault((index, tensor_type.element_type), StringSource(data))
-        return TensorData(tensor_type, source)
+        return TensorData.get(tensor_type, source)
 
 
-def zeros(tensor_type: TensorType[Attribute]) -> Constant:
+def zeros(tensor_type: TensorType) -> Constant:
     """Returns the value that state begins with, in next to no memory."""
     dtype = types.numpy_dtype(tensor_type.element_type)
     shape = types.shape_of(tensor_type) or ()
     if elements(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:
         return tensor_data.of_array(np.zeros(shape, dtype), tensor_type.element_type)
-    return TensorData(tensor_type, BufferSource(np.broadcast_to(np.zeros((), dtype), shape)))
+    return TensorData.get(tensor_type, BufferSource(np.broadcast_to(np.zeros((), dtype), shape)))

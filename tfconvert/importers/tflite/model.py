@@ -10,10 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
-
 from tfconvert.importers.tflite import operators
 from tfconvert.importers.tflite.buffers import Buffers, BytesContent, Content, FileContent, malformed
 from tfconvert.importers.tflite.operators import Code, Properties
@@ -21,7 +17,11 @@ from tfconvert.importers.tflite.subgraph import Shared, Subgraph
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl_file
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, INDEX_PATH
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import Allowance, View, read_model
 
 LOCATION_ENTRY = "buffer_location"
@@ -86,7 +86,7 @@ class _Importer:
             functions.append(function)
             calls.append(subgraph.calls)
         _check_calls(calls, self._symbols)
-        return ModuleOp(functions, self._attributes(shared.versions))
+        return ModuleOp.of(functions, self._attributes(shared.versions))
 
     def _signatures(self) -> dict[int, list[View]]:
         """Returns the signatures by subgraph."""
@@ -108,10 +108,10 @@ class _Importer:
             if view["name"] != LOCATION_ENTRY
         }
         if metadata:
-            result[tfl_file.METADATA] = DictionaryAttr(metadata)
+            result[tfl_file.METADATA] = DictionaryAttr.get(metadata)
         versions = _versions(self._codes, needed)
         if versions:
-            result[tfl_file.OPERATOR_VERSIONS] = DictionaryAttr(versions)
+            result[tfl_file.OPERATOR_VERSIONS] = DictionaryAttr.get(versions)
         beside = {name: [view.tree() for view in self._model[name]] for name in _BESIDE if self._model[name]}
         if any(max(item.get("offset", 0), item.get("length", 0)) >> 63 for items in beside.values() for item in items):
             raise malformed("an external buffer is beyond any machine")
@@ -170,7 +170,7 @@ def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> N
         return
     simple = [_by_position(pairs, len(tensors)) for pairs, (_, tensors) in zip(maps[0], _sides(subgraph), strict=True)]
     if all(entry == maps[0] for entry in maps) and None not in simple:
-        function.attributes[EXPORTED_NAMES] = ArrayAttr(map(attrs.string, keys))
+        function.attributes[EXPORTED_NAMES] = ArrayAttr.get(map(attrs.string, keys))
         function.arg_attrs = _with_paths(function.arg_attrs, simple[0] or [])
         function.res_attrs = _with_paths(function.res_attrs, simple[1] or [])
         return
@@ -184,7 +184,7 @@ def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> N
         }
         for key, entry in zip(keys, maps, strict=True)
     ]
-    function.attributes[tfl_file.SIGNATURE_DEFS] = ArrayAttr(
+    function.attributes[tfl_file.SIGNATURE_DEFS] = ArrayAttr.get(
         [tfl_file.to_dictionary("SignatureDef", item) for item in items]
     )
 
@@ -219,11 +219,12 @@ def _by_position(pairs: Sequence[tuple[int, str]], count: int) -> list[str] | No
     return names if complete and all(names) else None
 
 
-def _with_paths(attributes: Any, names: Sequence[str]) -> ArrayAttr[DictionaryAttr] | None:
+def _with_paths(attributes: Any, names: Sequence[str]) -> ArrayAttr | None:
     """Returns the attributes of arguments or results with their index paths."""
-    known = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr({})] * len(names)
+    known = attributes.data if isinstance(attributes, ArrayAttr) else [DictionaryAttr.get({})] * len(names)
     items = [
-        DictionaryAttr({INDEX_PATH: ArrayAttr([attrs.string(name)]), **item.data})
+        DictionaryAttr.get({INDEX_PATH: ArrayAttr.get([attrs.string(name)]), **item.data})
         for item, name in zip(known, names, strict=True)
+        if isinstance(item, DictionaryAttr)
     ]
-    return ArrayAttr(items) if items else None
+    return ArrayAttr.get(items) if items else None

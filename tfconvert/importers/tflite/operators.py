@@ -8,12 +8,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Attribute
 
 from tfconvert.importers.tflite.buffers import Buffers, malformed
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.reader import View
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
@@ -91,7 +91,7 @@ class Properties:
         if operator.name == tfl.CUSTOM:
             properties: dict[str, Attribute] = {tfl.CUSTOM_CODE: attrs.string(operator.custom)}
             if options is not None:
-                properties[tfl.CUSTOM_OPTION] = tfl.ConstBytesAttr(options)
+                properties[tfl.CUSTOM_OPTION] = tfl.ConstBytesAttr.get(options)
             return properties, rest, []
         if options is not None:
             rest["custom_options"] = options
@@ -148,7 +148,7 @@ class Properties:
                 raise malformed(f"subgraph {index} is called, but there is none", op=operator.shown)
         calls += indices
         symbols = [attrs.symbol(self._symbols[index]) for index in indices]
-        return ArrayAttr(symbols) if isinstance(value, np.ndarray) else symbols[0]
+        return ArrayAttr.get(symbols) if isinstance(value, np.ndarray) else symbols[0]
 
 
 def _has_more(view: View) -> bool:
@@ -174,7 +174,7 @@ def _default(field: Field) -> Attribute:
 def _property(field: Field, view: View, operator: Code) -> Attribute:
     value = view[field.name]
     if field.kind == "[ubyte]":
-        return tfl.ConstBytesAttr(value.tobytes())
+        return tfl.ConstBytesAttr.get(value.tobytes())
     numbers = value.tolist() if isinstance(value, np.ndarray) else value
     if field.refers:
         many = isinstance(numbers, list)

@@ -6,30 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    FunctionType,
-    LocationAttr,
-    TensorType,
-    UnitAttr,
-    UnknownLoc,
-)
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-
 from tfconvert.importers.tflite.buffers import Buffers, malformed, zeros
 from tfconvert.importers.tflite.operators import Code, Properties
 from tfconvert.importers.tflite.tensors import Tensor, Tensors
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, UnitAttr
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.locations import Location, NameLoc, UnknownLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType, TensorType
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.reader import View
 from tfconvert.schema.tflite.versions import ABSENT, RULES, Call, operator_version
 
 _UNKNOWN = UnknownLoc()
-_NOTHING = DictionaryAttr({})
+_NOTHING = DictionaryAttr.get({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +80,8 @@ class Subgraph:
         self._view = view
         self._symbol = symbol
         self._tensors = Tensors(view["tensors"] or [])
-        self._values: dict[int, SSAValue] = {}
-        self._no_value: SSAValue | None = None
+        self._values: dict[int, Value] = {}
+        self._no_value: Value | None = None
         self._block = Block()
 
     def build(self, is_entry: bool) -> FuncOp:
@@ -105,11 +101,11 @@ class Subgraph:
         for operator in self._view["operators"] or ():
             self._operator(operator)
         returned = [self._value(index, "func.return") for index in self.outputs]
-        self._block.add_op(ReturnOp(*returned))
-        signature = FunctionType.from_lists(
+        self._block.add_op(ReturnOp.of(returned))
+        signature = FunctionType.get(
             [argument.type for argument in self._block.args], [value.type for value in returned]
         )
-        function = FuncOp(self._symbol, signature, Region(self._block))
+        function = FuncOp.of(self._symbol, signature, Region(self._block))
         self._name(function, is_entry)
         return function
 
@@ -124,14 +120,14 @@ class Subgraph:
             for key, tensors in (("inputs", inputs), ("outputs", outputs)):
                 if all(tensor.name and "," not in tensor.name for tensor in tensors):
                     entry[key] = attrs.string(",".join(tensor.name for tensor in tensors))
-            function.attributes[ENTRY_FUNCTION] = DictionaryAttr(entry)
+            function.attributes[ENTRY_FUNCTION] = DictionaryAttr.get(entry)
         carried = []
         for position, tensor in enumerate(inputs):
             named = "inputs" in entry or tensor.name == f"arg{position}"
             carried.append(_carried(tensor, tensor.name if named else None, with_state=True))
         if any(item.data for item in carried):
-            function.arg_attrs = ArrayAttr(
-                [DictionaryAttr({tfl_file.TENSOR: item}) if item.data else item for item in carried]
+            function.arg_attrs = ArrayAttr.get(
+                [DictionaryAttr.get({tfl_file.TENSOR: item}) if item.data else item for item in carried]
             )
 
     def _operator(self, view: View) -> None:
@@ -146,7 +142,8 @@ class Subgraph:
         outputs = indices(view, "outputs")
         results = [None if index == -1 else self._tensors[index] for index in outputs]
         location = _location(results[0].name) if results and results[0] is not None else _UNKNOWN
-        op = tfl.op_class(operator.name).create(
+        op = tfl.create(
+            operator.name,
             operands=operands,
             result_types=[tfl.NONE_TYPE if tensor is None else tensor.type for tensor in results],
             properties=properties,
@@ -173,10 +170,10 @@ class Subgraph:
         for index in tensors:
             tensor = None if index == -1 else self._tensors[index]
             item = _NOTHING if tensor is None else _carried(tensor, None, with_state=True)
-            items.append(DictionaryAttr({**item.data, "tensor": tensor.type}) if tensor is not None else item)
-        op.attributes[tfl_file.INTERMEDIATES] = ArrayAttr(items)
+            items.append(DictionaryAttr.get({**item.data, "tensor": tensor.type}) if tensor is not None else item)
+        op.attributes[tfl_file.INTERMEDIATES] = ArrayAttr.get(items)
 
-    def _value(self, index: int, user: str) -> SSAValue:
+    def _value(self, index: int, user: str) -> Value:
         """Returns the value of a tensor that is read."""
         known = self._values.get(index)
         if known is not None:
@@ -198,7 +195,7 @@ class Subgraph:
         """Returns the op of a tensor that no operator computes."""
         location = _location(tensor.name)
         if "external_buffer" in tensor.fields:
-            return tfl.op_class(tfl.EXTERNAL_CONST).create(result_types=(tensor.type,), location=location)
+            return tfl.create(tfl.EXTERNAL_CONST, result_types=(tensor.type,), location=location)
         length = self._shared.buffers.place(tensor.buffer)[1]
         stored = tensor.stored_type(length > 0)
         empty = stored is not None and 0 in (types.shape_of(stored) or ())
@@ -207,23 +204,23 @@ class Subgraph:
         if not length:
             op = tfl.constant(zeros(stored), location, tensor.type)
             if tensor.is_variable:
-                op.attributes[tfl_file.IS_VARIABLE] = UnitAttr()
+                op.attributes[tfl_file.IS_VARIABLE] = UnitAttr.intern()
             return op
         if "sparsity" in tensor.fields:
             size = types.numpy_dtype(stored.element_type).itemsize
             row = types.tensor(stored.element_type, (length // size,))
             assert isinstance(row, TensorType)
             value = self._shared.buffers.constant(tensor.buffer, row)
-            return tfl.op_class(tfl.PSEUDO_SPARSE_CONST).create(
-                result_types=(tensor.type,), properties={"value": value}, location=location
+            return tfl.create(
+                tfl.PSEUDO_SPARSE_CONST, result_types=(tensor.type,), properties={"value": value}, location=location
             )
         if types.shape_of(tensor.type) is None:
             tensor.type = types.tensor(types.element_of(tensor.type), ())
         return tfl.constant(self._shared.buffers.constant(tensor.buffer, stored), location, tensor.type)
 
 
-def _location(name: str) -> LocationAttr:
-    return attrs.name_location(name) if name else _UNKNOWN
+def _location(name: str) -> Location:
+    return NameLoc.get(name) if name else _UNKNOWN
 
 
 def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
@@ -235,7 +232,7 @@ def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
         name = f"{base}:{position}" if position else base
         items.append(_NOTHING if tensor is None else _carried(tensor, name, with_state=not held))
     if any(item.data for item in items):
-        op.attributes[tfl_file.TENSORS] = ArrayAttr(items)
+        op.attributes[tfl_file.TENSORS] = ArrayAttr.get(items)
 
 
 def _carried(tensor: Tensor, implied_name: str | None, *, with_state: bool) -> DictionaryAttr:

@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from xdsl.dialects.builtin import IntegerType, TensorType, UnrankedTensorType
-from xdsl.ir import Attribute
-
 from tfconvert.importers.tflite.buffers import elements, malformed
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.types import IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.tflite.reader import View
 from tfconvert.schema.tflite.versions import Operand
 
@@ -35,7 +34,7 @@ class Tensor:
         fields: Further fields of its table.
     """
 
-    type: TensorType[Attribute] | UnrankedTensorType[Attribute]
+    type: TensorType | UnrankedTensorType
     name: str
     buffer: int
     is_variable: bool
@@ -50,7 +49,7 @@ class Tensor:
         scales = element.data.scales if isinstance(element, UniformType) else ()
         return Operand(row.tflite, types.shape_of(self.type), scales, "sparsity" in self.fields)
 
-    def stored_type(self, is_constant: bool) -> TensorType[Attribute] | None:
+    def stored_type(self, is_constant: bool) -> TensorType | None:
         """Returns the static type of the tensor's value as it is stored, `None` if it has none.
 
         Args:
@@ -103,7 +102,7 @@ def _tensor(view: View) -> Tensor:
     quantization = _stripped(fields.pop("quantization", {}))
     uniform = _uniform(quantization, element, shape)
     if uniform is not None:
-        element = UniformType(uniform)
+        element = UniformType.get(uniform)
     elif quantization:
         fields["quantization"] = quantization
     if fields.get("external_buffer", 0) > MAX_INDEX:
@@ -136,7 +135,7 @@ def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] 
     scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
     if not scales or len(scales) != len(zero_points) or set(fields) - {"scale", "zero_point", "quantized_dimension"}:
         return None
-    if not isinstance(element, IntegerType) or element.width.data > 32 or element == types.I1:
+    if not isinstance(element, IntegerType) or element.width > 32 or element == types.I1:
         return None
     if not all(0 < scale < math.inf for scale in scales):
         return None

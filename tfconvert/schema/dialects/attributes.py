@@ -1,4 +1,4 @@
-"""Builtin attributes, interned: making one anew costs more than all else that a small rewrite does."""
+"""Builtin attributes of Python values; those that rewrites make again and again are remembered."""
 
 from __future__ import annotations
 
@@ -6,25 +6,12 @@ import struct
 from collections.abc import Iterable
 from functools import lru_cache
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BytesAttr,
-    FloatAttr,
-    IntegerAttr,
-    LocationAttr,
-    NameLoc,
-    NoneAttr,
-    StringAttr,
-    SymbolRefAttr,
-)
-from xdsl.ir import Attribute
-
-from tfconvert.schema.dialects.types import F32, I1, I32, I64
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.types import F32, I1, I32, I64
 
 Value = bool | int | float | str | bytes | Attribute | Iterable["Value"]
 """What `of` takes."""
-
-NO_LOCATION = NoneAttr()
 
 _ENTRIES = 4096
 
@@ -32,25 +19,25 @@ _ENTRIES = 4096
 @lru_cache(_ENTRIES)
 def boolean(value: bool) -> Attribute:
     """Returns an `i1` attribute; printed as `true` or `false`."""
-    return IntegerAttr(int(value), I1)
+    return IntegerAttr.get(int(value), I1)
 
 
 @lru_cache(_ENTRIES)
 def integer(value: int) -> Attribute:
     """Returns an `i64` attribute."""
-    return IntegerAttr(value, I64)
+    return IntegerAttr.get(value, I64)
 
 
 @lru_cache(_ENTRIES)
 def integers(values: tuple[int, ...]) -> Attribute:
     """Returns an array of `i64` attributes."""
-    return ArrayAttr([integer(value) for value in values])
+    return ArrayAttr.get([integer(value) for value in values])
 
 
 @lru_cache(_ENTRIES)
 def int32(value: int) -> Attribute:
     """Returns an `i32` attribute."""
-    return IntegerAttr(value, I32)
+    return IntegerAttr.get(value, I32)
 
 
 def float32(value: float) -> Attribute:
@@ -61,29 +48,19 @@ def float32(value: float) -> Attribute:
 @lru_cache(_ENTRIES)
 def _float32(bits: bytes) -> Attribute:
     # Keyed by bits, since 0.0 and -0.0 are equal but not the same.
-    return FloatAttr(struct.unpack("<d", bits)[0], F32)
+    return FloatAttr.get(struct.unpack("<d", bits)[0], F32)
 
 
 @lru_cache(_ENTRIES)
 def string(value: str) -> StringAttr:
     """Returns a string attribute."""
-    return StringAttr(value)
+    return StringAttr.get(value)
 
 
 @lru_cache(_ENTRIES)
 def symbol(name: str) -> SymbolRefAttr:
     """Returns the reference `@name`."""
-    return SymbolRefAttr(name)
-
-
-def name_location(name: str, source: Attribute = NO_LOCATION) -> LocationAttr:
-    """Returns the location of a graph node, with its source line if that is known."""
-    # Every node has one of its own, and the constructors would check again and again what is certain here.
-    text, location = object.__new__(StringAttr), object.__new__(NameLoc)
-    object.__setattr__(text, "data", name)
-    object.__setattr__(location, "desc", text)
-    object.__setattr__(location, "location", source)
-    return location
+    return SymbolRefAttr.get(name)
 
 
 def of(value: Value) -> Attribute:
@@ -102,5 +79,5 @@ def of(value: Value) -> Attribute:
     if isinstance(value, str):
         return string(value)
     if isinstance(value, bytes):
-        return BytesAttr(value)
-    return ArrayAttr([of(item) for item in value])
+        return BytesAttr.get(value)
+    return ArrayAttr.get([of(item) for item in value])

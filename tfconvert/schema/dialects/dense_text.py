@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ComplexType, IntegerType
-from xdsl.ir import Attribute
 
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.types import ComplexType, IntegerType
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -123,7 +123,7 @@ def _hexadecimal(flat: Array, element: Attribute) -> Iterator[str]:
 
 def _partial_width(element: Attribute) -> int:
     """Returns the bits of an integer type that fills only a part of its byte; 0 of all others."""
-    width = element.width.data if isinstance(element, IntegerType) else 0
+    width = element.width if isinstance(element, IntegerType) else 0
     return width if 1 < width < 8 else 0
 
 

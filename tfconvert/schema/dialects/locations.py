@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
-from xdsl.ir import Attribute, Operation
-
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.locations import CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from tfconvert.schema.ir.operation import Operation
 
 
 class Place(NamedTuple):
@@ -39,8 +39,8 @@ def place_of(location: Attribute) -> Place:
     """Returns what a location says; of a fusion the last part, which is the op that gave the result its name."""
     calls: list[str] = []
     while True:
-        if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr) and location.locations.data:
-            location = location.locations.data[-1]
+        if isinstance(location, FusedLoc) and location.locations:
+            location = location.locations[-1]
         elif isinstance(location, CallSiteLoc):
             calls.insert(0, place_of(location.caller).node)
             location = location.callee
@@ -48,8 +48,8 @@ def place_of(location: Attribute) -> Place:
             break
     name, source = "", location
     if isinstance(location, NameLoc):
-        name, source = location.desc.data, location.location
-    text = f"{source.filename.data}:{source.line.data}" if isinstance(source, FileLineColLoc) else ""
+        name, source = location.name, location.child
+    text = f"{source.filename}:{source.line}" if isinstance(source, FileLineColLoc) else ""
     return Place(name.partition("@")[0], text, tuple(calls))
 
 

@@ -1,24 +1,22 @@
 """Prints IR as text that is whole: every constant with its value, in forms that TensorFlow's MLIR reads.
 
-xDSL's own printer, `str(module)`, leaves out large constants and writes some small ones in ways that MLIR refuses.
+`str(attribute)` and `text_of` leave out large constants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import IO
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
-from xdsl.ir import Attribute, Operation
-from xdsl.printer import Printer
-
 from tfconvert.schema.dialects import dense_text, tensor_data, tensor_proto, types
-from tfconvert.schema.dialects.tensor_data import ELIDED, Constant, TensorData
-from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES
+from tfconvert.schema.dialects.tensor_data import ELIDED, Constant, DenseElementsAttr, TensorData
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.printer import Printer
 
 
 class IRPrinter(Printer):
-    """xDSL's printer, which also writes constants.
+    """A printer that also writes constants.
 
     Args:
         stream: Where to.
@@ -26,56 +24,32 @@ class IRPrinter(Printer):
         locations: Whether every op's location is written, too.
     """
 
+    __slots__ = ("elide",)
+
     def __init__(self, stream: IO[str], *, elide: int | None = None, locations: bool = False) -> None:
-        super().__init__(stream, print_debuginfo=locations)
+        super().__init__(stream.write, locations=locations)
         self.elide = elide
 
-    def print_attribute(self, attribute: Attribute) -> None:
+    def attribute(self, attribute: Attribute) -> None:
         """Prints an attribute or a type."""
-        if isinstance(attribute, TensorData | DenseIntOrFPElementsAttr) and isinstance(attribute.type, TensorType):
-            self._print_constant(attribute, attribute.type)
+        if isinstance(attribute, TensorData | DenseElementsAttr):
+            self._constant(attribute)
         else:
-            super().print_attribute(attribute)
+            attribute.print(self)
 
-    def print_op_with_default_format(self, op: Operation) -> None:
-        """Prints an op but for its results and name, in the generic form."""
-        if op.name in NO_PROPERTIES and op.properties:
-            self._print_without_properties(op)
-        else:
-            super().print_op_with_default_format(op)
-
-    def _print_without_properties(self, op: Operation) -> None:
-        attributes: Mapping[str, Attribute] = {**op.properties, **op.attributes}
-        self.print_operands(op.operands)
-        self.print_regions(op.regions)
-        self.print_op_attributes(attributes)
-        self.print_string(" : ")
-        self.print_operation_type(op)
-
-    def _print_constant(self, constant: Constant, tensor_type: TensorType[Attribute]) -> None:
-        size = 1
-        for dim in tensor_type.get_shape():
-            size *= dim
-        row = types.from_mlir(tensor_type.element_type)
-        if self.elide is not None and size > self.elide:
-            self.print_string(f"{ELIDED} : ")
+    def _constant(self, constant: Constant) -> None:
+        row = types.from_mlir(constant.type.element_type)
+        if self.elide is not None and math.prod(constant.shape) > self.elide:
+            self.write(f"{ELIDED} : ")
+            self.attribute(constant.type)
         elif row is None:
-            super().print_attribute(constant)
-            return
+            constant.print(self)
         elif not dense_text.can_write(row.mlir):
-            self.print_attribute(tensor_proto.of_constant(tensor_data.to_array(constant), tensor_type))
-            return
+            self.attribute(tensor_proto.of_constant(tensor_data.to_array(constant), constant.type))
         else:
-            self._print_elements(constant, row)
-        self.print_attribute(tensor_type)
-
-    def _print_elements(self, constant: Constant, row: types.ElementType) -> None:
-        self.print_string("dense<")
-        for piece in dense_text.literal(tensor_data.to_array(constant), row.mlir):
-            self.print_string(piece)
-        self.print_string("> : ")
-        if isinstance(constant, TensorData):
-            constant.source.release()
+            tensor_data.print_dense(self, tensor_data.to_array(constant), constant.type)
+            if isinstance(constant, TensorData):
+                constant.source.release()
 
 
 def print_module(module: ModuleOp, stream: IO[str], *, elide: int | None, locations: bool = False) -> None:
@@ -87,5 +61,5 @@ def print_module(module: ModuleOp, stream: IO[str], *, elide: int | None, locati
         elide: Constants of more elements than this are left out; `None` writes them all.
         locations: Whether every op's location is written, too.
     """
-    IRPrinter(stream, elide=elide, locations=locations).print_op(module)
+    IRPrinter(stream, elide=elide, locations=locations).operation(module)
     stream.write("\n")

@@ -11,15 +11,14 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerType, Signedness
-from xdsl.ir import Attribute, Data, Dialect, TypeAttribute
-from xdsl.irdl import irdl_attr_definition
 
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.types import IntegerType, Signedness
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 
 class Uniform(NamedTuple):
@@ -38,11 +37,19 @@ class Uniform(NamedTuple):
     axis: int | None = None
 
 
-@irdl_attr_definition
-class UniformType(Data[Uniform], TypeAttribute):
+class UniformType(Type):
     """`!quant.uniform<...>`: the element type of quantised tensors, expressed in `f32`."""
 
-    name = "quant.uniform"
+    __slots__ = ("data",)
+
+    NAME = "quant.uniform"
+
+    data: Uniform
+
+    @classmethod
+    def get(cls, data: Uniform) -> UniformType:
+        """Returns the type of a rule."""
+        return cls.intern(data)
 
     @property
     def storage(self) -> IntegerType:
@@ -50,12 +57,12 @@ class UniformType(Data[Uniform], TypeAttribute):
         return self.data.storage
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Uniform:
+    def parse_parameters(cls, parser: AttributeParser) -> UniformType:
         """Parses what is between the angle brackets."""
         with parser.in_angle_brackets():
             storage = _parse_storage(parser)
             parser.parse_punctuation(":")
-            if parser.parse_type() != types.F32:
+            if parser.parse_type() is not types.F32:
                 parser.raise_error("expected f32, the only type that is expressed")
             axis = parser.parse_integer(False, False) if parser.parse_optional_punctuation(":") else None
             parser.parse_punctuation(",")
@@ -63,32 +70,32 @@ class UniformType(Data[Uniform], TypeAttribute):
                 pairs = [_parse_pair(parser)]
             else:
                 pairs = parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_pair(parser))
-        return Uniform(storage, tuple(scale for scale, _ in pairs), tuple(zero for _, zero in pairs), axis)
+        return cls.get(Uniform(storage, tuple(scale for scale, _ in pairs), tuple(zero for _, zero in pairs), axis))
 
-    def print_parameter(self, printer: Printer) -> None:
-        """Prints what `parse_parameter` takes."""
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints what `parse_parameters` takes."""
         uniform = self.data
-        unsigned = uniform.storage.signedness.data is Signedness.UNSIGNED
-        printer.print_string(f"<{'u' if unsigned else 'i'}{uniform.storage.width.data}:f32")
+        unsigned = uniform.storage.signedness is Signedness.UNSIGNED
+        printer.write(f"<{'u' if unsigned else 'i'}{uniform.storage.width}:f32")
         pairs = [
             _scale_text(scale) + (f":{zero}" if zero else "")
             for scale, zero in zip(uniform.scales, uniform.zero_points, strict=True)
         ]
         if uniform.axis is None:
-            printer.print_string(f", {pairs[0]}>")
+            printer.write(f", {pairs[0]}>")
         else:
-            printer.print_string(f":{uniform.axis}, {{{','.join(pairs)}}}>")
+            printer.write(f":{uniform.axis}, {{{','.join(pairs)}}}>")
 
 
-def _parse_storage(parser: AttrParser) -> IntegerType:
+def _parse_storage(parser: AttributeParser) -> IntegerType:
     # `u8` is no type by itself.
     word = parser.expect(parser.parse_optional_identifier, "expected the type of the stored integers")
     if word[0] not in "iu" or not word[1:].isdecimal() or not 0 < int(word[1:]) <= 32:
         parser.raise_error("expected the type of the stored integers, such as i8 or u8")
-    return IntegerType(int(word[1:]), Signedness.UNSIGNED if word[0] == "u" else Signedness.SIGNLESS)
+    return IntegerType.get(int(word[1:]), Signedness.UNSIGNED if word[0] == "u" else Signedness.SIGNLESS)
 
 
-def _parse_pair(parser: AttrParser) -> tuple[float, int]:
+def _parse_pair(parser: AttributeParser) -> tuple[float, int]:
     scale = float(np.float32(float(parser.parse_number(allow_boolean=False))))
     if not 0 < scale < math.inf:
         parser.raise_error("expected a scale, a positive number")
@@ -108,4 +115,4 @@ def storage_of(element: Attribute) -> Attribute:
     return element.storage if isinstance(element, UniformType) else element
 
 
-QUANT = Dialect("quant", [], [UniformType])
+QUANT = Dialect("quant", types={"uniform": UniformType.parse_parameters})

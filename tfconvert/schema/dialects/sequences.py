@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 STEPS = frozenset({"lstm", "rnn", "svdf"})
 """Operators that compute one step of a sequence, and keep their state from run to run."""
@@ -45,7 +45,7 @@ def state_operands(op: Operation) -> tuple[int, ...]:
     )
 
 
-def is_own_state(value: SSAValue) -> bool:
+def is_own_state(value: Value) -> bool:
     """Tells whether nothing but the one operator that uses a value as its state will ever see it.
 
     It also has to be made anew at each run, and in memory of the right size.
@@ -62,7 +62,7 @@ def is_own_state(value: SSAValue) -> bool:
     return isinstance(barrier, tfl.TFLOp) and barrier.op_name == BARRIER
 
 
-def keeps_state(op: Operation, value: SSAValue) -> bool:
+def keeps_state(op: Operation, value: Value) -> bool:
     """Tells whether a state operand is the runtime's own tensor, zero before the first run and never set again.
 
     So begins what computes steps, if its operand is zeros.

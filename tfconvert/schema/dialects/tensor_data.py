@@ -14,20 +14,16 @@ import mmap
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import google_crc32c
 import numpy as np
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, PackableType, TensorType
-from xdsl.ir import Attribute, BuiltinAttribute, Data, OpResult, SSAValue
-from xdsl.irdl import irdl_attr_definition
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import dense_text, types
-
-if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
+from tfconvert.schema.ir.values import OpResult, Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -284,30 +280,87 @@ def _depth(data: TensorData) -> int:
     return data.source.depth if isinstance(data.source, Deferred) else 0
 
 
-@irdl_attr_definition
-class TensorData(Data[Source], BuiltinAttribute):
+class DenseElementsAttr(Attribute):
+    """`dense<[1, 2]> : tensor<2xi32>`: a small tensor of numbers, compared by value.
+
+    Attributes:
+        data: The elements in row-major order, little endian.
+        type: The (static) tensor type.
+    """
+
+    __slots__ = ("data", "type")
+
+    data: bytes
+    type: TensorType
+
+    @classmethod
+    def get(cls, type: TensorType, data: bytes) -> DenseElementsAttr:
+        """Returns the attribute of a value."""
+        return cls.intern(data, type)
+
+    @property
+    def shape(self) -> types.Shape:
+        """The shape."""
+        return self.type.shape
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `dense<...> : type`."""
+        print_dense(printer, to_array(self), self.type)
+
+
+class DenseResourceAttr(Attribute):
+    """`dense_resource<name> : type`: a tensor whose value is at the end of the text, or left out."""
+
+    __slots__ = ("handle", "type")
+
+    handle: str
+    type: Attribute
+
+    @classmethod
+    def get(cls, handle: str, type: Attribute) -> DenseResourceAttr:
+        """Returns the attribute of a name and a type."""
+        return cls.intern(handle, type)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `dense_resource<name> : type`."""
+        printer.write(f"dense_resource<{self.handle}> : ")
+        printer.attribute(self.type)
+
+
+def print_dense(printer: AttributePrinter, value: Array, type: TensorType) -> None:
+    """Prints `dense<...> : type`."""
+    printer.write("dense<")
+    for piece in dense_text.literal(value, type.element_type):
+        printer.write(piece)
+    printer.write("> : ")
+    printer.attribute(type)
+
+
+class TensorData(Attribute):
     """The handle of a constant: a static tensor type and a source.
 
     A small one prints as what it is, any other elided, as `dense_resource<__elided__> : type`: the IR's text never
-    holds large weights unless asked for (`printing.IRPrinter`).
+    holds large weights unless that is required (`printing.IRPrinter`).
+
+    Attributes:
+        source: Where the bytes come from.
+        type: The (static) tensor type.
     """
 
-    name = "tfconvert.tensor_data"
-    type: TensorType[Attribute]
+    __slots__ = ("source", "type")
 
-    def __init__(self, type: TensorType[Attribute], source: Source) -> None:
-        object.__setattr__(self, "type", type)
-        super().__init__(source)
+    source: Source
+    type: TensorType
 
-    @property
-    def source(self) -> Source:
-        """Where the bytes come from."""
-        return self.data
+    @classmethod
+    def get(cls, type: TensorType, source: Source) -> TensorData:
+        """Returns the handle of a source, which is compared by identity."""
+        return cls.intern(source, type)
 
     @property
     def shape(self) -> types.Shape:
         """The (static) shape."""
-        return types.shape_of(self.type) or ()
+        return self.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -322,33 +375,18 @@ class TensorData(Data[Source], BuiltinAttribute):
 
     def array(self) -> Array:
         """Returns the value as a C-contiguous array that must not be written to."""
-        return self.data.array(self.dtype, self.shape)
+        return self.source.array(self.dtype, self.shape)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorData) and self.data is other.data and self.type == other.type
-
-    def __hash__(self) -> int:
-        return hash((id(self.data), self.type))
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Source:
-        """Raises: a handle has no text of its own."""
-        parser.raise_error("a constant's handle can't be parsed; write a dense attribute")
-
-    def print_parameter(self, printer: Printer) -> None:
-        """Prints what `print_builtin` does."""
-        self.print_builtin(printer)
-
-    def print_builtin(self, printer: Printer) -> None:
+    def print(self, printer: AttributePrinter) -> None:
         """Prints `dense<...> : type`, or `dense_resource<__elided__> : type`."""
         if self._is_small():
-            printer.print_string(f"dense<{''.join(dense_text.literal(self.array(), self.type.element_type))}> : ")
+            print_dense(printer, self.array(), self.type)
         else:
-            printer.print_string(f"{ELIDED} : ")
-        printer.print_attribute(self.type)
+            printer.write(f"{ELIDED} : ")
+            printer.attribute(self.type)
 
     def _is_small(self) -> bool:
-        """Tells whether the value is in memory, can be written, and is not long."""
+        """Returns whether the value is in memory, can be written, and is not long."""
         if not isinstance(self.source, BufferSource) or not dense_text.can_write(self.type.element_type):
             return False
         if self.dtype == object:
@@ -356,13 +394,13 @@ class TensorData(Data[Source], BuiltinAttribute):
         return self.nbytes <= SMALL
 
 
-Constant = DenseIntOrFPElementsAttr[Any] | TensorData
+Constant = DenseElementsAttr | TensorData
 """Every attribute that holds a tensor's value."""
 
 
 def is_constant(attribute: Attribute | None) -> TypeGuard[Constant]:
     """Tells whether an attribute holds a tensor's value."""
-    return isinstance(attribute, TensorData | DenseIntOrFPElementsAttr)
+    return isinstance(attribute, TensorData | DenseElementsAttr)
 
 
 def of_array(array: Array, element: Attribute | None = None) -> Constant:
@@ -375,9 +413,9 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     element = element or types.from_dtype(array.dtype).mlir
     tensor_type = types.tensor(element, array.shape)
     assert isinstance(tensor_type, TensorType)
-    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, PackableType):
-        return DenseIntOrFPElementsAttr(tensor_type, BytesAttr(array.tobytes()))
-    return TensorData(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
+    if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, IntegerType | FloatType):
+        return DenseElementsAttr.get(tensor_type, array.tobytes())
+    return TensorData.get(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
 
 
 def to_array(constant: Attribute) -> Array:
@@ -388,14 +426,14 @@ def to_array(constant: Attribute) -> Array:
     """
     if isinstance(constant, TensorData):
         return constant.array()
-    if isinstance(constant, DenseIntOrFPElementsAttr):
+    if isinstance(constant, DenseElementsAttr):
         tensor_type = constant.type
         dtype = types.numpy_dtype(tensor_type.element_type)
-        return np.frombuffer(constant.data.data, dtype).reshape(types.shape_of(tensor_type) or ())
-    raise TypeError(f"{constant.name} is no tensor value")
+        return np.frombuffer(constant.data, dtype).reshape(tensor_type.shape)
+    raise TypeError(f"{constant} is not a tensor value")
 
 
-def constant_of(value: SSAValue) -> Constant | None:
+def constant_of(value: Value) -> Constant | None:
     """Returns what a value is known to be at compile time, `None` if it is not."""
     if type(value) is not OpResult or value.op.name not in CONSTANT_OPS:
         return None
@@ -408,7 +446,7 @@ def as_handle(constant: Constant) -> TensorData:
     if isinstance(constant, TensorData):
         return constant
     assert isinstance(constant.type, TensorType)
-    return TensorData(constant.type, BufferSource(to_array(constant)))
+    return TensorData.get(constant.type, BufferSource(to_array(constant)))
 
 
 def defer(
@@ -431,7 +469,7 @@ def defer(
     tensor_type = types.tensor(element or handles[0].type.element_type, shape)
     assert isinstance(tensor_type, TensorType)
     source = Deferred(function, handles, parameter)
-    result = TensorData(tensor_type, source)
+    result = TensorData.get(tensor_type, source)
     if result.nbytes > SMALL and source.depth <= MAX_DEPTH:
         return result
     return of_array(np.asarray(result.array()), tensor_type.element_type)

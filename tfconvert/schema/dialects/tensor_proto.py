@@ -7,73 +7,82 @@ is.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from google.protobuf import text_format
-from xdsl.dialects.builtin import BytesAttr, NoneType, TensorType
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
 
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attribute_parser import UntypedAttr
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 _PREFIX = b"tftensor$"
 
 
-@irdl_attr_definition
-class TensorProtoAttr(ParametrizedAttribute, BuiltinAttribute):
+class TensorProtoAttr(Attribute):
     """`#tf_type<tensor_proto : "0x..."> : type`: a tensor as the text of its proto."""
 
-    name = "tf_type.tensor_proto"
-    contents: BytesAttr
+    __slots__ = ("contents", "type")
+
+    NAME = "tf_type.tensor_proto"
+
+    contents: bytes
     type: Attribute
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parses what is between the angle brackets; the type behind them is `typed`'s matter."""
+    def get(cls, contents: bytes, type: Attribute) -> TensorProtoAttr:
+        """Returns the attribute of a tensor."""
+        return cls.intern(contents, type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Attribute:
+        """Parses what is between the angle brackets; the type comes behind them."""
         parser.parse_punctuation(":")
         digits = parser.parse_str_literal()
         if not digits.startswith("0x"):
             parser.raise_error("expected a string of hexadecimal digits that begins with 0x")
         try:
-            return [BytesAttr(bytes.fromhex(digits[2:])), NoneType()]
+            contents = bytes.fromhex(digits[2:])
         except ValueError:
             parser.raise_error("expected hexadecimal digits")
+        return UntypedAttr.get(partial(typed, contents))
 
-    def print_builtin(self, printer: Printer) -> None:
+    def print(self, printer: AttributePrinter) -> None:
         """Prints the contents and the type."""
-        printer.print_string(f'#tf_type<tensor_proto : "0x{self.contents.data.hex().upper()}"> : ')
-        printer.print_attribute(self.type)
+        printer.write(f'#tf_type<tensor_proto : "0x{self.contents.hex().upper()}"> : ')
+        printer.attribute(self.type)
 
 
-def typed(attribute: TensorProtoAttr, tensor_type: Attribute) -> Attribute:
-    """Returns the constant that an attribute holds, or the attribute with its type if it holds no numbers.
+def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
+    """Returns the constant that the attribute's contents are, or the attribute itself if they are no numbers.
 
     Args:
-        attribute: What was parsed.
-        tensor_type: The type that the text gives.
+        contents: What is between the angle brackets.
+        tensor_type: The type behind them.
 
     Raises:
-        ValueError: The contents are no tensor of that type.
+        VerifyError: The contents are not a tensor of that type.
     """
-    if not attribute.contents.data.startswith(_PREFIX):
-        raise ValueError("the contents are no tensor")
+    if not contents.startswith(_PREFIX):
+        raise VerifyError("the contents are not a tensor")
     proto = pb.TensorProto()
     try:
-        text_format.Parse(attribute.contents.data[len(_PREFIX) :], proto)
+        text_format.Parse(contents[len(_PREFIX) :], proto)
     except (text_format.ParseError, UnicodeDecodeError) as problem:
-        raise ValueError(f"the contents are no tensor: {problem}") from problem
+        raise VerifyError(f"the contents are not a tensor: {problem}") from problem
     row = types.from_number(proto.dtype)
-    if row is None or row.mlir != types.element_of(tensor_type):
-        raise ValueError("the tensor has another element type")
+    if row is None or row.mlir is not types.element_of(tensor_type):
+        raise VerifyError("the tensor has another element type")
     if "int" not in row.name or not isinstance(tensor_type, TensorType):
-        return TensorProtoAttr(attribute.contents, tensor_type)
-    return tensor_data.of_array(_value(proto, row, types.shape_of(tensor_type) or ()), row.mlir)
+        return TensorProtoAttr.get(contents, tensor_type)
+    return tensor_data.of_array(_value(proto, row, tensor_type.shape), row.mlir)
 
 
 def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) -> tensor_data.Array:
@@ -81,11 +90,11 @@ def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) ->
     if proto.tensor_content:
         values = np.frombuffer(proto.tensor_content, np.uint8)
         if len(values) != count * row.dtype.itemsize:
-            raise ValueError("the tensor has another size")
+            raise VerifyError("the tensor has another size")
         return values.view(row.dtype).reshape(shape)
     numbers = list(proto.int_val)
     if len(numbers) > count or not types.is_static(shape):
-        raise ValueError("the tensor has another size")
+        raise VerifyError("the tensor has another size")
     # The last number stands for all that follow.
     numbers += (numbers[-1:] or [0]) * (count - len(numbers))
     return np.array(numbers, np.int64).astype(row.dtype).reshape(shape)
@@ -105,4 +114,4 @@ def of_constant(value: tensor_data.Array, tensor_type: Any) -> TensorProtoAttr:
         dtype=pb.DataType.Name(row.number), tensor_shape={"dim": dims}, tensor_content=value.tobytes()
     )
     text = text_format.MessageToString(proto, as_one_line=True).encode()
-    return TensorProtoAttr(BytesAttr(_PREFIX + text), tensor_type)
+    return TensorProtoAttr.get(_PREFIX + text, tensor_type)

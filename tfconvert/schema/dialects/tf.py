@@ -1,38 +1,35 @@
-"""The `tf` dialect: open and data-driven; every TensorFlow op has a class, none is written by hand (design §3).
+"""The `tf` dialect: open and data-driven; TensorFlow's ops are rows of its registry, none is written by hand.
 
-`op_class("Relu")` makes the class of `tf.Relu` on first use. An op's OpDef attributes are *properties* under their
-OpDef names, all others (`device`, names that begin with `_`) are *attributes*. Type attributes that operands and
-results already tell (`T`, `N`, ...) are not kept.
+An op's OpDef attributes are *properties* under their OpDef names, all others (`device`, names that begin with `_`) are
+*attributes*. Type attributes that operands and results already tell (`T`, `N`, ...) are not kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
-
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BytesAttr,
-    FloatAttr,
-    IntegerAttr,
-    LocationAttr,
-    StringAttr,
-    SymbolRefAttr,
-)
-from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
-from xdsl.traits import IsTerminator
+from typing import Any
 
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf_verify, types
-from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr, shape_attr
+from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES, FunctionAttr, PlaceholderAttr, ShapeAttr
 from tfconvert.schema.dialects.tf_effects import has_side_effects
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 __all__ = [
-    "PRODUCER_VERSION", "VERSIONS", "FunctionAttr", "PlaceholderAttr", "ShapeAttr", "TFOp", "build", "constant", "get",
-    "has_side_effects", "normalize", "op_class", "python_value", "shape_attr",
+    "PRODUCER_VERSION", "VERSIONS", "FunctionAttr", "PlaceholderAttr", "ShapeAttr", "TFOp", "build", "constant",
+    "create", "get", "has_side_effects", "normalize", "python_value",
 ]  # fmt: skip
+
+PREFIX = "tf."
 
 PRODUCER_VERSION = "tf.producer_version"
 """Module attribute: the version of the TensorFlow that made the model."""
@@ -41,52 +38,62 @@ VERSIONS = "tf.versions"
 """Module attribute: a graph's versions, `{bad_consumers = [], min_consumer = 0 : i32, producer = 1 : i32}`."""
 
 
+_TRAITS: Mapping[str, frozenset[Trait]] = {
+    "tf.Yield": frozenset({Trait.TERMINATOR}),
+    **dict.fromkeys(NO_PROPERTIES, frozenset({Trait.NO_PROPERTIES})),
+}
+"""What is true of ops by their definition, where it is anything."""
+
+
 class TFOp(Operation):
-    """Base of all `tf` ops.
+    """A `tf` op of any name."""
 
-    Attributes:
-        op_name: The name in TensorFlow's registry, without `tf.`.
-    """
+    __slots__ = ()
 
-    op_name: ClassVar[str]
-    traits = OpTraits(lambda: ())
+    @property
+    def op_name(self) -> str:
+        """The name in TensorFlow's registry, without `tf.`."""
+        return self.name[len(PREFIX) :]
 
     @property
     def op_def(self) -> pb.OpDef | None:
         """TensorFlow's definition of the op; `None` for an op the bundled registry doesn't know."""
         return op_defs.lookup(self.op_name)
 
+    def has_trait(self, trait: Trait) -> bool:
+        """Returns whether something is true of the op by its definition."""
+        return trait in _TRAITS.get(self.name, NO_TRAITS)
+
     def verify_(self) -> None:
         """Checks the op against its OpDef.
 
         Raises:
-            VerifyException: It doesn't keep to it.
+            VerifyError: It doesn't keep to it.
         """
         tf_verify.verify(self, self.op_name)
 
 
-_TRAITS = {"Yield": OpTraits(lambda: (IsTerminator(),))}
-"""Traits of ops that end a region."""
-
-_CLASSES: dict[str, type[TFOp]] = {}
-
-
-def op_class(op_name: str) -> type[TFOp]:
-    """Returns the class of an op by its name in TensorFlow's registry (`Relu`)."""
-    made = _CLASSES.get(op_name)
-    if made is None:
-        members = {"name": f"tf.{op_name}", "op_name": op_name, "traits": _TRAITS.get(op_name, TFOp.traits)}
-        made = _CLASSES[op_name] = type(op_name, (TFOp,), members)
-    return made
+def create(
+    op_name: str,
+    *,
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    regions: Sequence[Region] = (),
+    location: Location = UNKNOWN_LOC,
+) -> TFOp:
+    """Returns a detached `tf` op by its name in TensorFlow's registry (`Relu`)."""
+    return TFOp(PREFIX + op_name, operands, result_types, properties, attributes, regions, location)
 
 
 def build(
     op_name: str,
-    operands: Sequence[SSAValue],
+    operands: Sequence[Value],
     result_types: Sequence[Attribute],
     properties: Mapping[str, attrs.Value] | None = None,
-    location: LocationAttr | None = None,
-) -> Operation:
+    location: Location = UNKNOWN_LOC,
+) -> TFOp:
     """Returns a detached `tf` op.
 
     Args:
@@ -96,17 +103,13 @@ def build(
         properties: OpDef attributes, as attributes or Python values (integers become `i64`).
         location: Where the op comes from.
     """
-    return op_class(op_name).create(
-        operands=operands,
-        result_types=result_types,
-        properties={name: attrs.of(value) for name, value in (properties or {}).items()},
-        location=location,
-    )
+    given = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
+    return TFOp(PREFIX + op_name, operands, result_types, given, location=location)
 
 
-def constant(value: tensor_data.Constant, location: LocationAttr | None = None) -> Operation:
+def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:
     """Returns a `tf.Const` of a value."""
-    return op_class("Const").create(result_types=(value.type,), properties={"value": value}, location=location)
+    return TFOp("tf.Const", (), (value.type,), {"value": value}, location=location)
 
 
 def normalize(op: TFOp) -> None:
@@ -135,10 +138,10 @@ def python_value(attribute: Attribute) -> Any:
         TypeError: The attribute has no Python counterpart.
     """
     if isinstance(attribute, IntegerAttr):
-        value = attribute.value.data
+        value = attribute.value
         return bool(value) if attribute.type == types.I1 else value
     if isinstance(attribute, FloatAttr | BytesAttr | StringAttr):
-        return attribute.value.data if isinstance(attribute, FloatAttr) else attribute.data
+        return attribute.value if isinstance(attribute, FloatAttr) else attribute.data
     if isinstance(attribute, ArrayAttr):
         return tuple(python_value(item) for item in attribute.data)
     if isinstance(attribute, ShapeAttr):
@@ -146,7 +149,7 @@ def python_value(attribute: Attribute) -> Any:
     if isinstance(attribute, FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
-        return attribute.root_reference.data
+        return attribute.root
     if (row := types.from_mlir(attribute)) is not None:
         return row.dtype
     return tensor_data.to_array(attribute)
@@ -156,3 +159,6 @@ def get(op: Operation, name: str, default: Any = None) -> Any:
     """Returns an OpDef attribute of an op as a Python value, `default` if it is not there."""
     attribute = op.properties.get(name)
     return default if attribute is None else python_value(attribute)
+
+
+TF = Dialect("tf", open_ops=lambda name: TFOp if len(name) > len(PREFIX) else None)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, NoneAttr, SymbolRefAttr
-from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
-
-from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attributes import DictionaryAttr, SymbolRefAttr, quoted
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 
 NO_PROPERTIES = frozenset({
@@ -25,52 +20,56 @@ NO_PROPERTIES = frozenset({
 """Ops whose OpDef attributes MLIR derives from types, all of them: it takes no properties there, only attributes."""
 
 
-@irdl_attr_definition
-class ShapeAttr(ParametrizedAttribute):
-    """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown."""
+class ShapeAttr(Attribute):
+    """`#tf_type.shape<2x?x3>`, or `#tf_type.shape<*>` where the rank is unknown.
 
-    name = "tf_type.shape"
-    dims: Attribute
+    Attributes:
+        shape: The dimensions, -1 where unknown; `None` if the rank is unknown.
+    """
 
-    @property
-    def shape(self) -> types.Shape | None:
-        """The dimensions, -1 where unknown; `None` if the rank is unknown."""
-        if not isinstance(self.dims, ArrayAttr):
-            return None
-        return tuple(dim.value.data for dim in self.dims.data)
+    __slots__ = ("shape",)
+
+    NAME = "tf_type.shape"
+
+    shape: types.Shape | None
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+    def get(cls, shape: types.Shape | None) -> ShapeAttr:
+        """Returns the attribute of a shape."""
+        return cls.intern(shape)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> ShapeAttr:
         """Parses the dimensions."""
         with parser.in_angle_brackets():
             if parser.parse_optional_punctuation("*") is not None:
-                return [NoneAttr()]
-            dims = [max(dim, -1) for dim in parser.parse_dimension_list()]
-            return [ArrayAttr([attrs.integer(dim) for dim in dims])]
+                return cls.get(None)
+            return cls.get(tuple([max(dim, -1) for dim in parser.parse_dimension_list()]))
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints the dimensions in TensorFlow's way."""
         shape = self.shape
-        text = "*" if shape is None else "x".join("?" if dim < 0 else str(dim) for dim in shape)
-        printer.print_string(f"<{text}>")
+        text = "*" if shape is None else "x".join(["?" if dim < 0 else str(dim) for dim in shape])
+        printer.write(f"<{text}>")
 
 
-@cache
-def shape_attr(shape: types.Shape | None) -> ShapeAttr:
-    """Returns the attribute of a shape; `None` is unknown rank."""
-    return ShapeAttr(NoneAttr() if shape is None else ArrayAttr([attrs.integer(dim) for dim in shape]))
-
-
-@irdl_attr_definition
-class FunctionAttr(ParametrizedAttribute):
+class FunctionAttr(Attribute):
     """`#tf_type.func<@name, {...}>`: a function with the attributes that instantiate it."""
 
-    name = "tf_type.func"
+    __slots__ = ("arguments", "function")
+
+    NAME = "tf_type.func"
+
     function: SymbolRefAttr
-    arguments: Attribute
+    arguments: DictionaryAttr
 
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+    def get(cls, function: SymbolRefAttr, arguments: DictionaryAttr) -> FunctionAttr:
+        """Returns the attribute of a function and its attributes."""
+        return cls.intern(arguments, function)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> FunctionAttr:
         """Parses the symbol and the dictionary."""
         with parser.in_angle_brackets():
             symbol = parser.parse_attribute()
@@ -78,17 +77,35 @@ class FunctionAttr(ParametrizedAttribute):
             arguments = parser.parse_attribute()
         if not isinstance(symbol, SymbolRefAttr) or not isinstance(arguments, DictionaryAttr):
             parser.raise_error("expected a symbol and a dictionary")
-        return [symbol, arguments]
+        return cls.get(symbol, arguments)
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints the symbol and the dictionary."""
-        with printer.in_angle_brackets():
-            printer.print_list(self.parameters, printer.print_attribute)
+        printer.write("<")
+        printer.attributes((self.function, self.arguments))
+        printer.write(">")
 
 
-@irdl_attr_definition
-class PlaceholderAttr(ParametrizedAttribute):
+class PlaceholderAttr(Attribute):
     """`#tf_type.placeholder<"name">`: an attribute that the enclosing function's instantiation gives."""
 
-    name = "tf_type.placeholder"
-    parameter: Attribute
+    __slots__ = ("parameter",)
+
+    NAME = "tf_type.placeholder"
+
+    parameter: str
+
+    @classmethod
+    def get(cls, parameter: str) -> PlaceholderAttr:
+        """Returns the attribute of a parameter's name."""
+        return cls.intern(parameter)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> PlaceholderAttr:
+        """Parses the name."""
+        with parser.in_angle_brackets():
+            return cls.get(parser.parse_str_literal())
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints the name."""
+        printer.write(f"<{quoted(self.parameter)}>")

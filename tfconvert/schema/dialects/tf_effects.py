@@ -14,12 +14,14 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.traits import IsTerminator, SymbolOpInterface
-
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_attributes import FunctionAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import Trait
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.tensorflow import op_defs
 
 ANY = "any state"
@@ -177,7 +179,7 @@ def effects(op: Operation) -> Effects:
         if kind is _Kind.CALLS:
             return NO_EFFECTS if _is_stateless(op) else _of_regions(op) if op.regions else ANY_EFFECTS
         return _of_kind(op, kind)
-    if op.name in _NONE_ELSEWHERE or op.has_trait(IsTerminator):
+    if op.name in _NONE_ELSEWHERE or op.has_trait(Trait.TERMINATOR):
         return NO_EFFECTS
     return _of_regions(op) if op.regions else _of_executor(op)
 
@@ -234,7 +236,7 @@ def _is_stateless(op: Operation) -> bool:
     if op.name[3:] in _STATELESS:
         return True
     flag = op.properties.get("is_stateless")
-    return isinstance(flag, IntegerAttr) and flag.value.data != 0
+    return isinstance(flag, IntegerAttr) and flag.value != 0
 
 
 def _name(op: Operation) -> tuple[str, str] | None:
@@ -245,7 +247,7 @@ def _name(op: Operation) -> tuple[str, str] | None:
     return (container.data if isinstance(container, StringAttr) else "", name.data)
 
 
-def resource_identity(value: SSAValue) -> Hashable:
+def resource_identity(value: Value) -> Hashable:
     """Returns which state a handle refers to: equal for equal states, `ANY` if it could be any.
 
     Args:
@@ -281,7 +283,7 @@ class ModuleEffects:
         self._functions = {
             name.data: op
             for op in module.ops
-            if op.has_trait(SymbolOpInterface)
+            if op.has_trait(Trait.SYMBOL)
             and op.regions
             and isinstance(name := op.properties.get("sym_name"), StringAttr)
         }
@@ -350,5 +352,5 @@ def _symbols(value: Attribute) -> list[str]:
     if isinstance(value, FunctionAttr):
         value = value.function
     if isinstance(value, SymbolRefAttr):
-        return [value.root_reference.data]
+        return [value.root]
     return [name for item in value.data for name in _symbols(item)] if isinstance(value, ArrayAttr) else []

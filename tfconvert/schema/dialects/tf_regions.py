@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
-from xdsl.ir import Attribute, Operation, Region, SSAValue
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 YIELD = "tf.Yield"
 
@@ -22,7 +24,7 @@ def verify(op: Operation, op_name: str) -> None:
     """Checks an op that TensorFlow's registry doesn't know; all but the region forms pass.
 
     Raises:
-        VerifyException: A region form breaks a rule.
+        VerifyError: A region form breaks a rule.
     """
     check = _CHECKS.get(op_name)
     if check is not None:
@@ -30,10 +32,10 @@ def verify(op: Operation, op_name: str) -> None:
 
 
 def _fail(op: Operation, message: str) -> NoReturn:
-    raise VerifyException(f"{op.name}: {message}")
+    raise VerifyError(f"{op.name}: {message}")
 
 
-def _yielded(op: Operation, region: Region, name: str) -> Sequence[SSAValue]:
+def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
     """Returns what a region of one block ends in."""
     if len(region.blocks) != 1:
         _fail(op, f"the {name} region must have one block, found {len(region.blocks)}")
@@ -43,7 +45,7 @@ def _yielded(op: Operation, region: Region, name: str) -> Sequence[SSAValue]:
     return last.operands
 
 
-def _check_types(op: Operation, what: str, values: Sequence[SSAValue], expected: Sequence[SSAValue]) -> None:
+def _check_types(op: Operation, what: str, values: Sequence[Value], expected: Sequence[Value]) -> None:
     """Checks numbers and element types, and that no shapes contradict."""
     if len(values) != len(expected):
         _fail(op, f"expected {len(expected)} {what}, found {len(values)}")
@@ -52,7 +54,7 @@ def _check_types(op: Operation, what: str, values: Sequence[SSAValue], expected:
             _fail(op, f"number {index} of the {what} must agree with {other.type}, found {value.type}")
 
 
-def _check_scalar(op: Operation, what: str, value: SSAValue, element: Attribute) -> None:
+def _check_scalar(op: Operation, what: str, value: Value, element: Attribute) -> None:
     if types.element_of(value.type) != element or types.shape_of(value.type) not in ((), None):
         _fail(op, f"{what} must be a scalar of type {element}, found {value.type}")
 

@@ -7,13 +7,17 @@ once, before anything else. Exported functions carry `tf_saved_model.exported_na
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr, UnitAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Dialect, Operation, OpTraits, TypeAttribute
-from xdsl.traits import SymbolOpInterface
+from typing import ClassVar
 
 from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, StringAttr
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import Trait
 
 SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
@@ -24,18 +28,21 @@ ENTRY_FUNCTION = "tf.entry_function"
 class GlobalTensorOp(Operation):
     """`tf_saved_model.global_tensor`: a variable with its value in the checkpoint."""
 
-    name = "tf_saved_model.global_tensor"
-    traits = OpTraits(lambda: (SymbolOpInterface(),))
+    __slots__ = ()
+
+    NAME: ClassVar[str] = "tf_saved_model.global_tensor"
+    PROPERTIES: ClassVar[tuple[str, ...]] = ("sym_name", "type", "value", "is_mutable")
+    TRAITS: ClassVar[frozenset[Trait]] = frozenset({Trait.SYMBOL})
 
     @classmethod
     def build(
-        cls, symbol: str, type: Attribute, value: Constant, *, is_mutable: bool, location: LocationAttr | None = None
+        cls, symbol: str, type: Attribute, value: Constant, *, is_mutable: bool, location: Location = UNKNOWN_LOC
     ) -> GlobalTensorOp:
         """Returns a global tensor; `type` may be less exact than the value's type (a dynamic dimension)."""
-        assert isinstance(type, TypeAttribute)
+        assert isinstance(type, Type)
         properties: dict[str, Attribute] = {"sym_name": attrs.string(symbol), "type": type, "value": value}
         if is_mutable:
-            properties["is_mutable"] = UnitAttr()
+            properties["is_mutable"] = UNIT
         return cls.create(properties=properties, location=location)
 
     @property
@@ -49,8 +56,11 @@ class GlobalTensorOp(Operation):
 class AssetOp(Operation):
     """`tf_saved_model.asset`: a file of the SavedModel's `assets` folder."""
 
-    name = "tf_saved_model.asset"
-    traits = OpTraits(lambda: (SymbolOpInterface(),))
+    __slots__ = ()
+
+    NAME: ClassVar[str] = "tf_saved_model.asset"
+    PROPERTIES: ClassVar[tuple[str, ...]] = ("sym_name", "filename")
+    TRAITS: ClassVar[frozenset[Trait]] = frozenset({Trait.SYMBOL})
 
     @classmethod
     def build(cls, symbol: str, filename: str) -> AssetOp:
@@ -61,25 +71,27 @@ class AssetOp(Operation):
 class SessionInitializerOp(Operation):
     """`tf_saved_model.session_initializer`: functions to run once."""
 
-    name = "tf_saved_model.session_initializer"
-    traits = OpTraits(lambda: ())
+    __slots__ = ()
+
+    NAME: ClassVar[str] = "tf_saved_model.session_initializer"
+    PROPERTIES: ClassVar[tuple[str, ...]] = ("initializers",)
 
     @classmethod
     def build(cls, functions: list[str]) -> SessionInitializerOp:
         """Returns an initializer of functions by symbol."""
-        return cls.create(properties={"initializers": ArrayAttr([attrs.symbol(name) for name in functions])})
+        return cls.create(properties={"initializers": ArrayAttr.get([attrs.symbol(name) for name in functions])})
 
 
 def export_initializer(function: FuncOp) -> None:
     """Makes an initializer public, under its own name: so are all that a SavedModel's module has."""
     function.properties.pop("sym_visibility", None)
-    function.attributes[EXPORTED_NAMES] = attrs.of([function.sym_name.data])
+    function.attributes[EXPORTED_NAMES] = attrs.of([function.sym_name])
 
 
 def hide_initializer(function: FuncOp) -> None:
     """Makes an initializer private, as the functions are that a signature's function calls."""
-    function.sym_visibility = attrs.string("private")
+    function.sym_visibility = "private"
     function.attributes.pop(EXPORTED_NAMES, None)
 
 
-TF_SAVED_MODEL = Dialect("tf_saved_model", [GlobalTensorOp, AssetOp, SessionInitializerOp], [])
+TF_SAVED_MODEL = Dialect("tf_saved_model", (GlobalTensorOp, AssetOp, SessionInitializerOp))

@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, NoReturn
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BytesAttr,
-    DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
-    NoneAttr,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import tf_regions, types
 from tfconvert.schema.dialects.tf_attributes import FunctionAttr, PlaceholderAttr, ShapeAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import (
+    ArrayAttr,
+    BytesAttr,
+    DenseArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import NoneType, TensorType
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -165,7 +165,7 @@ def verify(op: Operation, op_name: str) -> None:
         op_name: Its name in TensorFlow's registry.
 
     Raises:
-        VerifyException: It has other operands, results or attributes than its OpDef says.
+        VerifyError: It has other operands, results or attributes than its OpDef says.
     """
     plan = plan_of(op_name)
     if plan is None:
@@ -183,10 +183,10 @@ def verify(op: Operation, op_name: str) -> None:
 
 
 def _fail(op: Operation, message: str) -> NoReturn:
-    raise VerifyException(f"{op.name}: {message}")
+    raise VerifyError(f"{op.name}: {message}")
 
 
-def _check_side(op: Operation, side: Side, values: Sequence[SSAValue], bound: dict[str, tuple[object, str]]) -> None:
+def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[str, tuple[object, str]]) -> None:
     lengths = _lengths(op, side, len(values), bound)
     if lengths is None:
         return
@@ -246,7 +246,7 @@ def _length(value: object) -> int:
 
 
 def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Sequence[int]:
-    lengths = [int(length) for length in segments.get_values()] if isinstance(segments, DenseArrayBase) else []
+    lengths = [int(length) for length in segments.values] if isinstance(segments, DenseArrayAttr) else []
     if len(lengths) != len(side.arguments) or sum(lengths) != count or min(lengths, default=0) < 0:
         _fail(op, f"{side.segments!r} must tell the lengths of {len(side.arguments)} lists with {count} {side.what}s")
     for argument, length in zip(side.arguments, lengths, strict=True):
@@ -261,7 +261,7 @@ def _check_attributes(op: Operation, plan: Plan) -> None:
         if value is None:
             if limits.is_required and not (limits.kind in _DERIVED_FROM_HANDLES and _has_handle(op)):
                 _fail(op, f"the attribute {name!r} is missing")
-        elif not isinstance(value, PlaceholderAttr | NoneAttr):
+        elif not isinstance(value, PlaceholderAttr | NoneType):
             _check_kind(op, name, limits, value)
 
 
@@ -273,7 +273,7 @@ def _has_handle(op: Operation) -> bool:
 def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> None:
     if not limits.kind.startswith("list("):
         _check_item(op, name, limits, limits.kind, value)
-        number = value.value.data if isinstance(value, IntegerAttr) else None
+        number = value.value if isinstance(value, IntegerAttr) else None
         if limits.minimum is not None and number is not None and number < limits.minimum:
             _fail(op, f"the attribute {name!r} must be at least {limits.minimum}, found {number}")
         return

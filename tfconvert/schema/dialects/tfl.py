@@ -1,11 +1,11 @@
-"""The `tfl` dialect: LiteRT's builtin operators, each a class that is made when it is first asked for (design §3).
+"""The `tfl` dialect: LiteRT's builtin operators, rows of the table of operators.
 
 Everything comes from the operator table and the schema of the model format: an op's *properties* are the fields of its
 options table, by name. Enum fields are strings (`"SAME"`), integers `i32` (`i64` where the field is 64 bits wide),
 flags `i1`, vectors arrays or, of bytes, byte strings. A property that is not set has the schema's default. Ops that
 call other functions name them by symbol (`cond = @cond_fn`).
 
-Some ops are no builtin operators: `tfl.pseudo_const` holds a constant, `tfl.pseudo_qconst` a quantised one (its value
+Some ops are not builtin operators: `tfl.pseudo_const` holds a constant, `tfl.pseudo_qconst` a quantised one (its value
 is the stored integers), `tfl.pseudo_sparse_const` one that is stored sparse (its value is what is stored, in a row),
 `tfl.external_const` one that lies in a file beside the model, `tfl.no_value` stands for an optional operand that is
 absent, and `tfl.custom` calls an operator that the runtime is told about by its user.
@@ -15,31 +15,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    LocationAttr,
-    NoneType,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-)
-from xdsl.ir import Attribute, Data, Dialect, Operation, OpTraits, SpacedOpaqueSyntaxAttribute, SSAValue
-from xdsl.irdl import irdl_attr_definition
-from xdsl.utils.exceptions import VerifyException
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import quant, tensor_data, types
+from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.types import NONE
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 PREFIX = "tfl."
 
@@ -59,7 +52,7 @@ BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_V
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
 
-NONE_TYPE = NoneType()
+NONE_TYPE = NONE
 
 SUBGRAPHS: Mapping[str, Mapping[str, str]] = {
     "call": {"callee": "subgraph"},
@@ -81,25 +74,33 @@ _WIDE = frozenset(("long", "ulong"))
 _REAL = frozenset(("float", "double"))
 
 
-@irdl_attr_definition
-class ConstBytesAttr(Data[bytes], SpacedOpaqueSyntaxAttribute):
+class ConstBytesAttr(Attribute):
     """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
 
-    name = "tfl.const_bytes"
+    __slots__ = ("data",)
+
+    NAME = "tfl.const_bytes"
+
+    data: bytes
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> bytes:
+    def get(cls, data: bytes) -> ConstBytesAttr:
+        """Returns the attribute of some bytes."""
+        return cls.intern(data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> ConstBytesAttr:
         """Parses what follows the name."""
         parser.parse_punctuation(":")
         digits = parser.parse_str_literal()
         try:
-            return bytes.fromhex(digits.removeprefix("0x"))
+            return cls.get(bytes.fromhex(digits.removeprefix("0x")))
         except ValueError:
             parser.raise_error("expected a string of hexadecimal digits")
 
-    def print_parameter(self, printer: Printer) -> None:
-        """Prints what `parse_parameter` takes."""
-        printer.print_string(f': "0x{self.data.hex().upper()}"')
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints the bytes."""
+        printer.write(f'#tfl<const_bytes : "0x{self.data.hex().upper()}">')
 
 
 @cache
@@ -113,14 +114,14 @@ def option_fields(op_name: str) -> Mapping[str, Field]:
 
 
 class TFLOp(Operation):
-    """Base of all `tfl` ops.
+    """A `tfl` op of any name."""
 
-    Attributes:
-        op_name: The name without `tfl.`.
-    """
+    __slots__ = ()
 
-    op_name: ClassVar[str]
-    traits = OpTraits(lambda: ())
+    @property
+    def op_name(self) -> str:
+        """The name without `tfl.`."""
+        return self.name[len(PREFIX) :]
 
     @property
     def operator(self) -> operators.Operator | None:
@@ -131,7 +132,7 @@ class TFLOp(Operation):
         """Checks numbers of operands and results, and that every property is known and of the right kind.
 
         Raises:
-            VerifyException: Something is wrong.
+            VerifyError: Something is wrong.
         """
         if self.op_name in HELD:
             _verify_constant(self)
@@ -141,11 +142,11 @@ class TFLOp(Operation):
 
 def _verify_constant(op: TFLOp) -> None:
     value = op.properties.get("value")
-    if not isinstance(value, DenseIntOrFPElementsAttr | tensor_data.TensorData):
-        raise VerifyException(f"{op.name} needs the property 'value', a tensor's value")
+    if not isinstance(value, DenseElementsAttr | tensor_data.TensorData):
+        raise VerifyError(f"{op.name} needs the property 'value', a tensor's value")
     elements = [quant.storage_of(types.element_of(result.type)) for result in op.results]
     if elements != [types.element_of(value.type)]:
-        raise VerifyException(f"{op.name} needs one result of its value's element type")
+        raise VerifyError(f"{op.name} needs one result of its value's element type")
 
 
 def _verify_builtin(op: TFLOp) -> None:
@@ -157,7 +158,7 @@ def _verify_builtin(op: TFLOp) -> None:
     ):
         if not least <= len(values) <= most:
             expected = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
-            raise VerifyException(f"{op.name} expects {expected} {what}, not {len(values)}")
+            raise VerifyError(f"{op.name} expects {expected} {what}, not {len(values)}")
     if op.op_name == CUSTOM:
         _verify_custom(op)
         return
@@ -166,23 +167,23 @@ def _verify_builtin(op: TFLOp) -> None:
         if name in calls:
             _verify_symbol(op, name, value)
         elif name not in fields:
-            raise VerifyException(f"{op.name} has no property '{name}'")
+            raise VerifyError(f"{op.name} has no property '{name}'")
         elif not fits(fields[name], value):
-            raise VerifyException(f"property '{name}' of {op.name} can't be {value}")
+            raise VerifyError(f"property '{name}' of {op.name} can't be {value}")
 
 
 def _verify_custom(op: TFLOp) -> None:
     if not isinstance(op.properties.get(CUSTOM_CODE), StringAttr):
-        raise VerifyException(f"{op.name} needs the property '{CUSTOM_CODE}', a string")
+        raise VerifyError(f"{op.name} needs the property '{CUSTOM_CODE}', a string")
     option = op.properties.get(CUSTOM_OPTION)
     if option is not None and not isinstance(option, ConstBytesAttr):
-        raise VerifyException(f"property '{CUSTOM_OPTION}' of {op.name} must be bytes")
+        raise VerifyError(f"property '{CUSTOM_OPTION}' of {op.name} must be bytes")
 
 
 def _verify_symbol(op: TFLOp, name: str, value: Attribute) -> None:
     symbols = value.data if isinstance(value, ArrayAttr) else (value,)
     if not all(isinstance(symbol, SymbolRefAttr) for symbol in symbols):
-        raise VerifyException(f"property '{name}' of {op.name} must be the symbol of a function")
+        raise VerifyError(f"property '{name}' of {op.name} must be the symbol of a function")
 
 
 def fits(field: Field, value: Attribute) -> bool:
@@ -203,27 +204,28 @@ def fits(field: Field, value: Attribute) -> bool:
     return isinstance(value, IntegerAttr) and value.type == expected
 
 
-_CLASSES: dict[str, type[TFLOp]] = {}
+def is_known(name: str) -> bool:
+    """Returns whether there is an op of a name without `tfl.` (`conv_2d`)."""
+    return operators.lookup(name) is not None or name in BESIDE
 
 
-def op_class(name: str) -> type[TFLOp]:
-    """Returns the class of an op by its name without `tfl.` (`conv_2d`).
+def create(
+    name: str,
+    *,
+    operands: Sequence[Value] = (),
+    result_types: Sequence[Attribute] = (),
+    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+    location: Location = UNKNOWN_LOC,
+) -> TFLOp:
+    """Returns a detached op by its name without `tfl.` (`conv_2d`).
 
     Raises:
         KeyError: LiteRT has no such operator.
     """
-    made = _CLASSES.get(name)
-    if made is None:
-        if operators.lookup(name) is None and name not in BESIDE:
-            raise KeyError(name)
-        class_name = "".join(part.capitalize() for part in name.split("_")) + "Op"
-        made = _CLASSES[name] = type(class_name, (TFLOp,), {"name": PREFIX + name, "op_name": name})
-    return made
-
-
-def dialect() -> Dialect:
-    """Returns the dialect for xDSL's parser, with the classes of all ops."""
-    return Dialect("tfl", [op_class(name) for name in (*operators.names(), *BESIDE)], [ConstBytesAttr])
+    if not is_known(name):
+        raise KeyError(name)
+    return TFLOp(PREFIX + name, operands, result_types, properties, attributes, (), location)
 
 
 def to_attribute(field: Field, value: attrs.Value) -> Attribute:
@@ -239,10 +241,10 @@ def to_attribute(field: Field, value: attrs.Value) -> Attribute:
     if isinstance(value, str):
         return attrs.string(value)
     if isinstance(value, bytes):
-        return ConstBytesAttr(value)
+        return ConstBytesAttr.get(value)
     if not isinstance(value, int | float):
         element = Field(field.name, 0, kind[1:-1], None, field.refers, 0)
-        return ArrayAttr([to_attribute(element, item) for item in value])
+        return ArrayAttr.get([to_attribute(element, item) for item in value])
     if kind == "bool":
         return attrs.boolean(bool(value))
     if kind in _REAL:
@@ -252,10 +254,10 @@ def to_attribute(field: Field, value: attrs.Value) -> Attribute:
 
 def build(
     name: str,
-    operands: Sequence[SSAValue],
+    operands: Sequence[Value],
     result_types: Sequence[Attribute],
     properties: Mapping[str, attrs.Value] | None = None,
-    location: LocationAttr | None = None,
+    location: Location = UNKNOWN_LOC,
 ) -> TFLOp:
     """Returns a detached `tfl` op.
 
@@ -269,17 +271,16 @@ def build(
     Raises:
         KeyError: There is no such op, or it has no such property.
     """
-    cls = op_class(name)
     given: dict[str, Attribute] = {}
     if properties:
         fields = option_fields(name)
         for key, value in properties.items():
             given[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return cls.create(operands=operands, result_types=result_types, properties=given, location=location)
+    return create(name, operands=operands, result_types=result_types, properties=given, location=location)
 
 
 def constant(
-    value: tensor_data.Constant, location: LocationAttr | None = None, result_type: Attribute | None = None
+    value: tensor_data.Constant, location: Location = UNKNOWN_LOC, result_type: Attribute | None = None
 ) -> TFLOp:
     """Returns what holds a value: a `tfl.pseudo_const`, or a `tfl.pseudo_qconst` if its type is quantised.
 
@@ -290,21 +291,21 @@ def constant(
     """
     if result_type is not None and result_type != value.type:
         properties = {"value": value, "qtype": result_type}
-        return op_class(PSEUDO_QCONST).create(result_types=(result_type,), properties=properties, location=location)
-    return op_class(PSEUDO_CONST).create(result_types=(value.type,), properties={"value": value}, location=location)
+        return create(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
+    return create(PSEUDO_CONST, result_types=(value.type,), properties={"value": value}, location=location)
 
 
 def no_value() -> TFLOp:
     """Returns what stands for an optional operand that is absent."""
-    return op_class(NO_VALUE).create(result_types=(NONE_TYPE,), properties={"value": UnitAttr()})
+    return create(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
 
 
 def custom(
     custom_code: str,
     custom_option: bytes,
-    operands: Sequence[SSAValue],
+    operands: Sequence[Value],
     result_types: Sequence[Attribute],
-    location: LocationAttr | None = None,
+    location: Location = UNKNOWN_LOC,
 ) -> TFLOp:
     """Returns a `tfl.custom`.
 
@@ -317,16 +318,14 @@ def custom(
     """
     properties: dict[str, Attribute] = {
         CUSTOM_CODE: attrs.string(custom_code),
-        CUSTOM_OPTION: ConstBytesAttr(custom_option),
+        CUSTOM_OPTION: ConstBytesAttr.get(custom_option),
     }
-    return op_class(CUSTOM).create(
-        operands=operands, result_types=result_types, properties=properties, location=location
-    )
+    return create(CUSTOM, operands=operands, result_types=result_types, properties=properties, location=location)
 
 
-def is_absent(value: SSAValue) -> bool:
+def is_absent(value: Value) -> bool:
     """Tells whether an operand is a `tfl.no_value`."""
-    return value.type == NONE_TYPE
+    return value.type is NONE_TYPE
 
 
 def python_value(value: Attribute) -> Any:
@@ -336,17 +335,17 @@ def python_value(value: Attribute) -> Any:
         TypeError: The attribute has no Python counterpart.
     """
     if isinstance(value, IntegerAttr):
-        number = value.value.data
+        number = value.value
         return bool(number) if value.type == types.I1 else number
     if isinstance(value, FloatAttr):
-        return value.value.data
+        return value.value
     if isinstance(value, StringAttr | ConstBytesAttr):
         return value.data
     if isinstance(value, ArrayAttr):
         return tuple(python_value(item) for item in value.data)
     if isinstance(value, SymbolRefAttr):
-        return value.root_reference.data
-    raise TypeError(f"{value.name} is no property of a tfl op")
+        return value.root
+    raise TypeError(f"{value} is not a property of a tfl op")
 
 
 def attribute(op: Operation, name: str) -> Any:
@@ -377,3 +376,10 @@ def has_side_effects(op: Operation) -> bool:
         return True
     operator = op.operator
     return operator is not None and operator.has_effect
+
+
+TFL = Dialect(
+    "tfl",
+    open_ops=lambda name: TFLOp if is_known(name[len(PREFIX) :]) else None,
+    attributes={"const_bytes": ConstBytesAttr.parse_parameters},
+)

@@ -10,19 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DictionaryAttr,
-    IntegerAttr,
-    IntegerType,
-    ModuleOp,
-    StringAttr,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
 SCHEMA_VERSION = "tfl.schema_version"
@@ -55,7 +50,7 @@ _VECTORS: Mapping[str, Attribute] = {
 }  # fmt: skip
 
 
-def is_variable(value: SSAValue) -> bool:
+def is_variable(value: Value) -> bool:
     """Tells whether a value is the tensor of a file's variable, which several operators may share."""
     owner = value.owner
     return isinstance(owner, Operation) and IS_VARIABLE in owner.attributes
@@ -74,7 +69,7 @@ def to_dictionary(table: str, tree: Mapping[str, Any]) -> DictionaryAttr:
         tree: Its fields, as `reader.View.tree` gives them.
     """
     fields = TFLITE.fields(table)
-    return DictionaryAttr({name: _to_attribute(fields[name], value) for name, value in tree.items()})
+    return DictionaryAttr.get({name: _to_attribute(fields[name], value) for name, value in tree.items()})
 
 
 def _to_attribute(field: Field, value: Any) -> Attribute:
@@ -83,11 +78,11 @@ def _to_attribute(field: Field, value: Any) -> Attribute:
         return to_dictionary(field.refers, value)
     if kind == "union":
         name, content = value
-        return DictionaryAttr({name: to_dictionary(name, content)})
+        return DictionaryAttr.get({name: to_dictionary(name, content)})
     if kind == "[table]":
-        return ArrayAttr([to_dictionary(field.refers, item) for item in value])
+        return ArrayAttr.get([to_dictionary(field.refers, item) for item in value])
     if kind == "[ubyte]":
-        return tfl.ConstBytesAttr(bytes(value))
+        return tfl.ConstBytesAttr.get(bytes(value))
     if kind[1:-1] in _VECTORS:
         # A few bytes each, where an array of attributes would take hundreds.
         return _dense(_VECTORS[kind[1:-1]], value)
@@ -98,8 +93,8 @@ def _to_attribute(field: Field, value: Any) -> Attribute:
 
 def _dense(element: Attribute, values: Sequence[Any]) -> Attribute:
     if isinstance(element, IntegerType):
-        return DenseArrayBase.from_list(element, [int(value) for value in values])
-    return DenseArrayBase.from_list(types.F32, [float(value) for value in values])
+        return DenseArrayAttr.get(element, [int(value) for value in values])
+    return DenseArrayAttr.get(types.F32, [float(value) for value in values])
 
 
 def from_dictionary(table: str, dictionary: Attribute | None) -> dict[str, Any]:
@@ -118,8 +113,8 @@ def _from_attribute(field: Field, value: Attribute) -> Any:
         return from_dictionary(field.refers, value)
     if isinstance(value, ArrayAttr) and field.kind == "[table]":
         return [from_dictionary(field.refers, item) for item in value.data]
-    if isinstance(value, DenseArrayBase):
-        return tuple(value.get_values())
+    if isinstance(value, DenseArrayAttr):
+        return value.values
     return tfl.python_value(value)
 
 
@@ -128,8 +123,8 @@ def text_or_bytes(content: bytes) -> Attribute:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return tfl.ConstBytesAttr(content)
-    return attrs.string(text) if text.rstrip("\0").isprintable() else tfl.ConstBytesAttr(content)
+        return tfl.ConstBytesAttr.get(content)
+    return attrs.string(text) if text.rstrip("\0").isprintable() else tfl.ConstBytesAttr.get(content)
 
 
 def content_of(value: Attribute) -> bytes:
@@ -147,4 +142,4 @@ def dictionaries(value: Attribute | None) -> list[Attribute]:
 def numbers(value: Attribute | None) -> dict[str, int]:
     """Returns a dictionary of integers."""
     items: Iterable[tuple[str, Attribute]] = value.data.items() if isinstance(value, DictionaryAttr) else ()
-    return {name: item.value.data for name, item in items if isinstance(item, IntegerAttr)}
+    return {name: item.value for name, item in items if isinstance(item, IntegerAttr)}

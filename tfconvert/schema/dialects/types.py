@@ -2,38 +2,80 @@
 
 A row of `ELEMENT_TYPES` ties TensorFlow's `DataType` number, the MLIR element type as TensorFlow's dialects print
 it, numpy's dtype and LiteRT's `TensorType` enumerator together. Shapes are plain tuples on the Python side: an
-unknown dimension is -1, an unknown rank is `None`; xDSL's own marker for unknown dimensions stays in this file.
+unknown dimension is -1, an unknown rank is `None`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    ArrayAttr,
-    BFloat16Type,
+
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
+from tfconvert.schema.ir.types import (
+    BF16,
+    F16,
+    F32,
+    F64,
+    I1,
+    I8,
+    I16,
+    I32,
+    I64,
     ComplexType,
-    Float8E4M3FNType,
-    Float8E5M2Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
+    FloatType,
     IntegerType,
     Signedness,
     TensorType,
     UnrankedTensorType,
 )
-from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import irdl_attr_definition
 
 if TYPE_CHECKING:
-    from xdsl.parser import AttrParser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
+
+__all__ = [
+    "BF16",
+    "ELEMENT_TYPES",
+    "F16",
+    "F32",
+    "F64",
+    "I1",
+    "I8",
+    "I16",
+    "I32",
+    "I64",
+    "REF_OFFSET",
+    "RESOURCE",
+    "STRING",
+    "TYPES",
+    "VARIANT",
+    "AnyTensor",
+    "ElementType",
+    "HandleType",
+    "QuantizedType",
+    "RefType",
+    "ResourceType",
+    "Shape",
+    "StringType",
+    "VariantType",
+    "dereferenced",
+    "element_of",
+    "element_type",
+    "from_dtype",
+    "from_mlir",
+    "from_number",
+    "held_by",
+    "is_static",
+    "list_of",
+    "most_specific",
+    "numpy_dtype",
+    "resource_of",
+    "shape_of",
+    "tensor",
+]
 
 Shape = tuple[int, ...]
 """Dimensions, -1 where unknown."""
@@ -42,150 +84,106 @@ REF_OFFSET = 100
 """A reference type's `DataType` number is its base type's plus this."""
 
 
-class _NamedType(ParametrizedAttribute, TypeAttribute):
-    """A `tf_type` type without parameters."""
-
-
-@irdl_attr_definition
-class StringType(_NamedType):
+class StringType(Type):
     """`!tf_type.string`: a variable-length byte string."""
 
-    name = "tf_type.string"
+    __slots__ = ()
+
+    NAME = "tf_type.string"
 
 
-@irdl_attr_definition
-class QInt8Type(_NamedType):
-    """`!tf_type.qint8`."""
+class QuantizedType(Type):
+    """`!tf_type.qint8` and its like: integers of TensorFlow's that represent numbers of a range known elsewhere."""
 
-    name = "tf_type.qint8"
+    __slots__ = ("keyword",)
 
+    keyword: str
 
-@irdl_attr_definition
-class QUInt8Type(_NamedType):
-    """`!tf_type.quint8`."""
+    @classmethod
+    def get(cls, keyword: str) -> QuantizedType:
+        """Returns the type of a name, `qint8`."""
+        return cls.intern(keyword)
 
-    name = "tf_type.quint8"
-
-
-@irdl_attr_definition
-class QInt16Type(_NamedType):
-    """`!tf_type.qint16`."""
-
-    name = "tf_type.qint16"
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `!tf_type.qint8`."""
+        printer.write(f"!tf_type.{self.keyword}")
 
 
-@irdl_attr_definition
-class QUInt16Type(_NamedType):
-    """`!tf_type.quint16`."""
-
-    name = "tf_type.quint16"
-
-
-@irdl_attr_definition
-class QInt32Type(_NamedType):
-    """`!tf_type.qint32`."""
-
-    name = "tf_type.qint32"
-
-
-@irdl_attr_definition
-class RefType(ParametrizedAttribute, TypeAttribute, BuiltinAttribute):
+class RefType(Type):
     """A TensorFlow reference type such as `!tf_type.f32ref`, as ref variables yield it."""
 
-    name = "tf_type.ref"
+    __slots__ = ("base",)
+
     base: Attribute
 
-    def print_builtin(self, printer: Printer) -> None:
+    @classmethod
+    def get(cls, base: Attribute) -> RefType:
+        """Returns the type of references to a type."""
+        return cls.intern(base)
+
+    def print(self, printer: AttributePrinter) -> None:
         """Prints the name of the type, which has the base type's in it."""
         row = from_mlir(self.base)
         assert row is not None
-        printer.print_string(f"!tf_type.{_REF_NAMES.get(row.name, row.name)}ref")
+        printer.write(f"!tf_type.{_ref_name(row)}")
 
 
 _REF_NAMES = {"float": "f32", "double": "f64", "float8_e5m2": "float8e5m2", "float8_e4m3fn": "float8e4m3fn"}
 """What a reference type is called after, where it is not TensorFlow's own name of its base type."""
 
 
-@cache
-def ref_syntax(name: str) -> type[RefType] | None:
-    """Returns what xDSL's parser needs to read a reference type.
-
-    Args:
-        name: The name as in the text (`tf_type.f32ref`).
-
-    Returns:
-        A class that parses nothing more and makes a plain `RefType`; `None` if there is no such type.
-    """
-    for row in ELEMENT_TYPES:
-        if name == f"tf_type.{_REF_NAMES.get(row.name, row.name)}ref":
-            return type(name, (_RefSyntax,), {"parsed": RefType(row.mlir)})
-    return None
+def _ref_name(row: ElementType) -> str:
+    return f"{_REF_NAMES.get(row.name, row.name)}ref"
 
 
-class _RefSyntax(ParametrizedAttribute, TypeAttribute):
-    parsed: ClassVar[RefType]
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        return []
-
-    @classmethod
-    def new(cls, params: Sequence[Attribute]) -> Any:
-        return cls.parsed
-
-
-class _HandleType(ParametrizedAttribute, TypeAttribute):
+class HandleType(Type):
     """A type that may carry the tensor types behind a handle."""
 
+    __slots__ = ()
+
+    subtypes: tuple[Attribute, ...]
+
     @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+    def get(cls, subtypes: Sequence[Attribute] = ()) -> Self:
+        """Returns the type of handles of some tensor types."""
+        return cls.intern(tuple(subtypes))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Self:
         """Parses the optional `<subtype, ...>`."""
         if parser.parse_optional_punctuation("<") is None:
-            return [_NO_SUBTYPES]
+            return cls.get()
         subtypes = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         parser.parse_punctuation(">")
-        return [ArrayAttr(subtypes)]
+        return cls.get(subtypes)
 
-    def print_parameters(self, printer: Printer) -> None:
+    def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints the subtypes if there are any."""
-        (subtypes,) = self.parameters
-        if isinstance(subtypes, ArrayAttr) and subtypes.data:
-            with printer.in_angle_brackets():
-                printer.print_list(subtypes.data, printer.print_attribute)
+        if self.subtypes:
+            printer.write("<")
+            printer.attributes(self.subtypes)
+            printer.write(">")
 
 
-_NO_SUBTYPES: ArrayAttr[Attribute] = ArrayAttr([])
-
-
-@irdl_attr_definition
-class ResourceType(_HandleType):
+class ResourceType(HandleType):
     """`!tf_type.resource` or `!tf_type.resource<tensor<...>>`: a handle of a variable, table, ..."""
 
-    name = "tf_type.resource"
-    subtypes: ArrayAttr[Attribute]
+    __slots__ = ("subtypes",)
+
+    NAME = "tf_type.resource"
 
 
-@irdl_attr_definition
-class VariantType(_HandleType):
+class VariantType(HandleType):
     """`!tf_type.variant` or `!tf_type.variant<tensor<...>>`: an opaque value, a tensor list for example."""
 
-    name = "tf_type.variant"
-    subtypes: ArrayAttr[Attribute]
+    __slots__ = ("subtypes",)
+
+    NAME = "tf_type.variant"
 
 
-NAMED_TYPES: tuple[type[TypeAttribute], ...] = (
-    StringType, QInt8Type, QUInt8Type, QInt16Type, QUInt16Type, QInt32Type, ResourceType, VariantType,
-)  # fmt: skip
-"""The types of `tf_type`, but for the reference types (`ref_syntax`)."""
-
-STRING = StringType()
-RESOURCE = ResourceType(_NO_SUBTYPES)
-VARIANT = VariantType(_NO_SUBTYPES)
-F32 = Float32Type()
-I1 = IntegerType(1)
-I8 = IntegerType(8)
-I32 = IntegerType(32)
-I64 = IntegerType(64)
+STRING = StringType.intern()
+RESOURCE = ResourceType.get()
+VARIANT = VariantType.get()
 
 
 class ElementType(NamedTuple):
@@ -211,38 +209,38 @@ def _row(number: int, name: str, mlir: Attribute, dtype: object, tflite: str = "
 
 
 def _unsigned(width: int) -> IntegerType:
-    return IntegerType(width, Signedness.UNSIGNED)
+    return IntegerType.get(width, Signedness.UNSIGNED)
 
 
 ELEMENT_TYPES: tuple[ElementType, ...] = (
     _row(1, "float", F32, np.float32, "FLOAT32"),
-    _row(2, "double", Float64Type(), np.float64, "FLOAT64"),
+    _row(2, "double", F64, np.float64, "FLOAT64"),
     _row(3, "int32", I32, np.int32, "INT32"),
     _row(4, "uint8", _unsigned(8), np.uint8, "UINT8"),
-    _row(5, "int16", IntegerType(16), np.int16, "INT16"),
+    _row(5, "int16", I16, np.int16, "INT16"),
     _row(6, "int8", I8, np.int8, "INT8"),
     _row(7, "string", STRING, object, "STRING"),
-    _row(8, "complex64", ComplexType(F32), np.complex64, "COMPLEX64"),
+    _row(8, "complex64", ComplexType.get(F32), np.complex64, "COMPLEX64"),
     _row(9, "int64", I64, np.int64, "INT64"),
     _row(10, "bool", I1, np.bool_, "BOOL"),
-    _row(11, "qint8", QInt8Type(), np.int8),
-    _row(12, "quint8", QUInt8Type(), np.uint8),
-    _row(13, "qint32", QInt32Type(), np.int32),
-    _row(14, "bfloat16", BFloat16Type(), ml_dtypes.bfloat16, "BFLOAT16"),
-    _row(15, "qint16", QInt16Type(), np.int16),
-    _row(16, "quint16", QUInt16Type(), np.uint16),
+    _row(11, "qint8", QuantizedType.get("qint8"), np.int8),
+    _row(12, "quint8", QuantizedType.get("quint8"), np.uint8),
+    _row(13, "qint32", QuantizedType.get("qint32"), np.int32),
+    _row(14, "bfloat16", BF16, ml_dtypes.bfloat16, "BFLOAT16"),
+    _row(15, "qint16", QuantizedType.get("qint16"), np.int16),
+    _row(16, "quint16", QuantizedType.get("quint16"), np.uint16),
     _row(17, "uint16", _unsigned(16), np.uint16, "UINT16"),
-    _row(18, "complex128", ComplexType(Float64Type()), np.complex128, "COMPLEX128"),
-    _row(19, "half", Float16Type(), np.float16, "FLOAT16"),
+    _row(18, "complex128", ComplexType.get(F64), np.complex128, "COMPLEX128"),
+    _row(19, "half", F16, np.float16, "FLOAT16"),
     _row(20, "resource", RESOURCE, object, "RESOURCE"),
     _row(21, "variant", VARIANT, object, "VARIANT"),
     _row(22, "uint32", _unsigned(32), np.uint32, "UINT32"),
     _row(23, "uint64", _unsigned(64), np.uint64, "UINT64"),
-    _row(24, "float8_e5m2", Float8E5M2Type(), ml_dtypes.float8_e5m2, "FLOAT8_E5M2"),
-    _row(25, "float8_e4m3fn", Float8E4M3FNType(), ml_dtypes.float8_e4m3fn, "FLOAT8_E4M3FN"),
-    _row(29, "int4", IntegerType(4), ml_dtypes.int4, "INT4"),
+    _row(24, "float8_e5m2", FloatType.get("f8E5M2"), ml_dtypes.float8_e5m2, "FLOAT8_E5M2"),
+    _row(25, "float8_e4m3fn", FloatType.get("f8E4M3FN"), ml_dtypes.float8_e4m3fn, "FLOAT8_E4M3FN"),
+    _row(29, "int4", IntegerType.get(4), ml_dtypes.int4, "INT4"),
     _row(30, "uint4", _unsigned(4), ml_dtypes.uint4, "UINT4"),
-    _row(31, "int2", IntegerType(2), ml_dtypes.int2, "INT2"),
+    _row(31, "int2", IntegerType.get(2), ml_dtypes.int2, "INT2"),
 )
 
 _BY_NUMBER = {row.number: row for row in ELEMENT_TYPES}
@@ -278,21 +276,20 @@ def element_type(number: int) -> Attribute | None:
     row = _BY_NUMBER.get(number - REF_OFFSET if is_reference else number)
     if row is None:
         return None
-    return RefType(row.mlir) if is_reference else row.mlir
+    return RefType.get(row.mlir) if is_reference else row.mlir
 
 
 def held_by(handle: Attribute) -> Attribute | None:
     """Returns the tensor type behind the type of a handle, `None` if it is none or doesn't tell one."""
     element = element_of(handle)
-    if isinstance(element, ResourceType | VariantType) and len(element.subtypes.data) == 1:
-        return element.subtypes.data[0]
+    if isinstance(element, ResourceType | VariantType) and len(element.subtypes) == 1:
+        return element.subtypes[0]
     return None
 
 
-@cache
 def list_of(held: Attribute) -> AnyTensor:
-    """Returns the (interned) scalar type of a list of tensors of one type."""
-    return tensor(VariantType(ArrayAttr([held])), ())
+    """Returns the scalar type of a list of tensors of one type."""
+    return tensor(VariantType.get((held,)), ())
 
 
 def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
@@ -307,58 +304,24 @@ def numpy_dtype(element: Attribute) -> np.dtype[np.generic]:
     return row.dtype
 
 
-_SHAPES: dict[int, tuple[TensorType[Attribute], Shape]] = {}
-"""Interned types with their shapes by id, which stays theirs since they are kept; hashing one would be slow."""
-
-
-@cache
-def _ranked(element: Attribute, shape: Shape) -> TensorType[Attribute]:
-    made = TensorType(element, [DYNAMIC_INDEX if dim < 0 else int(dim) for dim in shape])
-    _SHAPES[id(made)] = (made, tuple(-1 if dim < 0 else int(dim) for dim in shape))
-    return made
-
-
-@cache
-def _unranked(element: Attribute) -> UnrankedTensorType[Attribute]:
-    return UnrankedTensorType(element)
-
-
-_OF_ELEMENT: dict[int, dict[Shape, TensorType[Attribute]]] = {id(row.mlir): {} for row in ELEMENT_TYPES}
-"""The same types by the id of the table's element type, without hashing that one."""
-
-AnyTensor = TensorType[Attribute] | UnrankedTensorType[Attribute]
+AnyTensor = TensorType | UnrankedTensorType
 
 
 def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
-    """Returns the (interned) tensor type of an element type and a shape; `None` is unknown rank."""
+    """Returns the tensor type of an element type and a shape; `None` is unknown rank."""
     if shape is None:
-        return _unranked(element)
-    dims = tuple(shape)
-    known = _OF_ELEMENT.get(id(element))
-    if known is None:
-        return _ranked(element, dims)
-    made = known.get(dims)
-    if made is None:
-        made = known[dims] = _ranked(element, dims)
-    return made
+        return UnrankedTensorType.get(element)
+    return TensorType.get(element, tuple([-1 if dim < 0 else int(dim) for dim in shape]))
 
 
-@cache
 def resource_of(held: Attribute) -> AnyTensor:
-    """Returns the (interned) scalar type of a resource that holds a tensor, as a variable's handle has it."""
-    return tensor(ResourceType(ArrayAttr([held])), ())
+    """Returns the scalar type of a resource that holds a tensor, as a variable's handle has it."""
+    return tensor(ResourceType.get((held,)), ())
 
 
 def shape_of(tensor_type: Attribute) -> Shape | None:
-    """Returns a tensor type's dimensions, -1 where unknown; `None` if the rank is unknown or it is no tensor."""
-    interned = _SHAPES.get(id(tensor_type))
-    if interned is not None:
-        return interned[1]
-    return _shape_of(tensor_type) if isinstance(tensor_type, TensorType) else None
-
-
-def _shape_of(tensor_type: TensorType[Attribute]) -> Shape:
-    return tuple(-1 if dim == DYNAMIC_INDEX else dim for dim in tensor_type.get_shape())
+    """Returns a tensor type's dimensions, -1 where unknown; `None` if the rank is unknown or it is not a tensor."""
+    return tensor_type.shape if type(tensor_type) is TensorType else None
 
 
 def element_of(tensor_type: Attribute) -> Attribute:
@@ -372,16 +335,11 @@ def most_specific(one: Attribute, other: Attribute) -> Attribute:
         return one
     if not isinstance(one, TensorType):
         return other
-    a, b = _shape_of(one), _shape_of(other)
+    a, b = one.shape, other.shape
     if len(a) != len(b):
         return one
     merged = tuple(y if x < 0 else x for x, y in zip(a, b, strict=True))
     return one if merged == a else tensor(one.element_type, merged)
-
-
-def retype(value: SSAValue, type: Attribute) -> None:
-    """Gives a value another type, which all its users see at once."""
-    value._type = type  # noqa: SLF001  # xDSL has no setter, and a new value would cost a rewrite of every user
 
 
 def dereferenced(element: Attribute | None) -> Attribute | None:
@@ -396,3 +354,18 @@ def dereferenced(element: Attribute | None) -> Attribute | None:
 def is_static(shape: Shape | None) -> bool:
     """Tells whether every dimension is known."""
     return shape is not None and -1 not in shape
+
+
+def _constant(type: Attribute, parser: AttributeParser) -> Attribute:
+    """Parses the parameters of a type that has none."""
+    return type
+
+
+TYPES: Mapping[str, Callable[[AttributeParser], Attribute]] = {
+    "string": partial(_constant, STRING),
+    "resource": ResourceType.parse_parameters,
+    "variant": VariantType.parse_parameters,
+    **{row.name: partial(_constant, row.mlir) for row in ELEMENT_TYPES if isinstance(row.mlir, QuantizedType)},
+    **{_ref_name(row): partial(_constant, RefType.get(row.mlir)) for row in ELEMENT_TYPES},
+}
+"""The types of `tf_type`: what parses the parameters of each."""

@@ -1,29 +1,31 @@
 """Finds the op that breaks a module's rules, and tells it so that somebody can repair it.
 
-`Operation.verify` of xDSL says that something is wrong and calls itself once a nested region. Here the walk has a
-stack of its own, sees the innermost broken op first, and also checks what xDSL leaves out: that every operand is
-defined before it is used, in the same block or in one around it.
+The walk has a stack of its own, sees the innermost broken op first, and checks what is true of all ops (operands are
+defined before they are used, in the same block or in one around it; blocks end in terminators; calls name functions)
+beside what each op's definition demands.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.printer import Printer
-from xdsl.traits import NoTerminator
-from xdsl.utils.exceptions import DiagnosticException
-
 from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.printer import Printer
+from tfconvert.schema.ir.symbol_table import SymbolTable
+from tfconvert.schema.ir.traits import Trait
+from tfconvert.schema.ir.values import Value
 
 _MAX_LINES = 12
 _MAX_COLUMNS = 160
 _MAX_TEXT = 2_000
 
-_RULE_BROKEN = (DiagnosticException, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+_RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
 """What verifiers raise: their own error, and Python's when an op is so wrong that a look at it fails."""
 
 
@@ -57,6 +59,17 @@ def first_broken(root: Operation) -> Broken | None:
     return _Walk(root).run()
 
 
+def verify(root: Operation) -> None:
+    """Checks an op and all that is inside it.
+
+    Raises:
+        VerifyError: An op breaks a rule.
+    """
+    broken = first_broken(root)
+    if broken is not None:
+        raise VerifyError(f"{broken.op.name}: {broken.reason}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Leave:
     """The mark at which all that is inside an op or a region has been seen."""
@@ -69,9 +82,11 @@ class _Walk:
 
     def __init__(self, root: Operation) -> None:
         self._pending: list[Operation | Region | _Leave] = [root]
-        self._visible: set[SSAValue] = set()
-        self._trail: list[SSAValue] = []
+        # What the root itself takes is defined somewhere else.
+        self._visible: set[Value] = set(root.operands)
+        self._trail: list[Value] = []
         self._marks: list[int] = []
+        self._symbols: SymbolTable | None = None
 
     def run(self) -> Broken | None:
         """Walks until something is broken."""
@@ -107,7 +122,7 @@ class _Walk:
                 # The order in which blocks run is theirs to decide; only the scope is checked.
                 for op in block.ops:
                     self._define(op.results)
-            elif parent is not None and block.last_op is None and not parent.has_trait(NoTerminator):
+            elif parent is not None and block.last_op is None and not parent.has_trait(Trait.NO_TERMINATOR):
                 return Broken(parent, "its block is empty, but must end in a terminator")
         for block in reversed(region.blocks):
             self._pending.extend(_reversed_ops(block))
@@ -120,17 +135,51 @@ class _Walk:
             del self._trail[start:]
             return None
         self._define(what.results)
+        misplaced = _misplaced(what)
+        if misplaced:
+            return Broken(what, misplaced)
         try:
-            what.verify(verify_nested_ops=False)
+            what.verify_()
+            if isinstance(what, CallOp):
+                what.verify_symbols(self._symbols_around(what))
         except _RULE_BROKEN as problem:
             return Broken(what, str(problem).strip() or f"its verifier failed with {type(problem).__name__}")
         return None
 
-    def _define(self, values: Iterable[SSAValue]) -> None:
+    def _symbols_around(self, op: Operation) -> SymbolTable:
+        """Returns the nearest symbol table around an op."""
+        around = op.parent_op()
+        while around is not None and not around.has_trait(Trait.SYMBOL_TABLE):
+            around = around.parent_op()
+        if around is None:
+            raise VerifyError("it is in no symbol table")
+        if self._symbols is None or self._symbols.op is not around:
+            self._symbols = SymbolTable(around)
+        return self._symbols
+
+    def _define(self, values: Iterable[Value]) -> None:
         for value in values:
             if value not in self._visible:
                 self._visible.add(value)
                 self._trail.append(value)
+
+
+def _misplaced(op: Operation) -> str:
+    """Returns what is wrong with where an op is in its block, nothing if all is well."""
+    block = op.parent
+    if block is None:
+        return f"{op.name} goes to other blocks, but is in none" if op.successors else ""
+    is_last = op.next_op is None
+    if op.has_trait(Trait.TERMINATOR):
+        return "" if is_last else f"'{op.name}' must be the last operation in its parent block"
+    if op.successors:
+        return "" if is_last else f"{op.name} goes to other blocks, but does not end its own"
+    region = block.parent
+    if not is_last or region is None or region.parent is None:
+        return ""
+    if len(region.blocks) == 1 and region.parent.has_trait(Trait.NO_TERMINATOR):
+        return ""
+    return f"{op.name} ends its block, but is not a terminator"
 
 
 def _reversed_ops(block: Block) -> list[Operation]:
@@ -143,25 +192,24 @@ class _Full(Exception):  # noqa: N818 - no error, but the end of an excerpt
     """Enough has been printed."""
 
 
-class _Excerpt(io.StringIO):
-    """A stream that stops its writer when it has enough, so that a huge op is not printed whole."""
-
-    def write(self, text: str) -> int:
-        written = super().write(text)
-        if self.tell() > _MAX_TEXT:
-            raise _Full
-        return written
-
-
 def excerpt(op: Operation) -> str:
     """Returns an op's text in the generic form, indented and cut to a dozen lines."""
-    stream = _Excerpt()
+    pieces: list[str] = []
+    size = 0
+
+    def write(text: str) -> None:
+        nonlocal size
+        pieces.append(text)
+        size += len(text)
+        if size > _MAX_TEXT:
+            raise _Full
+
     try:
-        Printer(stream, print_generic_format=True).print_op(op)
+        Printer(write, generic=True).operation(op)
         whole = True
     except _Full:
         whole = False
-    lines = stream.getvalue().splitlines()
+    lines = "".join(pieces).splitlines()
     shown = [line if len(line) <= _MAX_COLUMNS else f"{line[: _MAX_COLUMNS - 3]}..." for line in lines[:_MAX_LINES]]
     if len(lines) > _MAX_LINES or not whole:
         shown.append("...")

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from flatbuffers import flexbuffers
-from xdsl.ir import Operation
 
 from tests.converter.composites.modules import (
     BOXES,
@@ -32,6 +31,8 @@ from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.litert.fusions import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.operation import Operation
 
 LAYER = keras("lstm_1", time_major=False)
 
@@ -41,7 +42,7 @@ def _fuse(source: str, *, custom: bool = True) -> tuple[list[Operation], Prepare
     run = PrepareCompositeFunctions(allow_custom_ops=custom)
     parsed = module(source)
     run.apply(parsed)
-    parsed.verify()
+    verify(parsed)
     function = list(parsed.ops)[1]
     return [op for op in function.walk() if op is not function], run
 

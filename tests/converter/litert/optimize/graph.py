@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tests.conftest import RunTFLite
 from tfconvert.converter.litert.passes.optimize import Optimize
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.exporters.tflite.model import export
-from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
 
-Operand = SSAValue | np.ndarray | float | Sequence[int] | None
+Operand = Value | np.ndarray | float | Sequence[int] | None
 
 CONSTANTS = ("tfl.pseudo_const", "tfl.no_value")
 
@@ -32,10 +38,10 @@ class Graph:
 
     def __init__(self, *shapes: Sequence[int], element: Attribute = types.F32) -> None:
         self._block = Block(arg_types=[types.tensor(element, shape) for shape in shapes])
-        self.inputs: list[SSAValue] = list(self._block.args)
+        self.inputs: list[Value] = list(self._block.args)
         self._module: ModuleOp | None = None
 
-    def constant(self, value: np.ndarray | float | Sequence[int]) -> SSAValue:
+    def constant(self, value: np.ndarray | float | Sequence[int]) -> Value:
         """Adds a constant; lists of integers are i32, numbers f32."""
         array = (
             value
@@ -51,14 +57,14 @@ class Graph:
         shape: Sequence[int] | None = None,
         element: Attribute | None = None,
         **options: Any,
-    ) -> SSAValue:
+    ) -> Value:
         """Adds an op; its result has the given shape and element type, or else the first operand's type."""
         values = [self._value(operand) for operand in operands]
         data = values[2 if name == "transpose_conv" else 0]
         result = data.type if shape is None else types.tensor(element or types.element_of(data.type), shape)
-        return self._add(tfl.build(name, values, [result], options, attributes.name_location(name)))
+        return self._add(tfl.build(name, values, [result], options, NameLoc.get(name)))
 
-    def conv(self, value: SSAValue, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> SSAValue:
+    def conv(self, value: Value, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> Value:
         """Adds a convolution with stride 1 of a tensor whose height and width are known; bias is zero by default."""
         batch, height, width, _ = types.shape_of(value.type) or ()
         given = {"padding": "SAME", "stride_h": 1, "stride_w": 1, **options}
@@ -69,20 +75,20 @@ class Graph:
         bias = np.zeros(weights.shape[0], np.float32) if bias is None else bias
         return self.op("conv_2d", value, weights, bias, shape=shape, **given)
 
-    def returns(self, *values: SSAValue) -> Graph:
+    def returns(self, *values: Value) -> Graph:
         """Finishes the function."""
-        self._block.add_op(ReturnOp(*values))
-        kinds = FunctionType.from_lists([each.type for each in self.inputs], [value.type for value in values])
-        self._module = ModuleOp([FuncOp("main", kinds, Region(self._block))])
-        self._module.verify()
+        self._block.add_op(ReturnOp.of(values))
+        kinds = FunctionType.get([each.type for each in self.inputs], [value.type for value in values])
+        self._module = ModuleOp.of([FuncOp.of("main", kinds, Region(self._block))])
+        verify(self._module)
         return self
 
-    def _value(self, operand: Operand) -> SSAValue:
+    def _value(self, operand: Operand) -> Value:
         if operand is None:
             return self._add(tfl.no_value())
-        return operand if isinstance(operand, SSAValue) else self.constant(operand)
+        return operand if isinstance(operand, Value) else self.constant(operand)
 
-    def _add(self, op: Operation) -> SSAValue:
+    def _add(self, op: Operation) -> Value:
         self._block.add_op(op)
         return op.results[0]
 
@@ -105,13 +111,13 @@ class Graph:
     def optimize(self) -> Counter[str]:
         """Runs the optimizer; returns how often each pattern was applied."""
         applied = Optimize().apply(self.module)
-        self.module.verify()
+        verify(self.module)
         return applied
 
     def merge(self) -> Counter[str]:
         """Runs the merging of common subexpressions."""
         applied = CommonSubexpressions().apply(self.module)
-        self.module.verify()
+        verify(self.module)
         return applied
 
     @property

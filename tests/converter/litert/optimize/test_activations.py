@@ -6,11 +6,11 @@ import itertools
 from typing import Any
 
 import pytest
-from xdsl.ir import SSAValue
 
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.values import Value
 
 SHAPE = (1, 4, 4, 2)
 POOL: dict[str, Any] = {"padding": "VALID", "stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2}
@@ -60,9 +60,9 @@ def test_activations_that_do_not_join_stay(run_tflite: RunTFLite) -> None:
     check(graph, ["add{RELU_N1_TO_1}", "relu"], run_tflite)
 
 
-def _product(graph: Graph, factors: list[SSAValue | float], nested_left: bool) -> SSAValue:
+def _product(graph: Graph, factors: list[Value | float], nested_left: bool) -> Value:
     first, second, third = factors
-    values = [value if isinstance(value, SSAValue) else graph.constant(value) for value in (first, second, third)]
+    values = [value if isinstance(value, Value) else graph.constant(value) for value in (first, second, third)]
     if nested_left:
         return graph.op("mul", graph.op("mul", values[0], values[1], shape=SHAPE), values[2])
     return graph.op("mul", values[0], graph.op("mul", values[1], values[2], shape=SHAPE), shape=SHAPE)

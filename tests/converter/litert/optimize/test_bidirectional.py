@@ -7,27 +7,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.ir import SSAValue
 
 from tests.converter.litert.layers import FEATURES, UNITS, Array, Layer, run_all, zeros
 from tests.converter.litert.optimize.graph import Graph, random
 from tfconvert.converter.litert.optimize.registry import patterns
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 MASKS = dict.fromkeys((f"{name}_mask" for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")), 0)
 
 
-def _reversed(graph: Graph, value: SSAValue, time_major: bool) -> SSAValue:
+def _reversed(graph: Graph, value: Value, time_major: bool) -> Value:
     return graph.op("reverse_v2", value, [0 if time_major else 1])
 
 
-def _joined(graph: Graph, *values: SSAValue, axis: int = 2) -> SSAValue:
+def _joined(graph: Graph, *values: Value, axis: int = 2) -> Value:
     shape = list(types.shape_of(values[0].type) or ())
     shape[axis] = 2 * UNITS
     return graph.op("concatenation", *values, shape=shape, axis=axis, fused_activation_function="NONE")
 
 
-def _last(graph: Graph, sequence: SSAValue, time_major: bool) -> SSAValue:
+def _last(graph: Graph, sequence: Value, time_major: bool) -> Value:
     axis = 0 if time_major else 1
     begin, ones = [0, 0, 0], [1, 1, 1]
     begin[axis] = -1
@@ -45,7 +45,7 @@ def _names(graph: Graph) -> list[str]:
     return [name for name in names[:first] if name not in made] + names[first:]
 
 
-Ends = Callable[[Graph, SSAValue, SSAValue, bool], list[SSAValue]]
+Ends = Callable[[Graph, Value, Value, bool], list[Value]]
 """Makes a graph's results of a layer forwards, a layer backwards as it comes, and which dimension comes first."""
 
 ENDS: dict[str, Ends] = {
@@ -164,9 +164,9 @@ def test_other_layers_stay_two(reason: str, options: dict[str, Any]) -> None:
     _two(graph, **options)
     (*_, layer) = (op for op in graph.ops if "sequence" in op.name)
     if is_wide:
-        layer.operands[16] = graph.inputs[3]
+        layer.set_operand(16, graph.inputs[3])
     if is_normalized:
-        layer.operands[20] = graph.inputs[1]
+        layer.set_operand(20, graph.inputs[1])
     assert [each for each in patterns().reasons(layer) if reason in each]
     graph.optimize()
     assert sum("unidirectional" in name for name in graph.names) == 2

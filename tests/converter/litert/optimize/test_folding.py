@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.ir import SSAValue
 
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, f32, i32, random
 from tfconvert.converter.litert.optimize import fold_input, registry
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.ir.values import Value
 
 IMAGE = (1, 6, 6, 3)
 FILTER = random(4, 3, 3, 3)
 
 
-def _weighted(graph: Graph, name: str, activation: str = "NONE") -> SSAValue:
+def _weighted(graph: Graph, name: str, activation: str = "NONE") -> Value:
     """Adds a weighted op with 4 output channels on an input of 4 (3 for conv_2d)."""
     x = graph.inputs[0]
     same: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "fused_activation_function": activation}
@@ -222,7 +222,7 @@ def test_chains_compute_the_same(
     np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-4 * float(np.abs(expected[0]).max(initial=1)))
 
 
-def _step(graph: Graph, value: SSAValue, step: str, channels: int, size: int, seed: int) -> SSAValue:
+def _step(graph: Graph, value: Value, step: str, channels: int, size: int, seed: int) -> Value:
     name, _, extent = step.partition(" ")
     if not extent:
         return graph.op(name, value)

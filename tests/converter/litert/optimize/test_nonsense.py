@@ -8,6 +8,7 @@ import pytest
 
 from tests.run_text import parse
 from tfconvert.converter.litert.passes.optimize import Optimize
+from tfconvert.schema.dialects.verification import verify
 
 _CONV = '"tfl.conv_2d"({}) <{{padding = "{}", stride_h = {} : i32, stride_w = 1 : i32}}>'
 _FILTER = "dense<1.0> : tensor<4x1x1x3xf32>"
@@ -105,4 +106,4 @@ def _text(lines: list[tuple[str, str]]) -> str:
 def test_nothing_fails_on_it(lines: list[tuple[str, str]]) -> None:
     module = parse(_text(lines))
     Optimize().apply(module)
-    module.verify()
+    verify(module)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.ir import SSAValue
 
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.values import Value
 
 Pads = tuple[tuple[int, int], ...]
 
 
-def _pad(graph: Graph, value: SSAValue, dims: tuple[int, ...], pads: Pads) -> tuple[SSAValue, tuple[int, ...]]:
+def _pad(graph: Graph, value: Value, dims: tuple[int, ...], pads: Pads) -> tuple[Value, tuple[int, ...]]:
     shape = tuple(dim + before + after for dim, (before, after) in zip(dims, pads, strict=True))
     return graph.op("pad", value, i32(pads), shape=shape), shape
 

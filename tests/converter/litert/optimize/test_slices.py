@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.ir import SSAValue
 
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check
+from tfconvert.schema.ir.values import Value
 
 
-def _slices(graph: Graph, *parts: tuple[int, int]) -> list[SSAValue]:
+def _slices(graph: Graph, *parts: tuple[int, int]) -> list[Value]:
     """Adds slices of the second dimension of the input, every other one as a `strided_slice`."""
     (x,) = graph.inputs
     made = []

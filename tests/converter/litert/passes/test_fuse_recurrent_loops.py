@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 
 import pytest
-from xdsl.ir import Operation
 
 from tests.converter.conftest import FileCheck
 from tests.converter.litert.recurrent.loops import UNITS, Block, loop, lstm, lstm_loop, rnn, rnn_loop
 from tests.run_text import parse
 from tests.work import check_linear
 from tfconvert.converter.litert.passes.fuse_recurrent_loops import KEPT, FuseRecurrentLoops
+from tfconvert.schema.ir.operation import Operation
 
 
 def test_an_lstm(filecheck: FileCheck) -> None:

@@ -14,6 +14,7 @@ from tfconvert.converter.executor import executor
 from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.verification import verify
 
 
 def test_ops_and_constants(filecheck: FileCheck) -> None:
@@ -77,7 +78,7 @@ def test_nonsense_is_refused_or_left_alone(constants: list[str], last: str) -> N
     module = parse(f"func.func @main(%x: tensor<2x3x4xf32>) -> tensor<*xf32> {{\n{body}\n}}")
     with suppress(ConversionError):
         Legalize().apply(module)
-        module.verify()
+        verify(module)
 
 
 def test_wide_axes_are_narrowed(filecheck: FileCheck) -> None:

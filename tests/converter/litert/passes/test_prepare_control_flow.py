@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.parser import Parser
 
 from tests.converter.conftest import FileCheck, check_results
 from tfconvert.converter.litert.passes.prepare_control_flow import PrepareControlFlow
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects.context import dialect_context
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
 
 
 def _branches(count: int) -> str:
@@ -27,7 +27,7 @@ def _branches(count: int) -> str:
 def test_a_case_of_any_size_chooses_the_branch_that_its_index_names(count: int) -> None:
     names = ", ".join(f"@b{number}" for number in range(count))
     for index in range(-1, count + 1):
-        module = Parser(dialect_context(), f"""
+        module = IRParser(f"""
         func.func @main(%x: tensor<f32>) -> tensor<f32> {{
           %n = "tf.Const"() <{{value = dense<{index}> : tensor<i32>}}> : () -> tensor<i32>
           %0 = "tf.Case"(%n, %x) <{{branches = [{names}], is_stateless = true}}>
@@ -38,7 +38,7 @@ def test_a_case_of_any_size_chooses_the_branch_that_its_index_names(count: int) 
         """).parse_module()  # fmt: skip
         before = module.clone()
         assert PrepareControlFlow().apply(module) == {"case": 1}
-        module.verify()
+        verify(module)
         check_results(before, module, "prepare-control-flow")
         assert sum(op.name == "tf.If" for op in module.walk()) == max(1, count - 1)
 
@@ -98,5 +98,5 @@ def test_what_is_not_there_is_told(op: str, code: str) -> None:
     }}
     """ + _branches(2)
     with pytest.raises(ConversionError) as caught:
-        PrepareControlFlow().apply(Parser(dialect_context(), text).parse_module())
+        PrepareControlFlow().apply(IRParser(text).parse_module())
     assert [diagnostic.code for diagnostic in caught.value.diagnostics] == [code]

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 import tensorflow as tf
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.builtin import ModuleOp
 
 Builder = Callable[[], Any]
 Infer = Callable[[Builder], ModuleOp]
@@ -45,7 +46,7 @@ def _shapes(outputs: Any) -> list[Shape | None]:
 def output_shapes(module: ModuleOp) -> list[Shape | None]:
     """Returns the shapes of what `main` returns."""
     (main,) = (op for op in module.ops if isinstance(op, FuncOp))
-    return [types.shape_of(output) for output in main.function_type.outputs.data]
+    return [types.shape_of(output) for output in main.function_type.results]
 
 
 def build(path: Path, builder: Builder) -> tuple[ModuleOp, list[Shape | None]]:
@@ -71,7 +72,7 @@ def infer(tmp_path: Path) -> Infer:
     def run(builder: Builder) -> ModuleOp:
         module, _ = build(tmp_path / "graph.pb", builder)
         ShapeInference().apply(module)
-        module.verify()
+        verify(module)
         return module
 
     return run
@@ -84,7 +85,7 @@ def inferred(tmp_path: Path) -> Inferred:
     def run(builder: Builder) -> tuple[list[Shape | None], list[Shape | None]]:
         module, expected = build(tmp_path / "graph.pb", builder)
         ShapeInference().apply(module)
-        module.verify()
+        verify(module)
         return expected, output_shapes(module)
 
     return run

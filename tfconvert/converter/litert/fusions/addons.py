@@ -5,11 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.schema.ir.values import Value
 
 _PADDINGS: Mapping[str, int] = {"SAME": 1, "VALID": 2}
 """The numbers that LiteRT's pooling parameters have for kinds of padding."""
@@ -22,7 +21,7 @@ def _check_warp(composite: Composite) -> str | None:
     return first_of(composite.counts(2, 1), composite.ranks({0: 4, 1: 4}), composite.elements({0: "f32", 1: "f32"}))
 
 
-def _rewrite_warp(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite_warp(composite: Composite, body: Body) -> Sequence[Value]:
     return body.custom("DenseImageWarp", b"", body.arguments, composite.results)
 
 
@@ -39,7 +38,7 @@ def _check_unpooling(composite: Composite) -> str | None:
     return None
 
 
-def _rewrite_unpooling(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite_unpooling(composite: Composite, body: Body) -> Sequence[Value]:
     window, strides = composite.get("pool_size"), composite.get("strides")
     padding = _PADDINGS[composite.get("padding")]
     options = _POOL_PARAMETERS.pack(padding, strides[1], strides[0], window[1], window[0], 0, 0, 0, 0, 0)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.composites import custom_options
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 _SUPPRESSION_ARGUMENTS = 5
 _POST_PROCESS: dict[str, type] = {
@@ -46,7 +45,7 @@ def _check_suppression(composite: Composite) -> str | None:
     return first_of(*(composite.gives(index, types.I32, None) for index in range(2)))
 
 
-def _rewrite_suppression(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite_suppression(composite: Composite, body: Body) -> Sequence[Value]:
     indices_type, count_type = composite.results
     shape, count_shape = types.shape_of(indices_type), types.shape_of(count_type)
     assert shape is not None
@@ -69,7 +68,7 @@ def _check_post_process(composite: Composite) -> str | None:
     return composite.counts(3, 4) or composite.elements(kinds) or composite.has(known)
 
 
-def _rewrite_post_process(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite_post_process(composite: Composite, body: Body) -> Sequence[Value]:
     options = custom_options.chosen(composite, (*_POST_PROCESS, *_OPTIONAL))
     # A number, as in the official converter's files.
     options["use_regular_nms"] = int(options["use_regular_nms"])

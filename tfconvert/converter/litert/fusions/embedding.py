@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 _KEPT_TYPES = "f32 i8 ui8"
 
@@ -33,7 +33,7 @@ def _rows(composite: Composite) -> types.Shape | None:
     return None if table is None or ids is None else (*ids, *table[1:])
 
 
-def _rewrite(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
     table, ids = body.arguments
     shape = composite.shape(1)
     result = types.tensor(composite.element(0), _rows(composite))

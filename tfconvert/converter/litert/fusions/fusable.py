@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Attribute, SSAValue
-
 from tfconvert.converter.composites import custom_options
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.values import Value
 
 FLAG = "tfl_fusable_op"
 
@@ -24,7 +24,7 @@ def _check(composite: Composite) -> str | None:
     return custom_options.why_not(_options(composite))
 
 
-def _rewrite(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
     options = {name: custom_options.plain(value) for name, value in _options(composite).items()}
     return body.custom(composite.name, custom_options.encode(options), body.arguments, composite.results)
 

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
@@ -29,6 +28,7 @@ from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import CELL, FORGET, INPUT, OUTPUT, LstmFormula
 from tfconvert.converter.recurrence.sequence import Steps, ordered
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 _INPUTS, _H, _C, _KERNEL, _RECURRENT, _BIAS = range(6)
 _LAST, _OUTPUTS, _LAST_H, _LAST_C, _RUNTIME = range(5)
@@ -137,17 +137,17 @@ def _gives_last_alone(composite: Composite, sizes: _Sizes) -> bool:
     return sizes.length != 1 and len(outputs) == 3 and outputs[sizes.axis] == 1
 
 
-def rewrite_lstm(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def rewrite_lstm(composite: Composite, body: Body) -> Sequence[Value]:
     """Appends the operator, what makes its operands and what is taken out of its result."""
     return _rewrite(composite, body, is_diagonal=False)
 
 
-def rewrite_indy_lstm(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def rewrite_indy_lstm(composite: Composite, body: Body) -> Sequence[Value]:
     """Appends the operator with recurrent weights that are vectors."""
     return _rewrite(composite, body, is_diagonal=True)
 
 
-def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence[SSAValue]:
+def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence[Value]:
     sizes = _sizes_of(composite)
     kinds = list(composite.arguments)
     kinds[_INPUTS] = types.tensor(types.F32, ordered(*sizes[:4]))
@@ -165,7 +165,7 @@ def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence
     return last, outputs, last_h, c, body.constant(np.zeros((), np.float32))
 
 
-def _gates(given: Sequence[SSAValue], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
+def _gates(given: Sequence[Value], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
     """Returns what the gates are the sigmoids, or the hyperbolic tangent, of."""
     units, gates = sizes.units, {}
     for index, gate in enumerate(_COLUMNS):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
@@ -20,6 +19,7 @@ from tfconvert.converter.litert.recurrent.operators import Operators
 from tfconvert.converter.recurrence.affine import Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import GATES, WIDE_PROJECTION, LstmFormula
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 _INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
 _COLUMNS = "cifo"
@@ -79,7 +79,7 @@ def _check_state(composite: Composite, first_state: int) -> str | None:
     return None
 
 
-def _rewrite(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[SSAValue]:
+def _rewrite(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[Value]:
     given = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
     cells, outputs = composite.shape(_PROJECTION) or ()
     batch, _ = composite.shape(_INPUTS) or ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, SSAValue
-
 from tfconvert.converter.composites import custom_options
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.values import Value
 
 _MAX_RANK = 2
 _STRING = str(types.StringType())
@@ -62,16 +62,16 @@ def _check_projection(composite: Composite) -> str | None:
     return composite.has({"buckets": int})
 
 
-def _same_name(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _same_name(composite: Composite, body: Body) -> Sequence[Value]:
     return body.custom(composite.name, b"", body.arguments, composite.results)
 
 
-def _ngrams(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _ngrams(composite: Composite, body: Body) -> Sequence[Value]:
     options = custom_options.encode(custom_options.chosen(composite, _NGRAMS))
     return body.custom(composite.name, options, body.arguments, composite.results)
 
 
-def _projection(composite: Composite, body: Body) -> Sequence[SSAValue]:
+def _projection(composite: Composite, body: Body) -> Sequence[Value]:
     options = custom_options.encode(custom_options.chosen(composite, _SGNN))
     return body.custom(composite.name, options, body.arguments, composite.results)
 

@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_TAPS = 64
 """How many places a window may have: each is a slice of its own."""
@@ -41,7 +42,7 @@ def _axis(op: Operation, axis: int) -> tuple[int, int]:
     return count, max((count - 1) * stride + size - dim, 0) // 2
 
 
-def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
     """Compares slices, one for each place in a window; the first of equals is taken, as TensorFlow does.
 
     A place in the image is that of the window's corner, which may be outside, plus that within the window.
@@ -72,7 +73,7 @@ def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[SSAValue]:
     return [best, emit.cast(places, types.element_of(op.results[1].type))]
 
 
-def _padded(op: Operation, emit: Emit) -> SSAValue:
+def _padded(op: Operation, emit: Emit) -> Value:
     """Returns the image with what windows have outside of it: minus infinity, which is no maximum."""
     pads = [(0, 0), (0, 0), (0, 0), (0, 0)]
     for axis in (1, 2):
@@ -84,8 +85,8 @@ def _padded(op: Operation, emit: Emit) -> SSAValue:
 
 
 def _slices(
-    emit: Emit, image: SSAValue, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
-) -> list[SSAValue]:
+    emit: Emit, image: Value, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
+) -> list[Value]:
     """Returns what all windows have at each of some places."""
     batch, _, _, channels = types.shape_of(image.type) or ()
     part = types.tensor(types.F32, (batch, *counts, channels))

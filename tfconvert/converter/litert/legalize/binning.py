@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, element_name, max_rank, rank_is_known
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _COUNTED = ("f32", "i32", "i64")
 """Element types in which LiteRT both writes ones and adds them up."""
@@ -47,7 +49,7 @@ def _width(op: Operation) -> int:
     return (types.shape_of(op.results[0].type) or (-1,))[-1]
 
 
-def _limited(value: SSAValue, name: str) -> tuple[tensor_data.Constant, SSAValue] | None:
+def _limited(value: Value, name: str) -> tuple[tensor_data.Constant, Value] | None:
     """Returns the limit that an op of a name, `tf.` or not, sets to a value, and that value."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in (name, name.lower().replace("tf.", "tfl.")):
@@ -58,7 +60,7 @@ def _limited(value: SSAValue, name: str) -> tuple[tensor_data.Constant, SSAValue
     return None
 
 
-def _is_reached(upper: tensor_data.Constant, value: SSAValue) -> bool:
+def _is_reached(upper: tensor_data.Constant, value: Value) -> bool:
     lower = _limited(value, "tf.Maximum")
     return lower is not None and bool(tensor_data.to_array(lower[0]) >= tensor_data.to_array(upper))
 
@@ -75,7 +77,7 @@ def _fit_ones(op: Operation) -> bool:
     return max(_width(op), 0) * (length if length >= 0 else _GUESS) <= _ONE_HOT_LIMIT
 
 
-def _count(op: Operation, emit: Emit) -> SSAValue:
+def _count(op: Operation, emit: Emit) -> Value:
     """Counts how often each number stands in a row; numbers that are too large count nowhere."""
     values = op.operands[0]
     shape = types.shape_of(values.type) or ()
@@ -90,7 +92,7 @@ def _count(op: Operation, emit: Emit) -> SSAValue:
     return emit.cast(counts, result)
 
 
-def _count_ones(op: Operation, emit: Emit, size: SSAValue, shape: types.Shape, kind: Attribute) -> SSAValue:
+def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind: Attribute) -> Value:
     """Writes every value as ones and zeros, and adds these up."""
     limits = emit.scalar(1, kind), emit.scalar(0, kind)
     ones = emit.tf("OneHot", (op.operands[0], size, *limits), types.tensor(kind, shape), {"axis": -1})
@@ -106,7 +108,7 @@ def _count_ones(op: Operation, emit: Emit, size: SSAValue, shape: types.Shape, k
     return _at_most_one(emit, counts) if is_binary else counts
 
 
-def _count_segments(op: Operation, emit: Emit, size: SSAValue, width: int) -> SSAValue:
+def _count_segments(op: Operation, emit: Emit, size: Value, width: int) -> Value:
     """Adds up a one for each value in the segment that the value names; values of -1 are left out."""
     values = emit.limited_i32(op.operands[0])
     shape = types.shape_of(values.type) or ()
@@ -130,7 +132,7 @@ def _count_segments(op: Operation, emit: Emit, size: SSAValue, width: int) -> SS
     return emit.reshape(sums, (*rows, width)) if rows else sums
 
 
-def _at_most_one(emit: Emit, counts: SSAValue) -> SSAValue:
+def _at_most_one(emit: Emit, counts: Value) -> Value:
     return emit.binary("Minimum", counts, 1)
 
 
@@ -139,7 +141,7 @@ def _segments_are_known(op: Operation) -> str | None:
     return "there are too many bins for weights of i64" if is_wide and not _fit_ones(op) else None
 
 
-def _bucketize(op: Operation, emit: Emit) -> SSAValue:
+def _bucketize(op: Operation, emit: Emit) -> Value:
     """Counts the boundaries that aren't above a value; no boundary is above a NaN."""
     boundaries = np.array(tf.get(op, "boundaries") or (), np.float32)
     x = emit.cast(op.operands[0], types.F32)

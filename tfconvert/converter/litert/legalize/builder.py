@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.ir import dims
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
-Operand = SSAValue | float | int | bool
+Operand = Value | float | int | bool
 """A value, or a number that becomes a scalar constant of the other operand's element type."""
 
 
@@ -38,7 +40,7 @@ class Emit:
     def tf_op(
         self,
         name: str,
-        operands: Sequence[SSAValue],
+        operands: Sequence[Value],
         result_types: Sequence[Attribute],
         attributes: Mapping[str, Any] | None = None,
     ) -> Operation:
@@ -48,17 +50,17 @@ class Emit:
     def tf(
         self,
         name: str,
-        operands: Sequence[SSAValue],
+        operands: Sequence[Value],
         result_type: Attribute,
         attributes: Mapping[str, Any] | None = None,
-    ) -> SSAValue:
+    ) -> Value:
         """Inserts a `tf` op with one result and returns that."""
         return self.tf_op(name, operands, (result_type,), attributes).results[0]
 
     def tfl_op(
         self,
         name: str,
-        operands: Sequence[SSAValue],
+        operands: Sequence[Value],
         result_types: Sequence[Attribute],
         options: Mapping[str, Any] | None = None,
     ) -> Operation:
@@ -66,25 +68,25 @@ class Emit:
         return self.rewriter.insert(tfl.build(name, operands, result_types, options))
 
     def tfl(
-        self, name: str, operands: Sequence[SSAValue], result_type: Attribute, options: Mapping[str, Any] | None = None
-    ) -> SSAValue:
+        self, name: str, operands: Sequence[Value], result_type: Attribute, options: Mapping[str, Any] | None = None
+    ) -> Value:
         """Inserts a `tfl` op with one result and returns that."""
         return self.tfl_op(name, operands, (result_type,), options).results[0]
 
-    def constant(self, value: tensor_data.Constant | tensor_data.Array) -> SSAValue:
+    def constant(self, value: tensor_data.Constant | tensor_data.Array) -> Value:
         """Inserts a constant."""
         attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
         return self.rewriter.insert(tfl.constant(attribute)).results[0]
 
-    def ints(self, values: Sequence[int]) -> SSAValue:
+    def ints(self, values: Sequence[int]) -> Value:
         """Inserts a vector of `i32`: axes, a shape, a permutation."""
         return self.constant(np.array(values, np.int32))
 
-    def scalar(self, value: float, element: Attribute) -> SSAValue:
+    def scalar(self, value: float, element: Attribute) -> Value:
         """Inserts a scalar of an element type."""
         return self.constant(np.array(value).astype(types.numpy_dtype(element)))
 
-    def i32(self, value: SSAValue) -> SSAValue:
+    def i32(self, value: Value) -> Value:
         """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs.
 
         A constant that doesn't fit becomes the nearest number that does.
@@ -96,33 +98,33 @@ class Emit:
             return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
         return self.cast(value, types.I32)
 
-    def limited_i32(self, value: SSAValue) -> SSAValue:
+    def limited_i32(self, value: Value) -> Value:
         """Returns what `i32` does, but for any value: a bound or limit that may be as good as infinite."""
         if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
             value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
         return self.i32(value)
 
-    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+    def cast(self, value: Value, element: Attribute) -> Value:
         """Converts to another element type."""
         if types.element_of(value.type) == element:
             return value
         return self.tf("Cast", (value,), types.tensor(element, types.shape_of(value.type)))
 
-    def unary(self, name: str, x: SSAValue) -> SSAValue:
+    def unary(self, name: str, x: Value) -> Value:
         """Inserts an elementwise `tf` op of one operand."""
         return self.tf(name, (x,), x.type)
 
-    def binary(self, name: str, x: Operand, y: Operand) -> SSAValue:
+    def binary(self, name: str, x: Operand, y: Operand) -> Value:
         """Inserts an elementwise `tf` op of two operands that has their element type."""
         left, right = self._pair(x, y)
         return self.tf(name, (left, right), broadcast_type(left, right, types.element_of(left.type)))
 
-    def compare(self, name: str, x: Operand, y: Operand) -> SSAValue:
+    def compare(self, name: str, x: Operand, y: Operand) -> Value:
         """Inserts an elementwise `tf` op of two operands that has booleans as a result."""
         left, right = self._pair(x, y)
         return self.tf(name, (left, right), broadcast_type(left, right, types.I1))
 
-    def select(self, condition: SSAValue, x: Operand, y: Operand) -> SSAValue:
+    def select(self, condition: Value, x: Operand, y: Operand) -> Value:
         """Inserts a choice between two values for every element."""
         left, right = self._pair(x, y)
         both = broadcast_type(left, right, types.element_of(left.type))
@@ -130,7 +132,7 @@ class Emit:
         result_type = types.tensor(types.element_of(left.type), without_symbols(shape))
         return self.tf("SelectV2", (condition, left, right), result_type)
 
-    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """Inserts a reshape to a shape with one unknown dimension at most."""
         if types.shape_of(value.type) == tuple(shape) and -1 not in shape:
             return value
@@ -140,7 +142,7 @@ class Emit:
             return self.constant(tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape)))
         return self.tfl("reshape", (value, self.ints(shape)), result_type, {"new_shape": tuple(shape)})
 
-    def transpose(self, value: SSAValue, permutation: Sequence[int]) -> SSAValue:
+    def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         """Inserts a transpose; a constant is transposed when it is read."""
         permutation = tuple(permutation)
         if permutation == tuple(range(len(permutation))):
@@ -153,7 +155,7 @@ class Emit:
         result_type = types.tensor(types.element_of(value.type), moved)
         return self.tf("Transpose", (value, self.ints(permutation)), result_type)
 
-    def reduce(self, name: str, value: SSAValue, axes: Sequence[int], keep_dims: bool = False) -> SSAValue:
+    def reduce(self, name: str, value: Value, axes: Sequence[int], keep_dims: bool = False) -> Value:
         """Inserts a reduction (`Sum`, `Mean`, ...) over axes counted from the front."""
         shape = types.shape_of(value.type)
         reduced = None
@@ -163,7 +165,7 @@ class Emit:
         result_type = types.tensor(types.element_of(value.type), reduced)
         return self.tf(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
 
-    def shape(self, value: SSAValue) -> SSAValue:
+    def shape(self, value: Value) -> Value:
         """Inserts the shape of a value as `i32`: a constant where it is known."""
         shape = types.shape_of(value.type)
         if shape is not None and -1 not in shape:
@@ -171,7 +173,7 @@ class Emit:
         rank = -1 if shape is None else len(shape)
         return self.tfl("shape", (value,), types.tensor(types.I32, (rank,)), {"out_type": "INT32"})
 
-    def pad(self, value: SSAValue, pads: Sequence[tuple[int, int]], fill: float | None = None) -> SSAValue:
+    def pad(self, value: Value, pads: Sequence[tuple[int, int]], fill: float | None = None) -> Value:
         """Inserts padding with zeros, or with another number."""
         shape = types.shape_of(value.type)
         padded = None
@@ -183,10 +185,10 @@ class Emit:
             return self.tf("Pad", (value, amounts), types.tensor(element, padded))
         return self.tf("PadV2", (value, amounts, self.scalar(fill, element)), types.tensor(element, padded))
 
-    def _pair(self, x: Operand, y: Operand) -> tuple[SSAValue, SSAValue]:
-        element = types.element_of((x if isinstance(x, SSAValue) else y).type)  # type: ignore[union-attr]
-        left = x if isinstance(x, SSAValue) else self.scalar(x, element)
-        right = y if isinstance(y, SSAValue) else self.scalar(y, element)
+    def _pair(self, x: Operand, y: Operand) -> tuple[Value, Value]:
+        element = types.element_of((x if isinstance(x, Value) else y).type)  # type: ignore[union-attr]
+        left = x if isinstance(x, Value) else self.scalar(x, element)
+        right = y if isinstance(y, Value) else self.scalar(y, element)
         return left, right
 
 
@@ -195,7 +197,7 @@ def without_symbols(shape: types.Shape | None) -> types.Shape | None:
     return None if shape is None else dims.without_symbols(shape)
 
 
-def broadcast_type(x: SSAValue, y: SSAValue, element: Attribute) -> Attribute:
+def broadcast_type(x: Value, y: Value, element: Attribute) -> Attribute:
     """Returns the type of an elementwise result."""
     shape = dims.broadcast(types.shape_of(x.type), types.shape_of(y.type))
     return types.tensor(element, without_symbols(shape))

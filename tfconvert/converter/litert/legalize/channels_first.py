@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _LAST = {"NCHW": "NHWC", "NCDHW": "NDHWC"}
 _PER_DIMENSION = ("strides", "dilations", "ksize")
@@ -35,7 +36,7 @@ def _moved(values: Sequence[Any], permutation: Sequence[int]) -> list[Any]:
     return [values[size * axis + i] for axis in permutation for i in range(size)]
 
 
-def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | None = None) -> list[SSAValue]:
+def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | None = None) -> list[Value]:
     rank = _rank_of(op)
     to_last = (0, *range(2, rank), 1)
     to_first = (0, rank - 1, *range(1, rank - 1))
@@ -56,7 +57,7 @@ def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | No
     return [emit.transpose(made.results[0], to_first), *made.results[1:]]
 
 
-def _moved_sizes(emit: Emit, sizes: SSAValue, permutation: Sequence[int]) -> SSAValue:
+def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:
     constant = tensor_data.constant_of(sizes)
     if constant is not None:
         return emit.constant(tensor_data.to_array(constant)[list(permutation)].astype(np.int32))
@@ -64,11 +65,11 @@ def _moved_sizes(emit: Emit, sizes: SSAValue, permutation: Sequence[int]) -> SSA
     return emit.tf("GatherV2", (emit.i32(sizes), emit.ints(permutation), axis), types.tensor(types.I32, (4,)))
 
 
-def _first_operand(op: Operation, emit: Emit) -> list[SSAValue]:
+def _first_operand(op: Operation, emit: Emit) -> list[Value]:
     return _with_channels_last(op, emit, 0)
 
 
-def _third_operand(op: Operation, emit: Emit) -> list[SSAValue]:
+def _third_operand(op: Operation, emit: Emit) -> list[Value]:
     return _with_channels_last(op, emit, 2, sizes=0)
 
 
@@ -92,7 +93,7 @@ def _follows_transpose(op: Operation) -> str | None:
     return "no transpose comes before it" if _permutations(op) is None else None
 
 
-def _merge_transposes(op: Operation, emit: Emit) -> SSAValue:
+def _merge_transposes(op: Operation, emit: Emit) -> Value:
     found = _permutations(op)
     assert found is not None
     before, permutation = found

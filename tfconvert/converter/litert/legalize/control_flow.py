@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
@@ -17,6 +16,9 @@ from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Constraint, Entry, Lowering
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 def _names(*attributes: str) -> Constraint:
@@ -39,16 +41,16 @@ def _functions(op: Operation, *names: str) -> dict[str, Attribute]:
     return {name: attrs.symbol(symbol_table.named(op, name)) for name in names}
 
 
-def _if(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _if(op: Operation, emit: Emit) -> Sequence[Value]:
     branches = _functions(op, "then_branch", "else_branch")
     return emit.tfl_op("if", op.operands[:], op.result_types, branches).results
 
 
-def _while(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _while(op: Operation, emit: Emit) -> Sequence[Value]:
     return emit.tfl_op("while", op.operands[:], op.result_types, _functions(op, "cond", "body")).results
 
 
-def _to_bool(op: Operation, emit: Emit) -> SSAValue:
+def _to_bool(op: Operation, emit: Emit) -> Value:
     """A scalar is true if it is not zero or not the empty string, anything else if it has elements."""
     value = op.operands[0]
     element, shape = types.element_of(value.type), types.shape_of(value.type)

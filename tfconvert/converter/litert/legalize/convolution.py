@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
@@ -65,7 +66,7 @@ def explicit_pads(op: Operation) -> Pads | None:
     return tuple(zip(values[::2], values[1::2], strict=False))
 
 
-def _padded(op: Operation, emit: Emit) -> tuple[SSAValue, str]:
+def _padded(op: Operation, emit: Emit) -> tuple[Value, str]:
     """Returns the input, padded if that is to be done apart, and the builtin's kind of padding."""
     pads = explicit_pads(op)
     if pads is None:
@@ -84,7 +85,7 @@ def _geometry(op: Operation, padding: str) -> dict[str, Any]:
     return options
 
 
-def _zero_bias(emit: Emit, channels: int) -> SSAValue:
+def _zero_bias(emit: Emit, channels: int) -> Value:
     return emit.constant(np.zeros(channels, np.float32))
 
 
@@ -97,7 +98,7 @@ def _conv_2d_constraint(op: Operation) -> str | None:
     return _rank(op, 4) or _windows(op, 4)
 
 
-def _conv_2d(op: Operation, emit: Emit) -> SSAValue:
+def _conv_2d(op: Operation, emit: Emit) -> Value:
     image, padding = _padded(op, emit)
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
@@ -111,7 +112,7 @@ def _depthwise_constraint(op: Operation) -> str | None:
     return _rank(op, 4) or _windows(op, 4)
 
 
-def _depthwise_conv_2d(op: Operation, emit: Emit) -> SSAValue:
+def _depthwise_conv_2d(op: Operation, emit: Emit) -> Value:
     image, padding = _padded(op, emit)
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
@@ -134,7 +135,7 @@ def _transpose_conv_constraint(op: Operation) -> str | None:
     return None if known else "explicit padding needs a known height and width"
 
 
-def _output_shape(op: Operation, emit: Emit) -> SSAValue:
+def _output_shape(op: Operation, emit: Emit) -> Value:
     shape = types.shape_of(op.results[0].type)
     if shape is not None and types.is_static(shape):
         return emit.ints(shape)
@@ -148,7 +149,7 @@ def _output_shape(op: Operation, emit: Emit) -> SSAValue:
     return emit.i32(op.operands[0])
 
 
-def _transpose_conv(op: Operation, emit: Emit) -> SSAValue:
+def _transpose_conv(op: Operation, emit: Emit) -> Value:
     filters = types.shape_of(op.operands[1].type)
     assert filters is not None
     weights = emit.transpose(op.operands[1], (2, 0, 1, 3))
@@ -164,9 +165,7 @@ def _transpose_conv(op: Operation, emit: Emit) -> SSAValue:
     return _cropped_transpose_conv(op, emit, (weights, op.operands[2], bias), options)
 
 
-def _cropped_transpose_conv(
-    op: Operation, emit: Emit, operands: tuple[SSAValue, ...], options: dict[str, Any]
-) -> SSAValue:
+def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
     """Explicit padding of the forward convolution is what is cut off the transposed one's result."""
     pads, shape = explicit_pads(op), types.shape_of(op.results[0].type)
     assert pads is not None
@@ -191,7 +190,7 @@ def _conv_3d_constraint(op: Operation) -> str | None:
     return _rank(op, 5) or _windows(op, 5)
 
 
-def _conv_3d(op: Operation, emit: Emit) -> SSAValue:
+def _conv_3d(op: Operation, emit: Emit) -> Value:
     image, padding = _padded(op, emit)
     return emit.tfl("conv_3d", (image, op.operands[1]), op.results[0].type, _geometry(op, padding))
 
@@ -204,7 +203,7 @@ def _conv_3d_transpose_constraint(op: Operation) -> str | None:
     return "the padding is named" if explicit_pads(op) is not None else None
 
 
-def _conv_3d_transpose(op: Operation, emit: Emit) -> SSAValue:
+def _conv_3d_transpose(op: Operation, emit: Emit) -> Value:
     operands = (_output_shape(op, emit), op.operands[1], op.operands[2])
     return emit.tfl("conv_3d_transpose", operands, op.results[0].type, _geometry(op, str(tf.get(op, "padding"))))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 def _known_classes(op: Operation) -> str | None:
@@ -19,18 +19,18 @@ def _same_shapes(op: Operation) -> str | None:
     return "the labels' shape is not seen to be the logits'" if None in shapes or shapes[0] != shapes[1] else None
 
 
-def _loss_and_gradient(logits: SSAValue, labels: SSAValue, emit: Emit) -> list[SSAValue]:
+def _loss_and_gradient(logits: Value, labels: Value, emit: Emit) -> list[Value]:
     logarithms = emit.unary("LogSoftmax", logits)
     loss = emit.unary("Neg", emit.reduce("Sum", emit.binary("Mul", labels, logarithms), (1,)))
     return [loss, emit.binary("Sub", emit.unary("Softmax", logits), labels)]
 
 
-def _dense(op: Operation, emit: Emit) -> list[SSAValue]:
+def _dense(op: Operation, emit: Emit) -> list[Value]:
     logits, labels = op.operands
     return _loss_and_gradient(logits, labels, emit)
 
 
-def _sparse(op: Operation, emit: Emit) -> list[SSAValue]:
+def _sparse(op: Operation, emit: Emit) -> list[Value]:
     logits, classes = op.operands
     count = (types.shape_of(logits.type) or ())[-1]
     element = types.element_of(logits.type)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, rank_is_known
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def _cross(op: Operation, emit: Emit) -> SSAValue:
+def _cross(op: Operation, emit: Emit) -> Value:
     """Multiplies each coordinate of one vector with the next of the other, and the other way round."""
 
-    def turned(vectors: SSAValue, order: tuple[int, int, int]) -> SSAValue:
+    def turned(vectors: Value, order: tuple[int, int, int]) -> Value:
         return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)
 
     x, y = op.operands

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 i32 i64 ui8 i8 i16 i1"
 _DIAGONAL = "f32 i32 i64 ui8 i8 i16 ui32"
@@ -57,7 +57,7 @@ def _diagonal_is_known(op: Operation) -> str | None:
     return None if _length(shape[-2], shape[-1], offset) > 0 else "there is no such diagonal"
 
 
-def _diagonal(op: Operation, emit: Emit) -> SSAValue:
+def _diagonal(op: Operation, emit: Emit) -> Value:
     """Takes the elements one row and one column further each, which are equally far from each other."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "the constraint has looked"
@@ -79,7 +79,7 @@ def _rank_and_diagonal_are_known(op: Operation) -> str | None:
     return None
 
 
-def _masked_diagonal(op: Operation, emit: Emit) -> SSAValue:
+def _masked_diagonal(op: Operation, emit: Emit) -> Value:
     """Adds up the columns of the matrices, of whose elements only the diagonal's are left."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "the constraint has looked"
@@ -97,7 +97,7 @@ def _masked_diagonal(op: Operation, emit: Emit) -> SSAValue:
     return emit.tf("Slice", (summed, begin, size), op.results[0].type)
 
 
-def _set_flags(op: Operation, emit: Emit) -> SSAValue:
+def _set_flags(op: Operation, emit: Emit) -> Value:
     """Sets the diagonal of numbers that stand for booleans."""
     matrix, diagonal = (emit.cast(operand, types.I8) for operand in op.operands[:2])
     result = types.tensor(types.I8, types.shape_of(op.results[0].type))
@@ -105,7 +105,7 @@ def _set_flags(op: Operation, emit: Emit) -> SSAValue:
     return emit.cast(made, types.I1)
 
 
-def _diagonal_of_tensor(op: Operation, emit: Emit) -> SSAValue:
+def _diagonal_of_tensor(op: Operation, emit: Emit) -> Value:
     """Takes the diagonal of the matrix whose rows are all of the first half of the dimensions."""
     shape = types.shape_of(op.operands[0].type) or ()
     half = shape[: len(shape) // 2]
@@ -115,7 +115,7 @@ def _diagonal_of_tensor(op: Operation, emit: Emit) -> SSAValue:
     return emit.reshape(diagonal, half)
 
 
-def _tensor_of_diagonal(op: Operation, emit: Emit) -> SSAValue:
+def _tensor_of_diagonal(op: Operation, emit: Emit) -> Value:
     """Puts all elements on a matrix's diagonal."""
     shape = types.shape_of(op.operands[0].type) or ()
     size = math.prod(shape)
@@ -134,7 +134,7 @@ def _is_vector(op: Operation) -> str | None:
     return None if shape is not None and len(shape) == 1 else "it is no vector"
 
 
-def _matrix_of_vector(op: Operation, emit: Emit) -> SSAValue:
+def _matrix_of_vector(op: Operation, emit: Emit) -> Value:
     return emit.tf("MatrixDiag", op.operands, op.results[0].type)
 
 

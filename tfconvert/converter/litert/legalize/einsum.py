@@ -13,12 +13,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ELLIPSIS = "..."
 _SPARE = "".join(map(chr, range(0x391, 0x3A0)))
@@ -35,7 +35,7 @@ class Labelled(NamedTuple):
         labels: A letter for each dimension.
     """
 
-    value: SSAValue
+    value: Value
     labels: str
 
     def size(self, label: str) -> int:
@@ -90,7 +90,7 @@ def _constraint(op: Operation) -> str | None:
     return None if set(result) <= set(sizes) else "a label of the result is in no operand"
 
 
-def _einsum(op: Operation, emit: Emit) -> SSAValue:
+def _einsum(op: Operation, emit: Emit) -> Value:
     ranks = [len(types.shape_of(operand.type) or ()) for operand in op.operands]
     labels, result = parse(str(tf.get(op, "equation")), ranks)
     terms = _unstretched(emit, [Labelled(value, term) for value, term in zip(op.operands, labels, strict=True)])
@@ -176,7 +176,7 @@ def _matrix_product(emit: Emit, left: Labelled, right: Labelled, groups: tuple[s
     return Labelled(_split(emit, product, left, right, labels, sizes), labels)
 
 
-def _dims(emit: Emit, value: SSAValue, groups: Sequence[tuple[int, int]]) -> SSAValue:
+def _dims(emit: Emit, value: Value, groups: Sequence[tuple[int, int]]) -> Value:
     """Merges dimensions: each group is a first dimension and how many follow; none at all is a new dimension."""
     shape = types.shape_of(value.type) or ()
     if len(groups) == len(shape) and all(count == 1 for _, count in groups):
@@ -198,9 +198,7 @@ def _dims(emit: Emit, value: SSAValue, groups: Sequence[tuple[int, int]]) -> SSA
     return _reshape(emit, value, parts, merged)
 
 
-def _split(
-    emit: Emit, product: SSAValue, left: Labelled, right: Labelled, labels: str, sizes: Sequence[int]
-) -> SSAValue:
+def _split(emit: Emit, product: Value, left: Labelled, right: Labelled, labels: str, sizes: Sequence[int]) -> Value:
     """Gives every label its own dimension again."""
     if types.shape_of(product.type) == tuple(sizes):
         return product
@@ -214,11 +212,11 @@ def _split(
     return _reshape(emit, product, parts, sizes)
 
 
-def _cut(emit: Emit, sizes: SSAValue, first: int, count: int) -> SSAValue:
+def _cut(emit: Emit, sizes: Value, first: int, count: int) -> Value:
     return emit.tf("Slice", (sizes, emit.ints((first,)), emit.ints((count,))), types.tensor(types.I32, (count,)))
 
 
-def _reshape(emit: Emit, value: SSAValue, parts: Sequence[SSAValue], shape: Sequence[int]) -> SSAValue:
+def _reshape(emit: Emit, value: Value, parts: Sequence[Value], shape: Sequence[int]) -> Value:
     sizes = parts[0]
     if len(parts) > 1:
         sizes = emit.tfl("concatenation", parts, types.tensor(types.I32, (len(parts),)), {"axis": 0})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, element_name, tflite_name
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _NONE = {"fused_activation_function": "NONE"}
 _FLOAT = "f32"
@@ -44,7 +44,7 @@ def _cast_constraint(op: Operation) -> str | None:
     return "it truncates floats instead of rounding them" if tf.get(op, "Truncate", False) else None
 
 
-def _cast(op: Operation, emit: Emit) -> SSAValue:
+def _cast(op: Operation, emit: Emit) -> Value:
     source, target = types.element_of(op.operands[0].type), types.element_of(op.results[0].type)
     options = {"in_data_type": tflite_name(source), "out_data_type": tflite_name(target)}
     return emit.tfl("cast", op.operands[:1], op.results[0].type, options)
@@ -56,12 +56,12 @@ def _constant_constraint(op: Operation) -> str | None:
     return None if tflite_name(types.element_of(op.results[0].type)) else "LiteRT has no such element type"
 
 
-def _constant(op: Operation, emit: Emit) -> SSAValue:
+def _constant(op: Operation, emit: Emit) -> Value:
     value: Any = op.properties["value"]
     return emit.constant(value)
 
 
-def _squared_difference(op: Operation, emit: Emit) -> SSAValue:
+def _squared_difference(op: Operation, emit: Emit) -> Value:
     return emit.unary("Square", emit.binary("Sub", *op.operands))
 
 
@@ -74,13 +74,13 @@ def _known_shapes(op: Operation) -> str | None:
     return None if types.is_static(types.shape_of(op.results[0].type)) else "the result's shape is not known"
 
 
-def _broadcast_both(op: Operation, emit: Emit) -> SSAValue:
+def _broadcast_both(op: Operation, emit: Emit) -> Value:
     shape = emit.shape(op.results[0])
     both = [emit.tf("BroadcastTo", (operand, shape), op.results[0].type) for operand in op.operands]
     return emit.tf(op.name.removeprefix("tf."), both, op.results[0].type)
 
 
-def _square(op: Operation, emit: Emit) -> SSAValue:
+def _square(op: Operation, emit: Emit) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
@@ -88,12 +88,12 @@ _QUOTIENT_STEPS = 3
 """Each step of the long division below gets about 22 of a quotient's 63 bits right."""
 
 
-def _floor_div_of_longs(op: Operation, emit: Emit) -> SSAValue:
+def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
     """Divides what has no remainder, `x - x mod y`, as floats, then what is left of it, and so on."""
     x, y = op.operands
     rest = emit.binary("Sub", x, emit.binary("FloorMod", x, y))
     divisor = emit.cast(y, types.F32)
-    total: SSAValue | None = None
+    total: Value | None = None
     for _ in range(_QUOTIENT_STEPS):
         part = emit.cast(emit.unary("Round", emit.binary("RealDiv", emit.cast(rest, types.F32), divisor)), types.I64)
         total = part if total is None else emit.binary("AddV2", total, part)
@@ -102,8 +102,8 @@ def _floor_div_of_longs(op: Operation, emit: Emit) -> SSAValue:
     return total
 
 
-def _add_n(op: Operation, emit: Emit) -> SSAValue:
-    total: SSAValue = op.operands[0]
+def _add_n(op: Operation, emit: Emit) -> Value:
+    total: Value = op.operands[0]
     for operand in op.operands[1:]:
         total = emit.binary("AddV2", total, operand)
     return total

@@ -11,12 +11,13 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Constraint = Callable[[Operation], str | None]
 """Returns why an op can't be legalized so, `None` if it can."""
@@ -70,7 +71,7 @@ def constant_number(index: int, what: str) -> Constraint:
     return check
 
 
-def ints(value: SSAValue) -> list[int]:
+def ints(value: Value) -> list[int]:
     """Returns the elements of a constant that a constraint has asked for."""
     constant = tensor_data.constant_of(value)
     assert constant is not None, "the constraint has looked"
@@ -191,7 +192,7 @@ class Lowering(NamedTuple):
 
     op: str
     becomes: str
-    rewrite: Callable[[Operation, Emit], SSAValue | Sequence[SSAValue]]
+    rewrite: Callable[[Operation, Emit], Value | Sequence[Value]]
     types: str = ""
     constraint: Constraint | None = None
     typed: int = 0
@@ -241,7 +242,7 @@ def _is_option(value: Any) -> bool:
     return not isinstance(value, int) or INT32[0] <= value <= INT32[1]
 
 
-def _fits(value: SSAValue) -> bool:
+def _fits(value: Value) -> bool:
     """Tells whether an integer operand can be passed on as `i32`."""
     if types.element_of(value.type) == types.I32:
         return True

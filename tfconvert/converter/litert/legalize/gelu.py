@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _HALF_ROOT = math.sqrt(0.5)
 _TANH_SCALE = math.sqrt(2 / math.pi)
@@ -37,14 +37,14 @@ class _Gelu(NamedTuple):
         approximate: Whether it is the form with tanh.
     """
 
-    x: SSAValue
+    x: Value
     approximate: bool
 
 
-_Product = tuple[float, list[SSAValue]]
+_Product = tuple[float, list[Value]]
 
 
-def _number(value: SSAValue) -> float | None:
+def _number(value: Value) -> float | None:
     """Returns what a float constant of one element holds."""
     constant = tensor_data.constant_of(value)
     if constant is None or math.prod(types.shape_of(constant.type) or ()) != 1:
@@ -53,7 +53,7 @@ def _number(value: SSAValue) -> float | None:
     return float(array.reshape(())) if array.dtype.kind == "f" else None
 
 
-def _step(value: SSAValue) -> _Product | None:
+def _step(value: Value) -> _Product | None:
     """Returns a product's number and factors, one multiplication, division or negation deep; `None` if it is none."""
     owner = value.owner
     name = owner.name if isinstance(owner, Operation) else ""
@@ -75,9 +75,9 @@ def _step(value: SSAValue) -> _Product | None:
     return coefficient, factors
 
 
-def _product(value: SSAValue, whole: SSAValue | None = None) -> _Product:
+def _product(value: Value, whole: Value | None = None) -> _Product:
     """Returns a value as a number times factors; `whole`, though a product itself, is not taken apart."""
-    coefficient, factors, pending = 1.0, list[SSAValue](), [value]
+    coefficient, factors, pending = 1.0, list[Value](), [value]
     while pending and len(factors) <= _MAX_FACTORS:
         value = pending.pop()
         step = None if value is whole else _step(value)
@@ -89,7 +89,7 @@ def _product(value: SSAValue, whole: SSAValue | None = None) -> _Product:
     return coefficient, factors
 
 
-def _scaled(value: SSAValue, scale: float) -> SSAValue | None:
+def _scaled(value: Value, scale: float) -> Value | None:
     """Returns `x` if a value is `scale * x`."""
     coefficient, factors = 1.0, [value]
     while len(factors) == 1 and not _close(coefficient, scale):
@@ -100,7 +100,7 @@ def _scaled(value: SSAValue, scale: float) -> SSAValue | None:
     return factors[0] if len(factors) == 1 else None
 
 
-def _exponent(value: SSAValue, x: SSAValue) -> tuple[float, int] | None:
+def _exponent(value: Value, x: Value) -> tuple[float, int] | None:
     """Returns `c` and `n` if a value is `c * x ** n`."""
     coefficient, factors = _product(value, x)
     exponent = 0
@@ -115,7 +115,7 @@ def _exponent(value: SSAValue, x: SSAValue) -> tuple[float, int] | None:
     return coefficient, exponent
 
 
-def _power(value: SSAValue) -> tuple[SSAValue, int]:
+def _power(value: Value) -> tuple[Value, int]:
     """Returns `x` and `n` if a value is written as a power `x ** n`, else itself and one."""
     owner = value.owner
     if isinstance(owner, Operation):
@@ -131,7 +131,7 @@ def _close(value: float, expected: float) -> bool:
     return math.isclose(value, expected, rel_tol=_TOLERANCE)
 
 
-def _one_plus(value: SSAValue) -> SSAValue | None:
+def _one_plus(value: Value) -> Value | None:
     """Returns `y` if a value is `1 + y`."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SUMS:
@@ -141,7 +141,7 @@ def _one_plus(value: SSAValue) -> SSAValue | None:
     return None
 
 
-def _tanh_argument(value: SSAValue) -> SSAValue | None:
+def _tanh_argument(value: Value) -> Value | None:
     """Returns `x` if a value is `sqrt(2/pi) * (x + 0.044715 * x**3)`, or the same with an `x` taken out."""
     for factor in _product(value)[1]:
         owner = factor.owner
@@ -162,12 +162,12 @@ def _tanh_argument(value: SSAValue) -> SSAValue | None:
     return None
 
 
-def _is_monomial(value: SSAValue, x: SSAValue, coefficient: float, exponent: int) -> bool:
+def _is_monomial(value: Value, x: Value, coefficient: float, exponent: int) -> bool:
     found = _exponent(value, x)
     return found is not None and _close(found[0], coefficient) and found[1] == exponent
 
 
-def _gate(value: SSAValue) -> tuple[SSAValue, bool] | None:
+def _gate(value: Value) -> tuple[Value, bool] | None:
     """Returns `x` if a value is twice the normal distribution's function of `x`, and whether it is approximated."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "tf.Erfc":

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, constant_number
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
@@ -21,7 +22,7 @@ _RESIZE = {
 }
 
 
-def _as_float(op: Operation, emit: Emit) -> SSAValue:
+def _as_float(op: Operation, emit: Emit) -> Value:
     """Resizes as floats, which bilinear resizing has as a result in any case."""
     image = emit.cast(op.operands[0], types.F32)
     shape = types.shape_of(op.results[0].type)
@@ -55,7 +56,7 @@ def _is_soft(op: Operation) -> str | None:
     return constant_number(5, "sigma")(op) or (None if _sigma(op) else "its sigma is zero")
 
 
-def _just_above(emit: Emit, threshold: SSAValue) -> SSAValue:
+def _just_above(emit: Emit, threshold: Value) -> Value:
     """Returns the next larger float: the kernel drops boxes that overlap by the threshold, TensorFlow by more."""
     constant = tensor_data.constant_of(threshold)
     if constant is not None:
@@ -64,7 +65,7 @@ def _just_above(emit: Emit, threshold: SSAValue) -> SSAValue:
     return emit.binary("Minimum", emit.binary("Maximum", above, float(np.finfo(np.float32).tiny)), 1.0)
 
 
-def _suppress(op: Operation, emit: Emit) -> list[SSAValue]:
+def _suppress(op: Operation, emit: Emit) -> list[Value]:
     """Selects boxes; the kernel fills up to the largest number with zeros, which are cut off unless asked for."""
     version = int(op.name[-1])
     operands = list(op.operands)
@@ -80,7 +81,7 @@ def _suppress(op: Operation, emit: Emit) -> list[SSAValue]:
     result_types = [types.tensor(element, shape) for element, shape in zip(elements, shapes, strict=True)]
     name = "non_max_suppression_v5" if version == 5 else "non_max_suppression_v4"
     *selected, valid = emit.tfl_op(name, operands, result_types).results
-    padded: list[SSAValue] = [*selected]
+    padded: list[Value] = [*selected]
     if not tf.get(op, "pad_to_max_output_size", False):
         count = emit.reshape(valid, (1,))
         padded = [

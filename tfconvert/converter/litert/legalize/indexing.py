@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, constant_number, ints, max_rank
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
 _PARAMS = "f32 f16 bf16 i32 i64 ui8 i8 i16 i1"
@@ -17,7 +18,7 @@ _SCATTERED = "f32 i32 i64 ui8 i8 i1"
 _CHOSEN = _ANY
 
 
-def _gather(op: Operation, emit: Emit) -> SSAValue:
+def _gather(op: Operation, emit: Emit) -> Value:
     params, indices = op.operands[:2]
     axis = batch_dims = 0
     if len(op.operands) > 2:
@@ -31,7 +32,7 @@ def _gather(op: Operation, emit: Emit) -> SSAValue:
     return emit.tfl("gather", (params, indices), op.results[0].type, {"axis": axis, "batch_dims": batch_dims})
 
 
-def size_of(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
+def size_of(emit: Emit, value: Value, axis: int) -> Value:
     """Returns the size of a dimension, counted from the front, as a vector of one."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -40,7 +41,7 @@ def size_of(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
     return emit.tf("Slice", (emit.shape(value), emit.ints((axis,)), emit.ints((1,))), place)
 
 
-def numbers(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
+def numbers(emit: Emit, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension."""
     size = (types.shape_of(value.type) or ())[axis]
     if size >= 0:
@@ -50,11 +51,11 @@ def numbers(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
     return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
 
 
-def _as(value: SSAValue, element: Any) -> Any:
+def _as(value: Value, element: Any) -> Any:
     return types.tensor(element, types.shape_of(value.type))
 
 
-def _top_k(op: Operation, emit: Emit) -> list[SSAValue]:
+def _top_k(op: Operation, emit: Emit) -> list[Value]:
     indices = op.results[1]
     found = emit.tfl_op(
         "topk_v2", (op.operands[0], emit.i32(op.operands[1])), (op.results[0].type, _as(indices, types.I32))
@@ -73,7 +74,7 @@ def _is_matrix(op: Operation) -> str | None:
     return None if shape is None or len(shape) >= 2 else "it has less than two dimensions"
 
 
-def _last_numbers(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
+def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
     """Returns the numbers from zero up to the size of a dimension, counted from the back, whatever the rank."""
     shape = types.shape_of(value.type)
     if shape is not None:
@@ -84,7 +85,7 @@ def _last_numbers(emit: Emit, value: SSAValue, axis: int) -> SSAValue:
     return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
 
 
-def _matrix_band_part(op: Operation, emit: Emit) -> SSAValue:
+def _matrix_band_part(op: Operation, emit: Emit) -> Value:
     """Keeps what is at most so far below and above the diagonal; a negative limit is none."""
     matrix, lower, upper = op.operands
     height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 _MAX_RANK = 5
@@ -19,12 +20,12 @@ def _constant_matrix(op: Operation) -> str | None:
     return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else "the right side is not a matrix"
 
 
-def _swapped(emit: Emit, value: SSAValue) -> SSAValue:
+def _swapped(emit: Emit, value: Value) -> Value:
     rank = len(types.shape_of(value.type) or (-1, -1))
     return emit.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
-def _matmul(op: Operation, emit: Emit) -> SSAValue:
+def _matmul(op: Operation, emit: Emit) -> Value:
     left, right = op.operands
     if tf.get(op, "transpose_a", False):
         left = _swapped(emit, left)
@@ -33,7 +34,7 @@ def _matmul(op: Operation, emit: Emit) -> SSAValue:
     return emit.tfl("fully_connected", (left, weights), op.results[0].type, options)
 
 
-def _matmul_of_values(op: Operation, emit: Emit) -> SSAValue:
+def _matmul_of_values(op: Operation, emit: Emit) -> Value:
     options = {"adj_x": tf.get(op, "transpose_a", False), "adj_y": tf.get(op, "transpose_b", False)}
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
@@ -52,14 +53,14 @@ def _layer_constraint(op: Operation) -> str | None:
     return "the left side is to be transposed" if tf.get(op, "adj_x", False) else _constant_matrix(op)
 
 
-def _batch_matmul_as_layer(op: Operation, emit: Emit) -> SSAValue:
+def _batch_matmul_as_layer(op: Operation, emit: Emit) -> Value:
     weights = op.operands[1] if tf.get(op, "adj_y", False) else _swapped(emit, op.operands[1])
     shape = types.shape_of(op.operands[0].type)
     options = {"fused_activation_function": "NONE", "keep_num_dims": shape is not None and len(shape) > 2}
     return emit.tfl("fully_connected", (op.operands[0], weights), op.results[0].type, options)
 
 
-def _batch_matmul(op: Operation, emit: Emit) -> SSAValue:
+def _batch_matmul(op: Operation, emit: Emit) -> Value:
     options = {"adj_x": tf.get(op, "adj_x", False), "adj_y": tf.get(op, "adj_y", False)}
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
@@ -71,7 +72,7 @@ def _integer_constraint(op: Operation) -> str | None:
     return None
 
 
-def _product_and_sum(op: Operation, emit: Emit) -> SSAValue:
+def _product_and_sum(op: Operation, emit: Emit) -> Value:
     """Integers have no matrix kernel: every row times every column, elementwise, summed."""
     left, right = op.operands[:2]
     if tf.get(op, "adj_x", False) or tf.get(op, "transpose_a", False):
@@ -97,7 +98,7 @@ def _sums_nothing(op: Operation) -> str | None:
     return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else "it sums something"
 
 
-def _zeros(op: Operation, emit: Emit) -> SSAValue:
+def _zeros(op: Operation, emit: Emit) -> Value:
     shape = emit.shape(op.results[0])
     return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _HALVES = "f16 bf16"
 _SMALL = "i8 ui8 i16 ui16"
 _WIDER = {"f16": types.F32, "bf16": types.F32, "ui32": types.I64}
 
 
-def _widened(op: Operation, emit: Emit, typed: int = 0) -> list[SSAValue]:
+def _widened(op: Operation, emit: Emit, typed: int = 0) -> list[Value]:
     """Widens all operands and results that have the element type in question."""
     narrow = types.element_of(op.operands[typed].type)
     wide = _WIDER.get(element_of(op, typed), types.I32)
 
-    def is_narrow(value: SSAValue) -> bool:
+    def is_narrow(value: Value) -> bool:
         return types.element_of(value.type) == narrow
 
     operands = [emit.cast(operand, wide) if is_narrow(operand) else operand for operand in op.operands]

@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 _NONE = {"fused_activation_function": "NONE"}
@@ -21,7 +22,7 @@ def _channels_last(op: Operation) -> str | None:
     return None if data_format in ("NHWC", "NDHWC") else f"data_format is {data_format}"
 
 
-def _bias_add(op: Operation, emit: Emit) -> SSAValue:
+def _bias_add(op: Operation, emit: Emit) -> Value:
     return emit.tf("AddV2", op.operands, op.results[0].type)
 
 
@@ -33,7 +34,7 @@ def _inference(op: Operation) -> str | None:
     return _channels_last(op)
 
 
-def _normalize(op: Operation, emit: Emit) -> list[SSAValue]:
+def _normalize(op: Operation, emit: Emit) -> list[Value]:
     """`x * m + a` with `m = scale / sqrt(variance + epsilon)` and `a = offset - mean * m`."""
     x, _, _, mean, variance = op.operands
     factor, addend = _folded(op, emit) or _computed(op, emit)
@@ -42,7 +43,7 @@ def _normalize(op: Operation, emit: Emit) -> list[SSAValue]:
     return [result, mean, variance, *([mean] * (len(op.results) - 3))]
 
 
-def _folded(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue] | None:
+def _folded(op: Operation, emit: Emit) -> tuple[Value, Value] | None:
     """Returns the factor and the addend if the statistics are constants."""
     arrays = []
     for operand in op.operands[1:]:
@@ -57,7 +58,7 @@ def _folded(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue] | None:
     return emit.constant(factor.astype(np.float32)), emit.constant(addend.astype(np.float32))
 
 
-def _computed(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue]:
+def _computed(op: Operation, emit: Emit) -> tuple[Value, Value]:
     _, scale, offset, mean, variance = op.operands
     epsilon = tf.get(op, "epsilon", 1e-4)
     factor = emit.binary("Mul", scale, emit.unary("Rsqrt", emit.binary("AddV2", variance, epsilon)))
@@ -74,7 +75,7 @@ def _training(op: Operation) -> str | None:
     return _channels_last(op)
 
 
-def _normalize_by_batch(op: Operation, emit: Emit) -> list[SSAValue]:
+def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
     x, scale, offset = op.operands[:3]
     axes = tuple(range(len(types.shape_of(x.type) or ()) - 1))
     mean = emit.reduce("Mean", x, axes)
@@ -92,7 +93,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[SSAValue]:
     return [result, *statistics, *([mean] * (len(op.results) - 3))]
 
 
-def _unbiased(x: SSAValue, variance: SSAValue, emit: Emit) -> SSAValue:
+def _unbiased(x: Value, variance: Value, emit: Emit) -> Value:
     """Returns the variance as TensorFlow hands it on: divided by one less than the number of values."""
     shape = types.shape_of(x.type) or ()
     if -1 not in shape:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers
 from tfconvert.converter.litert.legalize.segments import segment_count
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def _partition(op: Operation, emit: Emit) -> list[SSAValue]:
+def _partition(op: Operation, emit: Emit) -> list[Value]:
     """Gathers, for each part, what is at the places of its number."""
     data, parts = op.operands
     shape = types.shape_of(parts.type)
@@ -27,7 +28,7 @@ def _partition(op: Operation, emit: Emit) -> list[SSAValue]:
     ]
 
 
-def _places(emit: Emit, parts: SSAValue, number: int) -> SSAValue:
+def _places(emit: Emit, parts: Value, number: int) -> Value:
     """Returns the indices of the elements that are a number."""
     known = tensor_data.constant_of(parts)
     if known is not None:
@@ -42,7 +43,7 @@ def _parts_constraint(op: Operation) -> str | None:
     return None if types.shape_of(op.operands[0].type) is not None else "the operand's rank is not known"
 
 
-def _stitch(op: Operation, emit: Emit) -> SSAValue:
+def _stitch(op: Operation, emit: Emit) -> Value:
     """Joins all rows and picks, for each place, the last that is meant for it.
 
     Where no row is meant for a place, it is one of zeros, which stands before all others.
@@ -71,7 +72,7 @@ def _stitch(op: Operation, emit: Emit) -> SSAValue:
     return emit.tf("GatherV2", (_joined(emit, rows), source, emit.scalar(0, types.I32)), result)
 
 
-def _last_of_each(emit: Emit, places: SSAValue, has_holes: bool) -> SSAValue:
+def _last_of_each(emit: Emit, places: Value, has_holes: bool) -> Value:
     """Returns, for each place, the number of the last row that is meant for it."""
     count = segment_count(emit, places)
     last = emit.tf("UnsortedSegmentMax", (numbers(emit, places, 0), places, count), types.tensor(types.I32, (-1,)))
@@ -87,12 +88,12 @@ def _rest(op: Operation) -> types.Shape:
     return data[len(index) :]
 
 
-def _flat(emit: Emit, index: SSAValue) -> SSAValue:
+def _flat(emit: Emit, index: Value) -> Value:
     shape = types.shape_of(index.type) or ()
     return index if len(shape) == 1 else emit.reshape(index, (_count(shape),))
 
 
-def _rows(emit: Emit, index: SSAValue, data: SSAValue, rest: types.Shape) -> SSAValue:
+def _rows(emit: Emit, index: Value, data: Value, rest: types.Shape) -> Value:
     """Returns what the indices stand for as rows."""
     shape = types.shape_of(index.type) or ()
     if len(shape) == 1:
@@ -107,7 +108,7 @@ def _count(shape: types.Shape) -> int:
     return -1 if -1 in shape else int(np.prod(shape, dtype=np.int64))
 
 
-def _joined(emit: Emit, values: list[SSAValue]) -> SSAValue:
+def _joined(emit: Emit, values: list[Value]) -> Value:
     """Joins tensors one after the other, now if they are constants of indices."""
     constants = [tensor_data.constant_of(value) for value in values]
     if types.element_of(values[0].type) == types.I32 and all(len(types.shape_of(v.type) or ()) == 1 for v in values):
@@ -135,7 +136,7 @@ def _stitch_constraint(op: Operation) -> str | None:
     return None
 
 
-def _invert_permutation(op: Operation, emit: Emit) -> SSAValue:
+def _invert_permutation(op: Operation, emit: Emit) -> Value:
     """Scatters the places' numbers to where the elements point."""
     shape = types.shape_of(op.operands[0].type) or ()
     element = types.element_of(op.operands[0].type)

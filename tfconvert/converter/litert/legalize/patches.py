@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_WINDOW = 256
 """How many pixels a window may have whose parts are cut out one by one."""
@@ -32,7 +32,7 @@ def _patches_constraint(op: Operation) -> str | None:
     return None if math.prod(size) <= _MAX_WINDOW else f"windows that overlap have at most {_MAX_WINDOW} pixels"
 
 
-def _patches(op: Operation, emit: Emit) -> SSAValue:
+def _patches(op: Operation, emit: Emit) -> Value:
     """Cuts out, for each place in a window, that pixel of every window; blocks side by side are depth."""
     size, strides, rates = _windows(op)
     shape, result = (types.shape_of(value.type) or () for value in (op.operands[0], op.results[0]))

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.convolution import explicit_pads, slides
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ints
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 _LOWEST = float(np.finfo(np.float32).min)
@@ -45,11 +46,11 @@ def _options(op: Operation, padding: str) -> dict[str, Any]:
     }
 
 
-def _average(op: Operation, emit: Emit) -> SSAValue:
+def _average(op: Operation, emit: Emit) -> Value:
     return emit.tfl("average_pool_2d", op.operands, op.results[0].type, _options(op, str(tf.get(op, "padding"))))
 
 
-def _maximum(op: Operation, emit: Emit) -> SSAValue:
+def _maximum(op: Operation, emit: Emit) -> Value:
     pads = explicit_pads(op)
     if pads is None:
         return emit.tfl("max_pool_2d", op.operands, op.results[0].type, _options(op, str(tf.get(op, "padding"))))
@@ -62,7 +63,7 @@ def _constant_window(op: Operation) -> str | None:
     return None if all(constants) else "ksize or strides are not constants"
 
 
-def _maximum_v2(op: Operation, emit: Emit) -> SSAValue:
+def _maximum_v2(op: Operation, emit: Emit) -> Value:
     window = {name: ints(operand) for name, operand in zip(("ksize", "strides"), op.operands[1:], strict=True)}
     attributes = {name: op.properties[name] for name in ("padding", "data_format") if name in op.properties}
     return emit.tf("MaxPool", op.operands[:1], op.results[0].type, attributes | window)
@@ -77,7 +78,7 @@ def _pool_3d_constraint(op: Operation) -> str | None:
     return None
 
 
-def _pool_3d(op: Operation, emit: Emit, name: str) -> SSAValue:
+def _pool_3d(op: Operation, emit: Emit, name: str) -> Value:
     """Pools height and width of every slice, then depth with height and width laid side by side."""
     shape, pooled = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     assert shape is not None
@@ -88,7 +89,7 @@ def _pool_3d(op: Operation, emit: Emit, name: str) -> SSAValue:
     slices = -1 if batch < 0 else batch * depth
     padding = tf.get(op, "padding")
 
-    def pool(value: SSAValue, result: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> SSAValue:
+    def pool(value: Value, result: Sequence[int], ksize: Sequence[int], strides: Sequence[int]) -> Value:
         attributes = {"ksize": ksize, "strides": strides, "padding": padding, "data_format": "NHWC"}
         return emit.tf(name, (value,), types.tensor(types.F32, result), attributes)
 
@@ -100,11 +101,11 @@ def _pool_3d(op: Operation, emit: Emit, name: str) -> SSAValue:
     return emit.reshape(deep, pooled)
 
 
-def _maximum_3d(op: Operation, emit: Emit) -> SSAValue:
+def _maximum_3d(op: Operation, emit: Emit) -> Value:
     return _pool_3d(op, emit, "MaxPool")
 
 
-def _average_3d(op: Operation, emit: Emit) -> SSAValue:
+def _average_3d(op: Operation, emit: Emit) -> Value:
     return _pool_3d(op, emit, "AvgPool")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.litert.legalize.segments import segment_sizes
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _SPLITS = ("ROW_SPLITS",)
 _ROW_NUMBERS = ("FIRST_DIM_SIZE", "VALUE_ROWIDS")
@@ -33,7 +33,7 @@ def _padded_constraint(op: Operation) -> str | None:
     return None
 
 
-def _padded(op: Operation, emit: Emit) -> SSAValue:
+def _padded(op: Operation, emit: Emit) -> Value:
     """Picks for each place its value, or the default, which stands before all values."""
     values, default = op.operands[1:3]
     element, rest = types.element_of(values.type), (types.shape_of(values.type) or ())[1:]
@@ -54,7 +54,7 @@ def _padded(op: Operation, emit: Emit) -> SSAValue:
     return emit.tf("GatherV2", (joined, emit.select(is_there, places, 0), axis), op.results[0].type)
 
 
-def _rows(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue]:
+def _rows(op: Operation, emit: Emit) -> tuple[Value, Value]:
     """Returns where each row starts, and how long it is."""
     if _kinds(op) == _SPLITS:
         return _between(emit, emit.i32(op.operands[3]))
@@ -64,7 +64,7 @@ def _rows(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue]:
     return start, lengths
 
 
-def _between(emit: Emit, splits: SSAValue) -> tuple[SSAValue, SSAValue]:
+def _between(emit: Emit, splits: Value) -> tuple[Value, Value]:
     """Returns where rows start, and how long they are, from the bounds between them."""
     (size,) = types.shape_of(splits.type) or (-1,)
     bounds = types.tensor(types.I32, (max(size - 1, -1),))
@@ -74,7 +74,7 @@ def _between(emit: Emit, splits: SSAValue) -> tuple[SSAValue, SSAValue]:
     return starts, emit.binary("Sub", ends, starts)
 
 
-def _longest(emit: Emit, lengths: SSAValue) -> SSAValue:
+def _longest(emit: Emit, lengths: Value) -> Value:
     return emit.binary("Maximum", emit.reduce("Max", lengths, (0,)), 0)
 
 
@@ -83,7 +83,7 @@ def _sparse_constraint(op: Operation) -> str | None:
     return None if is_flat else "only tensors with one ragged dimension, the last, become sparse"
 
 
-def _to_sparse(op: Operation, emit: Emit) -> list[SSAValue]:
+def _to_sparse(op: Operation, emit: Emit) -> list[Value]:
     """Works out each value's row: how many rows have started by then."""
     splits, values = emit.i32(op.operands[0]), op.operands[1]
     (count,) = types.shape_of(values.type) or (-1,)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Row
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
 
 _SEEDS = {"seed": Attr("seed", 0), "seed2": Attr("seed2", 0)}
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import (
@@ -22,36 +21,38 @@ from tfconvert.converter.litert.legalize.entry import (
     rank_is_known,
 )
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ANY = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
 _MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
 
 
-def _axis(value: SSAValue, rank: int | None) -> int:
+def _axis(value: Value, rank: int | None) -> int:
     axis = ints(value)[0]
     return axis + rank if axis < 0 and rank is not None else axis
 
 
-def _concat(op: Operation, emit: Emit, values: Sequence[SSAValue], axis: SSAValue) -> SSAValue:
+def _concat(op: Operation, emit: Emit, values: Sequence[Value], axis: Value) -> Value:
     shape = types.shape_of(op.results[0].type)
     options = {"axis": _axis(axis, None if shape is None else len(shape)), "fused_activation_function": "NONE"}
     return emit.tfl("concatenation", values, op.results[0].type, options)
 
 
-def _concat_v2(op: Operation, emit: Emit) -> SSAValue:
+def _concat_v2(op: Operation, emit: Emit) -> Value:
     return _concat(op, emit, op.operands[:-1], op.operands[-1])
 
 
-def _concat_v1(op: Operation, emit: Emit) -> SSAValue:
+def _concat_v1(op: Operation, emit: Emit) -> Value:
     return _concat(op, emit, op.operands[1:], op.operands[0])
 
 
-def _pack(op: Operation, emit: Emit) -> SSAValue:
+def _pack(op: Operation, emit: Emit) -> Value:
     options = {"values_count": len(op.operands), "axis": tf.get(op, "axis", 0)}
     return emit.tfl("pack", op.operands, op.results[0].type, options)
 
 
-def _unpack(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
     options = {"num": len(op.results), "axis": tf.get(op, "axis", 0)}
     return emit.tfl_op("unpack", op.operands, [result.type for result in op.results], options).results
 
@@ -60,7 +61,7 @@ def _rank_of_result(op: Operation) -> str | None:
     return "the result's rank is not known" if types.shape_of(op.results[0].type) is None else None
 
 
-def _pack_by_joining(op: Operation, emit: Emit) -> SSAValue:
+def _pack_by_joining(op: Operation, emit: Emit) -> Value:
     shape = list(types.shape_of(op.results[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -70,7 +71,7 @@ def _pack_by_joining(op: Operation, emit: Emit) -> SSAValue:
     return emit.tf("ConcatV2", (*parts, place), op.results[0].type)
 
 
-def _unpack_by_cutting(op: Operation, emit: Emit) -> list[SSAValue]:
+def _unpack_by_cutting(op: Operation, emit: Emit) -> list[Value]:
     shape = list(types.shape_of(op.operands[0].type) or ())
     axis = tf.get(op, "axis", 0) % len(shape)
     shape[axis] = 1
@@ -84,20 +85,20 @@ def _unpack_by_cutting(op: Operation, emit: Emit) -> list[SSAValue]:
     return results
 
 
-def _split(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _split(op: Operation, emit: Emit) -> Sequence[Value]:
     operands, options = (emit.i32(op.operands[0]), op.operands[1]), {"num_splits": len(op.results)}
     return emit.tfl_op("split", operands, [result.type for result in op.results], options).results
 
 
-def _split_v(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
     operands = (op.operands[0], emit.i32(op.operands[1]), emit.i32(op.operands[2]))
     options = {"num_splits": len(op.results)}
     return emit.tfl_op("split_v", operands, [result.type for result in op.results], options).results
 
 
-def _reverse(op: Operation, emit: Emit) -> SSAValue:
+def _reverse(op: Operation, emit: Emit) -> Value:
     """The kernel reverses along one axis at a time."""
-    value: SSAValue = op.operands[0]
+    value: Value = op.operands[0]
     for axis in ints(op.operands[1]):
         value = emit.tfl("reverse_v2", (value, emit.ints((axis,))), op.results[0].type)
     return value
@@ -124,7 +125,7 @@ def _kernel_takes_blocks(op: Operation) -> str | None:
     return None if blocks == (len(shape) - 2,) else "the kernel wants blocks in all dimensions but the first and last"
 
 
-def _space_to_batch(op: Operation, emit: Emit) -> SSAValue:
+def _space_to_batch(op: Operation, emit: Emit) -> Value:
     """Pads, cuts every blocked dimension in two, and brings the places within a block to the front."""
     value, blocks, paddings = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
@@ -140,7 +141,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> SSAValue:
     return emit.reshape(value, (batch, *cut[::2], *sizes[count:]))
 
 
-def _batch_to_space(op: Operation, emit: Emit) -> SSAValue:
+def _batch_to_space(op: Operation, emit: Emit) -> Value:
     """Takes the places within a block off the batch, puts them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)

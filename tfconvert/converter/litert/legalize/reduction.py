@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import (
     Attr,
@@ -18,6 +16,8 @@ from tfconvert.converter.litert.legalize.entry import (
     max_rank,
 )
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _KEEP = {"keep_dims": Attr("keep_dims", False)}
 _SUMS = "f32 i32 i64"
@@ -39,11 +39,11 @@ def _some_axes(op: Operation) -> str | None:
     return "it reduces nothing" if axes is not None and axes.size == 0 else None
 
 
-def _forward(op: Operation, emit: Emit) -> SSAValue:
+def _forward(op: Operation, emit: Emit) -> Value:
     return op.operands[0]
 
 
-def _euclidean_norm(op: Operation, emit: Emit) -> SSAValue:
+def _euclidean_norm(op: Operation, emit: Emit) -> Value:
     squares = emit.unary("Square", op.operands[0])
     keep = {"keep_dims": tf.get(op, "keep_dims", False)}
     return emit.unary("Sqrt", emit.tf("Sum", (squares, op.operands[1]), op.results[0].type, keep))
@@ -82,13 +82,13 @@ def _steps(op: Operation) -> tuple[int, int] | None:
     return (axis, shape[axis]) if shape[axis] >= 0 else None
 
 
-def _cumprod(op: Operation, emit: Emit) -> SSAValue:
+def _cumprod(op: Operation, emit: Emit) -> Value:
     """Doubling: after step k, every element is the product of up to 2^k elements before it."""
     steps = _steps(op)
     assert steps is not None
     axis, size = steps
     reverse, exclusive = tf.get(op, "reverse", False), tf.get(op, "exclusive", False)
-    value: SSAValue = op.operands[0]
+    value: Value = op.operands[0]
     if exclusive:
         value = _shifted(emit, value, axis, size, 1, reverse)
     for exponent in range(math.ceil(math.log2(size)) if size > 1 else 0):
@@ -96,7 +96,7 @@ def _cumprod(op: Operation, emit: Emit) -> SSAValue:
     return value
 
 
-def _shifted(emit: Emit, value: SSAValue, axis: int, size: int, by: int, reverse: bool) -> SSAValue:
+def _shifted(emit: Emit, value: Value, axis: int, size: int, by: int, reverse: bool) -> Value:
     """Returns the value moved along an axis, ones moving in."""
     shape = types.shape_of(value.type)
     assert shape is not None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.kernels.resampling import KERNELS, Array, area, bicubic, scaled
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, constant_operand, ints
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 f16 bf16 ui8 i8 i16 ui16 i32"
 _MAX_ELEMENTS = 1 << 22
@@ -35,7 +36,7 @@ def _scales_are_known(op: Operation) -> str | None:
     return None if str(tf.get(op, "kernel_type", "lanczos3")) in KERNELS else "its kernel is not known"
 
 
-def _floats(value: SSAValue) -> Array:
+def _floats(value: Value) -> Array:
     constant = tensor_data.constant_of(value)
     assert constant is not None, "the constraint has looked"
     return np.asarray(tensor_data.to_array(constant))
@@ -55,7 +56,7 @@ def matrix_of(op: Operation, axis: int) -> Array:
     return scaled(inputs, outputs, kernel, scale, translation, antialias=antialias)
 
 
-def _resize(op: Operation, emit: Emit) -> SSAValue:
+def _resize(op: Operation, emit: Emit) -> Value:
     """Brings each axis to the end in turn, multiplies it by its matrix, and puts it back."""
     value = emit.cast(op.operands[0], types.F32)
     for axis, order in ((0, (0, 3, 2, 1)), (1, (0, 1, 3, 2))):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, constant_operand, ints
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
 
@@ -26,8 +27,8 @@ def _roll_constraint(op: Operation) -> str | None:
     return None
 
 
-def _roll(op: Operation, emit: Emit) -> SSAValue:
-    value: SSAValue = op.operands[0]
+def _roll(op: Operation, emit: Emit) -> Value:
+    value: Value = op.operands[0]
     shape, element = list(types.shape_of(value.type) or ()), types.element_of(value.type)
     for shift, axis in zip(ints(op.operands[1]), ints(op.operands[2]), strict=True):
         axis %= len(shape)
@@ -59,15 +60,15 @@ def _axes(op: Operation) -> list[int] | None:
     return None if tensor_data.constant_of(op.operands[2]) is None else ints(op.operands[2])
 
 
-def _roll_by_gathering(op: Operation, emit: Emit) -> SSAValue:
-    value: SSAValue = op.operands[0]
+def _roll_by_gathering(op: Operation, emit: Emit) -> Value:
+    value: Value = op.operands[0]
     rank, axes = len(types.shape_of(value.type) or ()), _axes(op)
     for axis in sorted({axis % rank for axis in axes}) if axes is not None else range(rank):
         value = _rolled(emit, value, axis, _shift(op, emit, axis, rank))
     return value
 
 
-def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> SSAValue:
+def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> Value:
     """Returns by how much an axis is rolled: the sum of the shifts that are for it, `i64`."""
     count = (types.shape_of(op.operands[1].type) or (1,))[0]
     shifts, axes = (emit.reshape(emit.cast(operand, types.I64), (count,)) for operand in op.operands[1:])
@@ -77,7 +78,7 @@ def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> SSAValue:
     return emit.reduce("Sum", emit.binary("Mul", shifts, emit.cast(is_meant, types.I64)), (0,))
 
 
-def _rolled(emit: Emit, value: SSAValue, axis: int, shift: SSAValue) -> SSAValue:
+def _rolled(emit: Emit, value: Value, axis: int, shift: Value) -> Value:
     """Gathers along an axis from so much before, round the end. An empty dimension is divided by one, not by none."""
     shape = types.shape_of(value.type) or ()
     if not shape[axis]:

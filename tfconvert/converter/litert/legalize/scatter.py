@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def _add(name: str, op: Operation, emit: Emit) -> SSAValue:
+def _add(name: str, op: Operation, emit: Emit) -> Value:
     tensor, indices, updates = op.operands
     scattered = emit.tf("ScatterNd", (indices, updates, emit.shape(tensor)), tensor.type)
     return emit.tf(name, (tensor, scattered), op.results[0].type)
@@ -30,7 +32,7 @@ def _constraint(op: Operation) -> str | None:
     return "it has no elements" if 0 in shape else None
 
 
-def _rows(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue, SSAValue]:
+def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:
     """Returns matrices of the rows that are indexed and of those put there, and for each of these its row's number."""
     tensor, indices, updates = op.operands
     shape = types.shape_of(tensor.type) or ()
@@ -42,7 +44,7 @@ def _rows(op: Operation, emit: Emit) -> tuple[SSAValue, SSAValue, SSAValue]:
     return matrix, rows, _places(emit, indices, shape[: named[-1]], count)
 
 
-def _as_before(op: Operation, emit: Emit, matrix: SSAValue) -> SSAValue:
+def _as_before(op: Operation, emit: Emit, matrix: Value) -> Value:
     return emit.reshape(matrix, types.shape_of(op.operands[0].type) or ())
 
 
@@ -50,7 +52,7 @@ def _count(shape: types.Shape) -> int:
     return -1 if -1 in shape else math.prod(shape)
 
 
-def _places(emit: Emit, indices: SSAValue, shape: types.Shape, count: int) -> SSAValue:
+def _places(emit: Emit, indices: Value, shape: types.Shape, count: int) -> Value:
     """Returns indices of several dimensions as indices of one, the dimensions laid out row by row."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     constant = tensor_data.constant_of(indices)
@@ -61,7 +63,7 @@ def _places(emit: Emit, indices: SSAValue, shape: types.Shape, count: int) -> SS
     return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.ints(strides)), (1,))
 
 
-def _update(op: Operation, emit: Emit) -> SSAValue:
+def _update(op: Operation, emit: Emit) -> Value:
     """Takes each row from the tensor or, the last one that names its place winning, from the updates behind it.
 
     Scattering would add up the updates of one place.
@@ -74,11 +76,11 @@ def _update(op: Operation, emit: Emit) -> SSAValue:
     return _as_before(op, emit, emit.tf("GatherV2", (joined, last, axis), both[0].type))
 
 
-def _resized(matrix: SSAValue, height: int) -> Attribute:
+def _resized(matrix: Value, height: int) -> Attribute:
     return types.tensor(types.element_of(matrix.type), (height, *(types.shape_of(matrix.type) or ())[1:]))
 
 
-def _last_writer(emit: Emit, rows: Sequence[SSAValue], places: SSAValue) -> SSAValue:
+def _last_writer(emit: Emit, rows: Sequence[Value], places: Value) -> Value:
     """Returns, for each row of the first tensor, its own number or that of the last row of the second put there."""
     own = numbers(emit, rows[0], 0)
     constants = [tensor_data.constant_of(value) for value in (own, places)]
@@ -94,7 +96,7 @@ def _last_writer(emit: Emit, rows: Sequence[SSAValue], places: SSAValue) -> SSAV
     return emit.binary("Maximum", found, own)
 
 
-def _extreme(name: str, op: Operation, emit: Emit) -> SSAValue:
+def _extreme(name: str, op: Operation, emit: Emit) -> Value:
     """Finds the extreme of what is put into each row, and compares the row with that.
 
     Where nothing is put, the kernel gives the last finite number; beyond that lies an infinity, which the row keeps.

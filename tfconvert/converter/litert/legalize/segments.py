@@ -9,11 +9,13 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, rank_is_known
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _NUMBERS = "f32 i32"
 """What LiteRT combines."""
@@ -22,7 +24,7 @@ _LIMIT = float(np.finfo(np.float32).max)
 """What LiteRT's kernels for extremes begin with: as a negative number for the largest."""
 
 
-def segment_count(emit: Emit, ids: SSAValue) -> SSAValue:
+def segment_count(emit: Emit, ids: Value) -> Value:
     """Returns how many segments numbers ask for: one more than the largest, none if there are none.
 
     Args:
@@ -36,7 +38,7 @@ def segment_count(emit: Emit, ids: SSAValue) -> SSAValue:
     return emit.binary("AddV2", largest, 1)
 
 
-def segment_sizes(emit: Emit, ids: SSAValue, count: SSAValue, element: Attribute) -> SSAValue:
+def segment_sizes(emit: Emit, ids: Value, count: Value, element: Attribute) -> Value:
     """Returns how many rows each segment has, a vector.
 
     Args:
@@ -54,7 +56,7 @@ def segment_sizes(emit: Emit, ids: SSAValue, count: SSAValue, element: Attribute
     return _combined(emit, "Sum", ones, ids, count)
 
 
-def _combined(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAValue) -> SSAValue:
+def _combined(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Combines rows in any order."""
     size = tensor_data.constant_of(count)
     length = -1 if size is None else int(tensor_data.to_array(size).reshape(-1)[0])
@@ -63,7 +65,7 @@ def _combined(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAVal
     return emit.tf(f"UnsortedSegment{how}", (data, ids, count), result)
 
 
-def _along(emit: Emit, numbers: SSAValue, rows: SSAValue) -> SSAValue:
+def _along(emit: Emit, numbers: Value, rows: Value) -> Value:
     """Returns a number a row in the shape in which it is broadcast along the rows."""
     rank = len(types.shape_of(rows.type) or ())
     length = (types.shape_of(numbers.type) or ())[0]
@@ -79,12 +81,12 @@ def _is_dense(op: Operation) -> str | None:
     return None if ids.size and (steps >= 0).all() and (steps <= 1).all() else "there are segments without rows"
 
 
-def _sorted(how: str, op: Operation, emit: Emit) -> SSAValue:
+def _sorted(how: str, op: Operation, emit: Emit) -> Value:
     ids = emit.i32(op.operands[1])
     return _reduced(emit, how, op.operands[0], ids, segment_count(emit, ids))
 
 
-def _reduced(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAValue) -> SSAValue:
+def _reduced(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Combines rows; segments without any are zeros, or ones where rows are multiplied."""
     if how in ("Sum", "Prod"):
         return _combined(emit, how, data, ids, count)
@@ -100,7 +102,7 @@ def _reduced(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAValu
     return emit.binary("Div", total, _along(emit, divisor, total))
 
 
-def _extremes(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAValue) -> SSAValue:
+def _extremes(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
     """Finds extremes; an infinity, which LiteRT never gets to, is the opposite extreme of a segment of nothing else."""
     found = _combined(emit, how, data, ids, count)
     if types.element_of(data.type) != types.F32:
@@ -109,7 +111,7 @@ def _extremes(emit: Emit, how: str, data: SSAValue, ids: SSAValue, count: SSAVal
     return emit.select(emit.compare("Equal", found, least), _combined(emit, opposite, data, ids, count), found)
 
 
-def _sparse(how: str, op: Operation, emit: Emit) -> SSAValue:
+def _sparse(how: str, op: Operation, emit: Emit) -> Value:
     """Combines rows that are picked first; how many segments there are may be told."""
     data, picked, ids = op.operands[:3]
     chosen = types.shape_of(picked.type) or (-1,)
@@ -121,7 +123,7 @@ def _sparse(how: str, op: Operation, emit: Emit) -> SSAValue:
     return _reduced(emit, how, gathered, ids, count)
 
 
-def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> SSAValue:
+def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> Value:
     """Scatters, which adds up what comes to one place; a row before all others takes what is dropped."""
     data, ids, count = op.operands
     rank = len(types.shape_of(ids.type) or ())

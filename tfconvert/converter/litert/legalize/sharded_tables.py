@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.kernels import registry
 from tfconvert.converter.kernels.call import Array
@@ -28,6 +27,8 @@ from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _STITCHES = ("tf.DynamicStitch", "tf.ParallelDynamicStitch")
 _GATHERS = ("tf.Gather", "tf.GatherV2")
@@ -56,8 +57,8 @@ class _Parts(NamedTuple):
         tables: The shards.
     """
 
-    shard: SSAValue
-    row: SSAValue
+    shard: Value
+    row: Value
     tables: list[tensor_data.Constant]
 
 
@@ -70,7 +71,7 @@ class _Lookup(NamedTuple):
         tables: The shards.
     """
 
-    ids: SSAValue
+    ids: Value
     places: Array
     tables: list[tensor_data.Constant]
 
@@ -109,7 +110,7 @@ def _parts(op: Operation) -> _Parts | None:
     return _Parts(places.operands[1], rows.operands[0], known) if len(known) == half and len(widths) == 1 else None
 
 
-def _partitioned(values: Sequence[SSAValue]) -> Operation | None:
+def _partitioned(values: Sequence[Value]) -> Operation | None:
     """Returns the partition of a vector whose parts, one after the other, some values are."""
     owner = values[0].owner
     if not isinstance(owner, Operation) or owner.name != "tf.DynamicPartition":
@@ -118,7 +119,7 @@ def _partitioned(values: Sequence[SSAValue]) -> Operation | None:
     return owner if is_vector and tuple(owner.results) == tuple(values) else None
 
 
-def _is_count(value: SSAValue) -> bool:
+def _is_count(value: Value) -> bool:
     """Tells whether a vector counts from zero by ones."""
     constant, owner = tensor_data.constant_of(value), value.owner
     if constant is not None:
@@ -129,7 +130,7 @@ def _is_count(value: SSAValue) -> bool:
     return [_number(owner.operands[at]) for at in (0, 2)] == [0, 1]
 
 
-def _number(value: SSAValue) -> int | None:
+def _number(value: Value) -> int | None:
     constant = tensor_data.constant_of(value)
     array = np.zeros(0) if constant is None else tensor_data.to_array(constant)
     return int(array.reshape(())) if array.size == 1 and array.dtype.kind == "i" else None
@@ -139,9 +140,9 @@ def _takes_rows(gather: Operation) -> bool:
     return len(gather.operands) == 2 or _number(gather.operands[2]) == 0
 
 
-def _steps(value: SSAValue) -> list[SSAValue]:
+def _steps(value: Value) -> list[Value]:
     """Returns the values that a value is made from by a few elementwise ops, the next ones first."""
-    found: list[SSAValue] = []
+    found: list[Value] = []
     pending = [value]
     while pending and len(found) < _MAX_OPS:
         each = pending.pop(0)
@@ -154,7 +155,7 @@ def _steps(value: SSAValue) -> list[SSAValue]:
     return found
 
 
-def _places(ids: SSAValue, parts: _Parts) -> Array | None:
+def _places(ids: Value, parts: _Parts) -> Array | None:
     """Returns the id that each row has, one shard after the other; `None` if not every row has one of its own."""
     heights = np.array([(types.shape_of(table.type) or (0,))[0] for table in parts.tables])
     starts, total, count = np.cumsum(heights) - heights, int(heights.sum()), len(heights)
@@ -177,7 +178,7 @@ def _places(ids: SSAValue, parts: _Parts) -> Array | None:
     return places if places.min(initial=0) >= 0 else None
 
 
-def _ends(ids: SSAValue, parts: _Parts, limit: int, height: int) -> bool:
+def _ends(ids: Value, parts: _Parts, limit: int, height: int) -> bool:
     """Tells whether surely no id below zero, nor one from a limit on, has a row."""
     found = _looked_up(ids, parts, np.array([-1, limit]))
     if found is None:
@@ -186,14 +187,14 @@ def _ends(ids: SSAValue, parts: _Parts, limit: int, height: int) -> bool:
     return any(at[0] < 0 and at[1] >= bound and _never_falls(value, ids) for value, at, bound in numbers)
 
 
-def _looked_up(ids: SSAValue, parts: _Parts, samples: Array) -> tuple[Array, Array] | None:
+def _looked_up(ids: Value, parts: _Parts, samples: Array) -> tuple[Array, Array] | None:
     """Returns the shards and the rows of some ids."""
     values = {ids: samples.astype(types.numpy_dtype(types.element_of(ids.type)))}
     shard, row = (_computed(value, values) for value in (parts.shard, parts.row))
     return None if shard is None or row is None else (shard, row)
 
 
-def _computed(value: SSAValue, values: dict[SSAValue, Array]) -> Array | None:
+def _computed(value: Value, values: dict[Value, Array]) -> Array | None:
     """Returns a value that is made from ids and numbers, `None` if it is made from anything else, or can't be."""
     pending = [value]
     while pending and len(values) <= _MAX_OPS:
@@ -215,7 +216,7 @@ def _computed(value: SSAValue, values: dict[SSAValue, Array]) -> Array | None:
     return values.get(value)
 
 
-def _never_falls(value: SSAValue, ids: SSAValue) -> bool:
+def _never_falls(value: Value, ids: Value) -> bool:
     """Tells whether a value is made so that it never falls while ids grow."""
     pending = [value]
     while pending:

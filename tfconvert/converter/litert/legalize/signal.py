@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, all_of, constant_operand, ints
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 def _is_power_of_two(op: Operation) -> str | None:
@@ -23,7 +24,7 @@ def _rank_is_known(op: Operation) -> str | None:
     return "the rank is not known" if shapes[0] is None or shapes[1] is None else None
 
 
-def _rfft(op: Operation, emit: Emit) -> SSAValue:
+def _rfft(op: Operation, emit: Emit) -> Value:
     """A vector is an image of one row."""
     shape, result = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     assert shape is not None
@@ -53,7 +54,7 @@ def _inverse_constraint(op: Operation) -> str | None:
     return None if is_enough else "the spectrum is smaller than the length asks for"
 
 
-def _inverse(op: Operation, emit: Emit) -> SSAValue:
+def _inverse(op: Operation, emit: Emit) -> Value:
     """Multiplies by matrices of waves: columns of complex numbers first, then rows that come out real."""
     shape, lengths = types.shape_of(op.operands[0].type) or (), ints(op.operands[1])
     part = types.tensor(types.F32, shape)
@@ -70,7 +71,7 @@ def _inverse(op: Operation, emit: Emit) -> SSAValue:
     return signal if len(shape) > 1 else emit.reshape(signal, lengths)
 
 
-def _inverse_columns(emit: Emit, real: SSAValue, imaginary: SSAValue, length: int) -> Sequence[SSAValue]:
+def _inverse_columns(emit: Emit, real: Value, imaginary: Value, length: int) -> Sequence[Value]:
     shape = types.shape_of(real.type) or ()
     joined = _joined(emit, (real, imaginary), len(shape) - 2)
     order = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
@@ -83,7 +84,7 @@ def _inverse_columns(emit: Emit, real: SSAValue, imaginary: SSAValue, length: in
     return emit.tf_op("Split", (axis, emit.transpose(product, order)), (half, half)).results
 
 
-def _joined(emit: Emit, parts: Sequence[SSAValue], axis: int) -> SSAValue:
+def _joined(emit: Emit, parts: Sequence[Value], axis: int) -> Value:
     shape = list(types.shape_of(parts[0].type) or ())
     shape[axis] *= 2
     return emit.tf("ConcatV2", (*parts, emit.scalar(axis, types.I32)), types.tensor(types.F32, shape))

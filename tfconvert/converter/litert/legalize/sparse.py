@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row
 from tfconvert.converter.litert.legalize.indexing import size_of
@@ -13,11 +11,13 @@ from tfconvert.converter.litert.legalize.segments import segment_sizes
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FILLED = "f32 i32 i64 ui8 i8 i16 i1"
 
 
-def _scalar(emit: Emit, vector: SSAValue, at: int) -> SSAValue:
+def _scalar(emit: Emit, vector: Value, at: int) -> Value:
     """Returns an element of a vector."""
     constant = tensor_data.constant_of(vector)
     if constant is not None:
@@ -26,14 +26,14 @@ def _scalar(emit: Emit, vector: SSAValue, at: int) -> SSAValue:
     return emit.tf("GatherV2", (vector, emit.scalar(at, types.I32), emit.scalar(0, types.I32)), place)
 
 
-def _column(emit: Emit, indices: SSAValue, at: int) -> SSAValue:
+def _column(emit: Emit, indices: Value, at: int) -> Value:
     """Returns what indices say of one dimension."""
     count = (types.shape_of(indices.type) or (-1,))[0]
     column = types.tensor(types.element_of(indices.type), (count,))
     return emit.tf("GatherV2", (indices, emit.scalar(at, types.I32), emit.scalar(1, types.I32)), column)
 
 
-def _fill_empty_rows(op: Operation, emit: Emit) -> list[SSAValue]:
+def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
     """Puts elements for the empty rows behind all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
     rank = (types.shape_of(indices.type) or ())[1]
@@ -56,13 +56,13 @@ def _fill_empty_rows(op: Operation, emit: Emit) -> list[SSAValue]:
     ]  # fmt: skip
 
 
-def _joined(emit: Emit, first: SSAValue, second: SSAValue) -> SSAValue:
+def _joined(emit: Emit, first: Value, second: Value) -> Value:
     shape = types.shape_of(first.type) or ()
     result = types.tensor(types.element_of(first.type), (-1, *shape[1:]))
     return emit.tf("ConcatV2", (first, second, emit.scalar(0, types.I32)), result)
 
 
-def _stable_order(emit: Emit, rows: SSAValue) -> SSAValue:
+def _stable_order(emit: Emit, rows: Value) -> Value:
     """Returns the places of numbers, from the lowest to the highest: of equals, the first is found first."""
     count = emit.reshape(size_of(emit, rows, 0), ())
     places = types.tensor(types.I32, types.shape_of(rows.type))
@@ -80,7 +80,7 @@ def _shape_is_known(op: Operation) -> str | None:
     return None if shape is not None and min(shape, default=0) > 0 else "the sparse tensor's rank is not known"
 
 
-def _reshape(op: Operation, emit: Emit) -> list[SSAValue]:
+def _reshape(op: Operation, emit: Emit) -> list[Value]:
     """Counts the elements through, and works out the new places from that."""
     indices, old, new = op.operands
     shape = _without_guess(emit, old, new)
@@ -91,16 +91,16 @@ def _reshape(op: Operation, emit: Emit) -> list[SSAValue]:
     return [emit.tf("Pack", places, op.results[0].type, {"axis": 1, "N": len(places)}), shape]
 
 
-def _split(emit: Emit, number: SSAValue, sizes: Sequence[SSAValue]) -> list[SSAValue]:
+def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
     """Returns the places along dimensions, of which the last counts fastest."""
-    places: list[SSAValue] = []
+    places: list[Value] = []
     for size in reversed(sizes[1:]):
         places.append(emit.binary("FloorMod", number, size))
         number = emit.binary("FloorDiv", number, size)
     return [number, *reversed(places)]
 
 
-def _without_guess(emit: Emit, old: SSAValue, new: SSAValue) -> SSAValue:
+def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
     """Returns a shape whose -1, if it has one, is worked out: minus the other dimensions' product is what divides."""
     constant = tensor_data.constant_of(new)
     if constant is not None and (tensor_data.to_array(constant) >= 0).all():
@@ -117,7 +117,7 @@ def _ranks_are_known(op: Operation) -> str | None:
     return None if is_known else "the sparse tensor's rank is not known"
 
 
-def _times_dense(op: Operation, emit: Emit) -> SSAValue:
+def _times_dense(op: Operation, emit: Emit) -> Value:
     """Takes for each element the row of the other matrix that it is multiplied by, and adds up by its own row."""
     indices, values, shape, matrix = op.operands
     own = 1 if tf.get(op, "adjoint_a", False) else 0
@@ -135,7 +135,7 @@ def _times_dense(op: Operation, emit: Emit) -> SSAValue:
     return emit.tf("UnsortedSegmentSum", (products, emit.i32(_column(emit, indices, own)), height), op.results[0].type)
 
 
-def _reorder(op: Operation, emit: Emit) -> list[SSAValue]:
+def _reorder(op: Operation, emit: Emit) -> list[Value]:
     """Sorts by where the elements are, counted through."""
     indices, values, shape = op.operands
     order = _stable_order(emit, _counted(emit, indices, shape, _axes(shape)))
@@ -143,7 +143,7 @@ def _reorder(op: Operation, emit: Emit) -> list[SSAValue]:
     return [emit.tf("GatherV2", (each, order, axis), each.type) for each in (indices, values)]
 
 
-def _counted(emit: Emit, indices: SSAValue, shape: SSAValue, axes: Sequence[int]) -> SSAValue:
+def _counted(emit: Emit, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
     """Returns how many places come before each element, along dimensions of which the last counts fastest."""
     number = _column(emit, indices, axes[0])
     for axis in axes[1:]:
@@ -152,11 +152,11 @@ def _counted(emit: Emit, indices: SSAValue, shape: SSAValue, axes: Sequence[int]
     return number
 
 
-def _axes(shape: SSAValue) -> range:
+def _axes(shape: Value) -> range:
     return range((types.shape_of(shape.type) or (0,))[0])
 
 
-def _flags_to_dense(op: Operation, emit: Emit) -> SSAValue:
+def _flags_to_dense(op: Operation, emit: Emit) -> Value:
     """Puts numbers that stand for booleans."""
     indices, shape, values, default = op.operands
     numbers = (emit.cast(value, types.I8) for value in (values, default))
@@ -190,7 +190,7 @@ def _merged(op: Operation) -> _Runs | Failure:
     return runs
 
 
-def _known(value: SSAValue, shape: SSAValue, at: int) -> range | None:
+def _known(value: Value, shape: Value, at: int) -> range | None:
     """Returns the element of a shape that follows, if it is known and the same as a value."""
     constant, owner = tensor_data.constant_of(value), shape.owner
     if constant is None or not isinstance(owner, Operation) or owner.name != "tf.Shape":
@@ -199,7 +199,7 @@ def _known(value: SSAValue, shape: SSAValue, at: int) -> range | None:
     return range(at, at + 1) if sizes and (tensor_data.to_array(constant) == sizes[0]).all() else None
 
 
-def _factors(value: SSAValue, shape: SSAValue, rank: int) -> range | None:
+def _factors(value: Value, shape: Value, rank: int) -> range | None:
     """Returns which elements of a shape a value is, or is the product of."""
     while value is not shape:
         owner = value.owner

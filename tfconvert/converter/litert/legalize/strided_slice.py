@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32> !tf_type.string"
 _MAX_RANK = 5
@@ -132,13 +133,13 @@ def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
     return tuple(dims)
 
 
-def _strided_slice(op: Operation, emit: Emit) -> SSAValue:
+def _strided_slice(op: Operation, emit: Emit) -> Value:
     constants, masks = constant_bounds(op), masks_of(op)
     shape, result_type = types.shape_of(op.operands[0].type), op.results[0].type
     assert constants is not None
     assert shape is not None
     dense = densify(constants, masks, len(shape))
-    value: SSAValue = op.operands[0]
+    value: Value = op.operands[0]
     if not dense.is_everything:
         adds = bool(masks["new_axis_mask"])
         cut_type = types.tensor(types.element_of(result_type), _dims(dense, shape)) if adds else result_type
@@ -150,7 +151,7 @@ def _strided_slice(op: Operation, emit: Emit) -> SSAValue:
     return emit.reshape(value, types.shape_of(result_type) or ())
 
 
-def _slice(emit: Emit, value: SSAValue, dense: Dense, result_type: Attribute) -> SSAValue:
+def _slice(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Value:
     operands = (value, emit.ints(dense.begin), emit.ints(dense.end), emit.ints(dense.strides))
     options = {
         "begin_mask": dense.begin_mask,
@@ -179,7 +180,7 @@ def _rank_constraint(op: Operation) -> str | None:
     return None if len(shape) + added <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
 
 
-def _computed_slice(op: Operation, emit: Emit) -> SSAValue:
+def _computed_slice(op: Operation, emit: Emit) -> Value:
     operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
     return emit.tfl("strided_slice", operands, op.results[0].type, masks_of(op))
 

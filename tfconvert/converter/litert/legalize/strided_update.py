@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit, Operand
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.strided_slice import constant_bounds, densify, masks_of
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _PACKS = frozenset({"tf.Pack", "tfl.pack"})
 
@@ -94,7 +95,7 @@ def _axes(op: Operation) -> list[_Axis]:
     return axes[::-1]
 
 
-def _known(vector: SSAValue, position: int) -> int | None:
+def _known(vector: Value, position: int) -> int | None:
     """Returns an element of a vector if it is constant."""
     constant = tensor_data.constant_of(vector)
     if constant is not None:
@@ -104,7 +105,7 @@ def _known(vector: SSAValue, position: int) -> int | None:
     return None if constant is None else int(tensor_data.to_array(constant).item())
 
 
-def _packed(vector: SSAValue, position: int) -> SSAValue | None:
+def _packed(vector: Value, position: int) -> Value | None:
     owner = vector.owner
     return owner.operands[position] if isinstance(owner, Operation) and owner.name in _PACKS else None
 
@@ -130,7 +131,7 @@ def _picked(op: Operation) -> np.ndarray:
     return np.zeros(0) if 0 in shape else np.broadcast_to(np.float32(0), shape)[_selection(op)]
 
 
-def _update(op: Operation, emit: Emit) -> SSAValue:
+def _update(op: Operation, emit: Emit) -> Value:
     if constant_bounds(op) is None:
         return _computed(op, emit)
     picked = _picked(op)
@@ -147,7 +148,7 @@ def _update(op: Operation, emit: Emit) -> SSAValue:
     return _elements(op, emit, emit.reshape(value, (picked.size,)))
 
 
-def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> SSAValue:
+def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> Value:
     """Returns the value in the shape of what it is written to."""
     value, shape = op.operands[4], tuple(shape)
     if not types.is_static(types.shape_of(value.type)) or types.shape_of(value.type) == shape:
@@ -155,19 +156,19 @@ def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> SSAValue:
     return emit.tf("BroadcastTo", (value, emit.ints(shape)), types.tensor(types.element_of(value.type), shape))
 
 
-def _block(op: Operation, emit: Emit, block: SSAValue, starts: Sequence[Operand]) -> SSAValue:
+def _block(op: Operation, emit: Emit, block: Value, starts: Sequence[Operand]) -> Value:
     """Writes a block of the tensor's rank that begins at some indices."""
     known = [start for start in starts if isinstance(start, int)]
     if len(known) == len(starts):
         place = emit.ints(known)
     else:
-        scalars = [start if isinstance(start, SSAValue) else emit.scalar(start, types.I32) for start in starts]
+        scalars = [start if isinstance(start, Value) else emit.scalar(start, types.I32) for start in starts]
         attributes = {"axis": 0, "N": len(scalars), "T": types.I32}
         place = emit.tf("Pack", scalars, types.tensor(types.I32, (len(scalars),)), attributes)
     return emit.tfl("dynamic_update_slice", (op.operands[0], block, place), op.results[0].type)
 
 
-def _elements(op: Operation, emit: Emit, value: SSAValue) -> SSAValue:
+def _elements(op: Operation, emit: Emit, value: Value) -> Value:
     """Takes each element from the tensor or from the value behind it, as a constant tells."""
     shape, element = types.shape_of(op.operands[0].type) or (), types.element_of(op.results[0].type)
     size, written = math.prod(shape), math.prod(types.shape_of(value.type) or ())
@@ -180,7 +181,7 @@ def _elements(op: Operation, emit: Emit, value: SSAValue) -> SSAValue:
     return emit.tf("GatherV2", (joined, emit.constant(sources), axis), op.results[0].type)
 
 
-def _computed(op: Operation, emit: Emit) -> SSAValue:
+def _computed(op: Operation, emit: Emit) -> Value:
     axes = _axes(op)
     counts = [axis.length for axis in axes]
     sizes = [count for count in counts if count is not None]
@@ -196,7 +197,7 @@ def _computed(op: Operation, emit: Emit) -> SSAValue:
     return emit.select(inside, emit.reshape(op.operands[4], [axis.extent for axis in axes]), op.operands[0])
 
 
-def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[SSAValue]:
+def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[Value]:
     """Returns conditions that an axis' indices are those that are written, for a tensor with further axes behind."""
     if axis.is_whole:
         return []

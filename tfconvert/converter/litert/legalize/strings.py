@@ -11,11 +11,12 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _STRING = "!tf_type.string"
 
@@ -35,14 +36,14 @@ _JOINING = ("ConcatV2", "Pack")
 _HASHES = ("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong")
 
 
-def _vector(emit: Emit, value: SSAValue) -> SSAValue:
+def _vector(emit: Emit, value: Value) -> Value:
     shape = types.shape_of(value.type)
     if shape is not None and len(shape) == 1:
         return value
     return emit.reshape(value, (-1 if shape is None or -1 in shape else math.prod(shape),))
 
 
-def _places(emit: Emit, value: SSAValue) -> SSAValue:
+def _places(emit: Emit, value: Value) -> Value:
     """Returns the numbers of a tensor's elements, in its shape."""
     shape = types.shape_of(value.type)
     if shape is not None and -1 not in shape:
@@ -53,18 +54,18 @@ def _places(emit: Emit, value: SSAValue) -> SSAValue:
     return emit.tf("Reshape", (count, emit.shape(value)), types.tensor(types.I32, shape))
 
 
-def _as_numbers(op: Operation, operands: Sequence[SSAValue], emit: Emit) -> Sequence[SSAValue]:
+def _as_numbers(op: Operation, operands: Sequence[Value], emit: Emit) -> Sequence[Value]:
     """Does what an op does with numbers instead of strings."""
     results = [types.tensor(types.I32, types.shape_of(result.type)) for result in op.results]
     return emit.tf_op(op.name.removeprefix("tf."), operands, results, op.properties).results
 
 
-def _gathered(emit: Emit, strings: SSAValue, places: SSAValue) -> SSAValue:
+def _gathered(emit: Emit, strings: Value, places: Value) -> Value:
     result = types.tensor(types.STRING, types.shape_of(places.type))
     return emit.tfl("gather", (strings, places), result, {"axis": 0, "batch_dims": 0})
 
 
-def _move(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _move(op: Operation, emit: Emit) -> Sequence[Value]:
     name = op.name.removeprefix("tf.")
     strings, operands = op.operands[_MOVED[name]], list(op.operands)
     shape = types.shape_of(strings.type)
@@ -75,7 +76,7 @@ def _move(op: Operation, emit: Emit) -> Sequence[SSAValue]:
     return [_gathered(emit, flat, places) for places in _as_numbers(op, operands, emit)]
 
 
-def _choices(value: SSAValue) -> tensor_data.Constant | None:
+def _choices(value: Value) -> tensor_data.Constant | None:
     """Returns the constant that all elements of a value come from, `None` if there is none."""
     constant = tensor_data.constant_of(value)
     if constant is not None:
@@ -88,7 +89,7 @@ def _choices(value: SSAValue) -> tensor_data.Constant | None:
     return strings if is_vector and not (tfl.attribute(owner, "axis") or tfl.attribute(owner, "batch_dims")) else None
 
 
-def _chosen(op: Operation) -> Sequence[SSAValue]:
+def _chosen(op: Operation) -> Sequence[Value]:
     return op.operands[_CHOOSING[op.name.removeprefix("tf.")]]
 
 
@@ -97,7 +98,7 @@ def _are_known(op: Operation) -> str | None:
     return None if known else "LiteRT joins no strings, and which strings these may be is not known"
 
 
-def _choose(op: Operation, emit: Emit) -> Sequence[SSAValue]:
+def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
     """Gathers from the strings of all operands; which, is joined or chosen from their places there."""
     operands = {value: value for value in op.operands}
     everything: list[tensor_data.Array] = []
@@ -117,7 +118,7 @@ def _choose(op: Operation, emit: Emit) -> Sequence[SSAValue]:
     return [_gathered(emit, emit.constant(np.concatenate(everything)), places)]
 
 
-def _joined(value: SSAValue) -> Operation | None:
+def _joined(value: Value) -> Operation | None:
     """Returns the op that has joined strings."""
     owner = value.owner
     is_join = isinstance(owner, Operation) and owner.name.removeprefix("tf.") in _JOINING
@@ -134,7 +135,7 @@ def _one_is_joined(op: Operation) -> str | None:
     return None if is_joined else "it doesn't compare joined strings with a single one"
 
 
-def _part_by_part(op: Operation, at: int, emit: Emit) -> SSAValue:
+def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
     """Does with each part what an op does with the joined strings, and joins that."""
     join = _joined(op.operands[at])
     assert join is not None, "the constraint has looked"
@@ -147,11 +148,11 @@ def _part_by_part(op: Operation, at: int, emit: Emit) -> SSAValue:
     return emit.tf(join.name.removeprefix("tf."), operands, op.results[0].type, join.properties)
 
 
-def _find_parts(op: Operation, emit: Emit) -> SSAValue:
+def _find_parts(op: Operation, emit: Emit) -> Value:
     return _part_by_part(op, 1, emit)
 
 
-def _compare_parts(op: Operation, emit: Emit) -> SSAValue:
+def _compare_parts(op: Operation, emit: Emit) -> Value:
     return _part_by_part(op, 0 if _joined(op.operands[0]) else 1, emit)
 
 
@@ -159,7 +160,7 @@ def _one_bucket(op: Operation) -> str | None:
     return None if tf.get(op, "num_buckets", 0) == 1 else "LiteRT hashes no strings"
 
 
-def _zeros(op: Operation, emit: Emit) -> SSAValue:
+def _zeros(op: Operation, emit: Emit) -> Value:
     """All strings are in the only bucket; if numbers were written as strings for that, there is no need to."""
     strings = op.operands[0]
     writer = strings.owner

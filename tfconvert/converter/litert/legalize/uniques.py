@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ResultType, Row
 from tfconvert.converter.litert.legalize.indexing import size_of
 from tfconvert.converter.litert.legalize.segments import segment_sizes
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 i32 i64 ui8 i8 i16"
 
 
-def _unique(op: Operation, emit: Emit) -> list[SSAValue]:
+def _unique(op: Operation, emit: Emit) -> list[Value]:
     """Finds the different elements; counting them is adding up ones by their numbers."""
     x, (values, places, *counts) = op.operands[0], op.results
     found = emit.tf_op("Unique", (x,), (values.type, places.type))
-    results: list[SSAValue] = [*found.results]
+    results: list[Value] = [*found.results]
     for count in counts:
         number = emit.reshape(size_of(emit, results[0], 0), ())
         sizes = segment_sizes(emit, emit.i32(results[1]), number, types.I32)
@@ -33,7 +33,7 @@ def _is_vector(op: Operation) -> str | None:
     return None
 
 
-def _list_diff(op: Operation, emit: Emit) -> list[SSAValue]:
+def _list_diff(op: Operation, emit: Emit) -> list[Value]:
     """Keeps the elements that equal none of the others, each compared with each."""
     x, y = op.operands
     axis = emit.scalar(1, types.I32)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, element_name, tflite_name
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 HELD = (
     "f32", "f64", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "complex<f32>",
@@ -30,7 +31,7 @@ def _kind_is_known(op: Operation) -> str | None:
     return None if kind in _KINDS else f"LiteRT's tables are string -> i64 and i64 -> string, not {' -> '.join(kind)}"
 
 
-def _table(op: Operation, emit: Emit) -> SSAValue:
+def _table(op: Operation, emit: Emit) -> Value:
     number = zlib.crc32(str(tf.get(op, "shared_name", "")).encode()) % _TABLE_IDS
     key, value = (tflite_name(op.properties[name]) for name in ("key_dtype", "value_dtype"))
     options = {"table_id": _TABLE_IDS + number, "key_dtype": key, "value_dtype": value}
@@ -45,7 +46,7 @@ def _is_held(op: Operation) -> str | None:
     return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
 
 
-def _is_initialized(op: Operation, emit: Emit) -> SSAValue:
+def _is_initialized(op: Operation, emit: Emit) -> Value:
     return emit.constant(np.array(True))
 
 

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -26,6 +25,8 @@ from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MAX_DEPTH = 3
 """How deep products of products are looked into."""
@@ -37,7 +38,7 @@ _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
 """Activations by their bounds."""
 
 
-def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[SSAValue]:
+def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[Value]:
     """Yields the factors of a product of products that nothing else uses."""
     for operand in op.operands:
         inner = matching.sole_producer(operand, "tfl.mul")
@@ -47,7 +48,7 @@ def _factors(op: Operation, depth: int = _MAX_DEPTH) -> Iterator[SSAValue]:
             yield operand
 
 
-def _match_hard_swish(op: Operation) -> SSAValue | Failure:
+def _match_hard_swish(op: Operation) -> Value | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("an activation follows, or the elements aren't 32-bit floats")
     factor, values = 1.0, []
@@ -65,7 +66,7 @@ def _match_hard_swish(op: Operation) -> SSAValue | Failure:
     return Failure("neither factor is relu6(x + 3) of the other")
 
 
-def _is_shifted_relu6(gate: SSAValue, value: SSAValue) -> bool:
+def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     """Tells whether a value is `relu6(value + 3)`."""
     relu6 = matching.sole_producer(gate, "tfl.relu6")
     add = matching.sole_producer(gate if relu6 is None else relu6.operands[0], "tfl.add")
@@ -78,11 +79,11 @@ def _is_shifted_relu6(gate: SSAValue, value: SSAValue) -> bool:
     return matching.is_close(matching.number(three), 3)
 
 
-def _rewrite_hard_swish(op: Operation, match: SSAValue, rewriter: Rewriter) -> None:
+def _rewrite_hard_swish(op: Operation, match: Value, rewriter: Rewriter) -> None:
     rewriter.replace(rewriter.insert(dialect.build("hard_swish", [match], [op.results[0].type])))
 
 
-def _match_clamp(op: Operation) -> tuple[str, SSAValue] | Failure:
+def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
     """Matches a maximum or minimum of a value and one number."""
     limited = _limited(op)
     if limited is None:
@@ -103,7 +104,7 @@ def _match_clamp(op: Operation) -> tuple[str, SSAValue] | Failure:
     return Failure("there is no activation with these limits")
 
 
-def _limited(op: Operation) -> tuple[SSAValue, float] | None:
+def _limited(op: Operation) -> tuple[Value, float] | None:
     split = matching.with_constant(op)
     if split is None or matching.shape(split[0]) != matching.shape(op.results[0]) or not matching.is_float(split[0]):
         return None
@@ -111,12 +112,12 @@ def _limited(op: Operation) -> tuple[SSAValue, float] | None:
     return None if limit is None else (split[0], limit)
 
 
-def _rewrite_clamp(op: Operation, match: tuple[str, SSAValue], rewriter: Rewriter) -> None:
+def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) -> None:
     name, value = match
     rewriter.replace(rewriter.insert(dialect.build(name, [value], [op.results[0].type])))
 
 
-def _slope(slope: Constant, x: SSAValue) -> Constant | Failure:
+def _slope(slope: Constant, x: Value) -> Constant | Failure:
     """Returns minus a constant that has no batch dimension, as the kernel wants it."""
     dims, rank = matching.dims_of(slope), len(matching.shape(x) or ())
     if len(dims) == rank and dims[:1] == (1,):

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, OpResult, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -28,6 +27,8 @@ from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _MAX_FOLDED = 1 << 16
 """Results of constant arithmetic up to this many bytes are computed at once."""
@@ -134,7 +135,7 @@ def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: R
     rewriter.replace(rewriter.insert(matching.rebuild(op, [split[0], value])))
 
 
-def _match_neutral(op: Operation) -> SSAValue | Failure:
+def _match_neutral(op: Operation) -> Value | Failure:
     split = matching.with_constant(op)
     if split is None or not matching.is_plain(op):
         return Failure("not exactly one operand is constant, or an activation follows")
@@ -150,11 +151,11 @@ def _match_neutral(op: Operation) -> SSAValue | Failure:
     return value if neutral else Failure("it changes its operand")
 
 
-def _rewrite_neutral(op: Operation, match: SSAValue, rewriter: Rewriter) -> None:
+def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
     rewriter.replace(match)
 
 
-def _match_zero(op: Operation) -> SSAValue | Failure:
+def _match_zero(op: Operation) -> Value | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     for factor, other in (op.operands, reversed(op.operands)):
@@ -164,7 +165,7 @@ def _match_zero(op: Operation) -> SSAValue | Failure:
     return Failure("no factor is zeros of the result's shape")
 
 
-def _is_bounded(value: SSAValue) -> bool:
+def _is_bounded(value: Value) -> bool:
     """Tells whether a value's elements certainly are no infinities; a NaN, which they may be, comes from a NaN."""
     for _ in range(_MAX_MOVES):
         if not isinstance(value, OpResult) or value.op.name not in _MOVES:

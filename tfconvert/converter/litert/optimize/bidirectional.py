@@ -17,14 +17,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from xdsl.dialects.builtin import UNKNOWN_LOC
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import attributes
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.ir.locations import UNKNOWN_LOC
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _REVERSE = "tfl.reverse_v2"
 _SLICE = "tfl.strided_slice"
@@ -152,7 +153,7 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
     return ""
 
 
-def _is_widened(projection: SSAValue) -> bool:
+def _is_widened(projection: Value) -> bool:
     """Tells whether a matrix, if there is one, has more rows than columns, or may have."""
     if dialect.is_absent(projection):
         return False
@@ -187,7 +188,7 @@ def _ops_between(first: Operation, second: Operation) -> set[Operation] | None:
     return between
 
 
-def _is_anywhere(value: SSAValue) -> bool:
+def _is_anywhere(value: Value) -> bool:
     owner = value.owner
     return isinstance(owner, dialect.TFLOp) and owner.op_name in dialect.BESIDE
 
@@ -218,7 +219,7 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
     rewriter.erase(backward)
 
 
-def _at(value: SSAValue, place: Operation, rewriter: Rewriter) -> SSAValue:
+def _at(value: Value, place: Operation, rewriter: Rewriter) -> Value:
     """Returns a value that is known at a place: the constant itself, or another like it."""
     owner = value.owner
     if not isinstance(owner, dialect.TFLOp) or not _is_anywhere(value):
@@ -252,7 +253,7 @@ def _rewrite_join(op: Operation, both: Operation, rewriter: Rewriter) -> None:
 _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
 
 
-def _match_extent(op: Operation) -> SSAValue | Failure:
+def _match_extent(op: Operation) -> Value | Failure:
     """Matches one size of a value, if what makes it has an operand of the same size there; returns the operand."""
     sizes = matching.producer(op.operands[0], "tfl.shape")
     source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
@@ -272,7 +273,7 @@ def _match_extent(op: Operation) -> SSAValue | Failure:
     return source.operands[0] if is_kept else Failure("the size changes")
 
 
-def _rewrite_extent(op: Operation, source: SSAValue, rewriter: Rewriter) -> None:
+def _rewrite_extent(op: Operation, source: Value, rewriter: Rewriter) -> None:
     old = op.operands[0].owner
     assert isinstance(old, Operation)
     sizes = rewriter.insert(matching.rebuild(old, [source]))

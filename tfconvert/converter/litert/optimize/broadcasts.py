@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _BROADCASTING = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference")
 _SOURCES = frozenset({"tfl.broadcast_to", "tfl.tile"})
@@ -49,7 +49,7 @@ def _broadcasts(source: Operation) -> bool:
     return all(old in (1, new) for old, new in zip(aligned, after, strict=True))
 
 
-def _shape(one: SSAValue, other: SSAValue) -> types.Shape | None:
+def _shape(one: Value, other: Value) -> types.Shape | None:
     """Returns the shape that two operands broadcast to."""
     first, second = matching.static_shape(one), matching.static_shape(other)
     return None if first is None or second is None else matching.broadcast(first, second)

@@ -5,12 +5,11 @@ conv_2d(x : NxHxWxC, w : OxKxLx1)  ->  depthwise_conv_2d{depth_multiplier = O / 
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.optimize import matching, transposes
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import attributes, tensor_data, tfl
+from tfconvert.schema.ir.operation import Operation
 
 _OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", matching.ACTIVATION)
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.litert.optimize import matching, pads
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.values import Value
 
 
-def _padding(x: SSAValue, w: SSAValue, block: Array, added: Array, crops: Array) -> str | Failure:
+def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> str | Failure:
     """Returns the padding that the whole has: what is padded and cropped beyond it fills the last phase."""
     dims, weights = matching.shape(x), matching.shape(w)
     if dims is None or weights is None or len(dims) != 4 or len(weights) != 4 or min(dims[1:3]) < 0:

@@ -7,13 +7,12 @@ The constant has one value a channel, or one for all, and nothing else uses the 
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
 
 
 def _match(op: Operation) -> tuple[Operation, Constant] | Failure:

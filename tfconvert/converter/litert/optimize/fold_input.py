@@ -13,13 +13,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import fold_scale, matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _ROOTS = ("tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected")
 _PADS = frozenset({"tfl.pad"})
@@ -41,7 +42,7 @@ class _Scaled(NamedTuple):
     """
 
     mul: Operation
-    value: SSAValue
+    value: Value
     factor: Constant
     between: tuple[Operation, ...]
     shift: Array | None = None
@@ -135,7 +136,7 @@ class _Shifted(NamedTuple):
     """An addition found before a weighted op, and the bias that takes its place."""
 
     add: Operation
-    value: SSAValue
+    value: Value
     bias: Constant
 
 

@@ -8,13 +8,13 @@ expression that the exporter computes while it writes the filter out.
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
@@ -46,7 +46,7 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
     rewriter.replace(rewriter.insert(fused))
 
 
-def scale_filter(weights: SSAValue, scale: Constant, axis: int) -> Constant:
+def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
     """Returns a constant filter times a vector along one of its dimensions (or times one number)."""
     constant = tensor_data.constant_of(weights)
     assert constant is not None, "matched before"

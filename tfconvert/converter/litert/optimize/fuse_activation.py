@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import attributes
+from tfconvert.schema.ir.operation import Operation
 
 ACTIVATIONS: Mapping[str, str] = {
     "tfl.relu": "RELU",

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.optimize import fuse_activation, matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class _Moved(NamedTuple):
@@ -30,7 +30,7 @@ class _Moved(NamedTuple):
     constant: Constant | None = None
 
 
-def _reshape_of(value: SSAValue, sources: frozenset[str]) -> Operation | Failure:
+def _reshape_of(value: Value, sources: frozenset[str]) -> Operation | Failure:
     """Returns the reshape that makes a value, if it and what it reshapes have no other users."""
     reshape = matching.sole_producer(value, "tfl.reshape")
     if reshape is None:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.operation import Operation
 
 
 def _same_static_shape(op: Operation) -> bool:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class _Normalization(NamedTuple):
@@ -30,18 +30,18 @@ class _Normalization(NamedTuple):
         shift: The constant that is added, if there is one.
     """
 
-    value: SSAValue
-    mean: SSAValue
-    scale: list[SSAValue]
-    shift: SSAValue | None
+    value: Value
+    mean: Value
+    scale: list[Value]
+    shift: Value | None
 
 
 class _Moved(NamedTuple):
     """`shift - mean * factor`."""
 
-    mean: SSAValue
-    factor: SSAValue
-    shift: SSAValue | None
+    mean: Value
+    factor: Value
+    shift: Value | None
 
 
 def _match(op: Operation) -> _Normalization | Failure:
@@ -57,7 +57,7 @@ def _match(op: Operation) -> _Normalization | Failure:
     return Failure("it isn't a scaled value minus its scaled mean")
 
 
-def _moved_mean(value: SSAValue) -> _Moved | None:
+def _moved_mean(value: Value) -> _Moved | None:
     """Matches `shift - mean * factor`, `-mean * factor + shift` and `-mean * factor`."""
     sub = matching.sole_producer(value, "tfl.sub")
     if sub is not None and tensor_data.constant_of(sub.operands[0]) is not None and matching.is_plain(sub):
@@ -76,7 +76,7 @@ def _moved_mean(value: SSAValue) -> _Moved | None:
     return _Moved(*factors, shift)
 
 
-def _with_mean(product: Operation, *, negated: bool = False) -> tuple[SSAValue, SSAValue] | None:
+def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Value] | None:
     """Returns the mean (that is negated, if asked for) and the other factor of a product."""
     if not matching.is_plain(product):
         return None
@@ -88,7 +88,7 @@ def _with_mean(product: Operation, *, negated: bool = False) -> tuple[SSAValue, 
     return None
 
 
-def _checked(op: Operation, value: SSAValue, moved: _Moved) -> _Normalization | Failure:
+def _checked(op: Operation, value: Value, moved: _Moved) -> _Normalization | Failure:
     """Takes the scale apart, if the mean is narrow enough for this to pay."""
     dims, narrow = matching.shape(op.results[0]), matching.shape(moved.mean)
     if dims is None or narrow is None or matching.shape(value) != dims or len(narrow) != len(dims) or narrow[-1] != 1:

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_locations
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 T = TypeVar("T", bound=Operation)
 
@@ -29,7 +31,7 @@ _MAX_READ = 1 << 16
 """Constants up to this many bytes may be read to see what they hold."""
 
 
-def producer(value: SSAValue, names: frozenset[str] | str) -> Operation | None:
+def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
     """Returns the op that makes a value, if it has the name (or one of the names) asked for."""
     # An exact class is a cheap question, while asking whether an owner is any operation is not.
     if isinstance(value, OpResult):
@@ -39,7 +41,7 @@ def producer(value: SSAValue, names: frozenset[str] | str) -> Operation | None:
     return None
 
 
-def sole_producer(value: SSAValue, names: frozenset[str] | str) -> Operation | None:
+def sole_producer(value: Value, names: frozenset[str] | str) -> Operation | None:
     """Returns what `producer` does, if this is also the value's only use."""
     return producer(value, names) if value.has_one_use() else None
 
@@ -56,17 +58,17 @@ def activation(op: Operation) -> str:
     return attribute.data if isinstance(attribute, StringAttr) else "NONE"
 
 
-def is_float(value: SSAValue) -> bool:
+def is_float(value: Value) -> bool:
     """Tells whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
     return types.element_of(value.type) == types.F32
 
 
-def shape(value: SSAValue) -> types.Shape | None:
+def shape(value: Value) -> types.Shape | None:
     """Returns a value's shape, -1 where unknown."""
     return types.shape_of(value.type)
 
 
-def static_shape(value: SSAValue) -> types.Shape | None:
+def static_shape(value: Value) -> types.Shape | None:
     """Returns a value's shape if every dimension is known."""
     dims = types.shape_of(value.type)
     return dims if types.is_static(dims) else None
@@ -87,7 +89,7 @@ def size_of(constant: Constant) -> int:
     return math.prod(dims_of(constant))
 
 
-def readable(value: SSAValue) -> Array | None:
+def readable(value: Value) -> Array | None:
     """Returns a small constant's elements, `None` if the value is no constant or too large to look into."""
     constant = tensor_data.constant_of(value)
     if constant is None or (isinstance(constant, tensor_data.TensorData) and not 0 < constant.nbytes <= _MAX_READ):
@@ -95,13 +97,13 @@ def readable(value: SSAValue) -> Array | None:
     return tensor_data.to_array(constant)
 
 
-def integers(value: SSAValue) -> tuple[int, ...] | None:
+def integers(value: Value) -> tuple[int, ...] | None:
     """Returns a small integer constant's elements, row by row."""
     array = readable(value)
     return None if array is None or array.dtype.kind not in "iu" else tuple(map(int, array.ravel()))
 
 
-def axes(value: SSAValue, dims: types.Shape | None) -> frozenset[int] | None:
+def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
     """Returns the dimensions of a shape that a constant names, `None` if it is none or names others."""
     found = integers(value)
     if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
@@ -117,7 +119,7 @@ def broadcast(*shapes: types.Shape) -> types.Shape | None:
         return None
 
 
-def number(value: SSAValue) -> float | None:
+def number(value: Value) -> float | None:
     """Returns what a constant of one element holds."""
     constant = tensor_data.constant_of(value)
     if constant is None or size_of(constant) != 1:
@@ -131,12 +133,12 @@ def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bo
     return value is not None and math.isclose(value, expected, rel_tol=relative)
 
 
-def same_shape_as_result(x: SSAValue, root: Operation) -> bool:
+def same_shape_as_result(x: Value, root: Operation) -> bool:
     """Tells whether a capture `x` has the shape of what a pattern replaces."""
     return shape(x) == shape(root.results[0])
 
 
-def with_constant(op: Operation) -> tuple[SSAValue, Constant] | None:
+def with_constant(op: Operation) -> tuple[Value, Constant] | None:
     """Returns the operand and the constant of a commutative op that has one of each."""
     left, right = op.operands
     constant = tensor_data.constant_of(right)
@@ -146,7 +148,7 @@ def with_constant(op: Operation) -> tuple[SSAValue, Constant] | None:
     return None if constant is None else (right, constant)
 
 
-def constants_of(op: Operation) -> list[SSAValue]:
+def constants_of(op: Operation) -> list[Value]:
     """Returns the operands of an op that are constants."""
     return [operand for operand in op.operands if tensor_data.constant_of(operand) is not None]
 
@@ -169,8 +171,8 @@ def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
 
 
 def insert_constant(
-    rewriter: Rewriter, value: Constant | Array, *origins: SSAValue, before: Operation | None = None
-) -> SSAValue:
+    rewriter: Rewriter, value: Constant | Array, *origins: Value, before: Operation | None = None
+) -> Value:
     """Inserts a constant that comes from others and returns its value.
 
     Args:
@@ -186,12 +188,13 @@ def insert_constant(
 
 def rebuild(
     op: T,
-    operands: Sequence[SSAValue],
+    operands: Sequence[Value],
     result_types: Sequence[Attribute] | None = None,
     options: Mapping[str, Attribute] | None = None,
 ) -> T:
     """Returns a detached copy of an op with other operands, result types or options, without a location."""
-    return type(op).create(
+    return type(op)(
+        op.name,
         operands=operands,
         result_types=[result.type for result in op.results] if result_types is None else result_types,
         properties={**op.properties, **options} if options else op.properties,

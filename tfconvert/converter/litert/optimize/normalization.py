@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import Op, array, check, number, tfl, value
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.schema.dialects.tensor_data import Array
+from tfconvert.schema.ir.values import Value
 
 _LEAST = 1e-12
 _MAX_RANK = 4
@@ -30,7 +30,7 @@ _SQUARES: Mapping[str, Op] = {"square": tfl.square(X), "product": tfl.mul(X, X, 
 """How a square may be written."""
 
 
-def _is_over_last(x: SSAValue, axes: Array) -> bool:
+def _is_over_last(x: Value, axes: Array) -> bool:
     dims = matching.shape(x)
     return dims is not None and len(dims) <= _MAX_RANK and axes.ravel().tolist() in ([-1], [len(dims) - 1])
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from xdsl.ir import Operation
-
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import attributes, tfl
+from tfconvert.schema.ir.operation import Operation
 
 _FLAGS = ("adj_x", "adj_y")
 

@@ -12,7 +12,6 @@ import math
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -20,6 +19,7 @@ from tfconvert.converter.rewrite.dsl import array, attr, check, number, tfl, val
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.ir.operation import Operation
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 

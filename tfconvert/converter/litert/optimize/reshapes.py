@@ -18,7 +18,6 @@ import math
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -29,18 +28,20 @@ from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import attributes, tensor_data
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _TRUE = attributes.boolean(True)
 _REDUCTIONS = frozenset({"tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"})
 
 
-def _match_identity(op: Operation) -> SSAValue | Failure:
+def _match_identity(op: Operation) -> Value | Failure:
     value = op.operands[0]
     same = matching.same_shape(matching.shape(value), matching.shape(op.results[0]))
     return value if same else Failure("the shape changes, or may change")
 
 
-def _rewrite_identity(op: Operation, match: SSAValue, rewriter: Rewriter) -> None:
+def _rewrite_identity(op: Operation, match: Value, rewriter: Rewriter) -> None:
     rewriter.replace(match)
 
 
@@ -72,7 +73,7 @@ def _rewrite_rank_change(op: Operation, match: tuple[int, ...], rewriter: Rewrit
     rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
 
 
-def _match_restored_axis(op: Operation) -> SSAValue | Failure:
+def _match_restored_axis(op: Operation) -> Value | Failure:
     source = matching.producer(op.operands[0], "tfl.squeeze")
     dims, axis = matching.shape(op.results[0]), matching.integers(op.operands[1])
     if source is None or dims is None or axis is None or source.operands[0].type != op.results[0].type:

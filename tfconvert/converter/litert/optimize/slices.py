@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 _SLICES = ("tfl.slice", "tfl.strided_slice")
 _BORDERLESS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -107,7 +110,7 @@ def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
             rewriter.replace_value(each.results[0], part)
 
 
-def _after(value: SSAValue) -> Operation | None:
+def _after(value: Value) -> Operation | None:
     """Returns the op that comes after what makes a value."""
     if isinstance(value, OpResult):
         return value.op.next_op

@@ -11,13 +11,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching, pads, transposes
 from tfconvert.converter.litert.optimize.transposes import Permutation
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import attributes, tfl, types
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _FROM_TRANSPOSE = {0: ("tfl.transpose",)}
 """What makes the first operand, wherever one of these patterns can match."""
@@ -37,7 +39,7 @@ class _Transposed(NamedTuple):
     permutation: Permutation
 
 
-def _transposed(op: Operation, values: list[SSAValue]) -> _Transposed | Failure:
+def _transposed(op: Operation, values: list[Value]) -> _Transposed | Failure:
     sources = []
     for value in values:
         source = matching.sole_producer(value, "tfl.transpose")
@@ -87,7 +89,7 @@ def _rewrite_concatenation(op: Operation, match: _Transposed, rewriter: Rewriter
 
 def _replace(
     op: Operation,
-    operands: list[SSAValue],
+    operands: list[Value],
     match: _Transposed,
     rewriter: Rewriter,
     options: dict[str, Attribute] | None = None,

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -26,6 +25,9 @@ from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array, Constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 Permutation = tuple[int, ...]
 
@@ -72,7 +74,7 @@ _TWICE = rule(
 )
 
 
-def _transposed(rewriter: Rewriter, value: SSAValue, permutation: Permutation, result_type: Attribute) -> SSAValue:
+def _transposed(rewriter: Rewriter, value: Value, permutation: Permutation, result_type: Attribute) -> Value:
     order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
     return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
 
@@ -164,7 +166,7 @@ def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], r
     rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
 
-def _before(operand: SSAValue, permutation: Permutation, rewriter: Rewriter) -> SSAValue:
+def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Value:
     """Returns what an operand is before its transpose; a constant is transposed back."""
     source = matching.producer(operand, _TRANSPOSE)
     if source is not None:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class Weighted(NamedTuple):
@@ -114,7 +115,7 @@ def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
     return vector if isinstance(vector, Failure) else (source, vector)
 
 
-def with_operands(op: Operation, changed: Mapping[int, SSAValue], rewriter: Rewriter) -> list[SSAValue]:
+def with_operands(op: Operation, changed: Mapping[int, Value], rewriter: Rewriter) -> list[Value]:
     """Returns an op's operands with some replaced; where the bias is absent its place is filled."""
     operands = list(op.operands)
     while len(operands) <= max(changed):

@@ -58,9 +58,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-
 from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.recurrent.loops import replace_loop
@@ -72,6 +69,8 @@ from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 KEPT = "recurrence-kept"
 """Code of the note that a recurrent layer has stayed a loop."""

@@ -45,9 +45,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.recurrent.unrolled import replace_chain
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -55,6 +52,8 @@ from tfconvert.converter.recurrence.chains import chains_of, narrow_states
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.step_reads import Place
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class FuseUnrolledLayers:
         chains = [chain for block in blocks for chain in chains_of(block)]
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]
-        places: dict[SSAValue, Place] = {}
+        places: dict[Value, Place] = {}
         for chain, states in zip(chains, narrow, strict=True):
             try:
                 applied[replace_chain(chain, places, states)] += 1

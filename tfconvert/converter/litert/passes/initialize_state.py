@@ -37,10 +37,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation
-
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.legalize.entry import element_name
@@ -48,8 +44,14 @@ from tfconvert.converter.litert.legalize.variables import HELD
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
@@ -180,7 +182,7 @@ def _initialize(
         assign = tf.build("AssignVariableOp", (handle.results[0], constant.results[0]), (), None, tensor.location)
         block.add_ops((handle, constant, assign))
         erase(tensor)
-    block.add_op(ReturnOp())
+    block.add_op(ReturnOp.of())
     return symbol_table.FunctionMaker(module).add(
         "initialize_variables", block, next(iter(variables.values()))[0].location
     )
@@ -201,7 +203,7 @@ def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
         erase(op)
     if not fills:
         return []
-    block.add_op(ReturnOp())
+    block.add_op(ReturnOp.of())
     return [symbol_table.FunctionMaker(module).add("initialize_tables", block, fills[0].location)]
 
 
@@ -220,7 +222,7 @@ def _states(root: str, functions: Mapping[str, FuncOp]) -> set[State]:
 
 
 def _call(function: FuncOp, initializers: Sequence[str]) -> None:
-    block = function.body.blocks.first
+    block = function.body.first_block
     assert block is not None
     first = block.first_op
     for name in initializers:

@@ -29,9 +29,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from flatbuffers import flexbuffers
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
 
 from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.converter.litert.legalize import registry
@@ -40,7 +37,10 @@ from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _NAMED = 3
 """How many nodes of an op that is not supported the error names."""

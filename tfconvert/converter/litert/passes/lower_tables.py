@@ -50,9 +50,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, restate_results
@@ -60,8 +57,13 @@ from tfconvert.converter.litert import hash_tables
 from tfconvert.converter.litert.vocabulary_files import Array, Format, column, read_lines
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 
 _TABLE = "tf.HashTableV2"
 _FIND, _SIZE, _EXPORT = "tf.LookupTableFindV2", "tf.LookupTableSizeV2", "tf.LookupTableExportV2"
@@ -140,7 +142,7 @@ def _tables(functions: Iterable[FuncOp]) -> dict[str, _Table]:
         for op in function.body.walk():
             if op.name == _TABLE:
                 name = _text(op.properties.get("shared_name")) or node_of(op.location)
-                op.properties["shared_name"] = StringAttr(name)
+                op.properties["shared_name"] = StringAttr.get(name)
                 table = tables.setdefault(name, _Table(name))
                 table.handles.append(op)
                 table.users += [use.operation for use in op.results[0].uses]

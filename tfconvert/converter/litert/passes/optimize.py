@@ -32,14 +32,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-
 from tfconvert.converter.litert.optimize import registry
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
 
 
 @dataclass(frozen=True, slots=True)

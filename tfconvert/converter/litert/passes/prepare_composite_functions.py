@@ -38,10 +38,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-
 from tfconvert.converter.composites import callbacks, registry
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
@@ -55,7 +51,13 @@ from tfconvert.converter.recurrence.scan import looks_recurrent
 from tfconvert.importers.graph import refusals
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 _ALLOW = "allow custom ops if your runtime registers an operator of this name"
 
@@ -146,7 +148,7 @@ def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple
     live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
     live |= {name for name, function in functions.items() if not is_private(function)}
     for function in reversed(callees_first(functions)):
-        name = function.sym_name.data
+        name = function.sym_name
         if name not in live or len(function.body.blocks) != 1:
             continue
         mark = _mark_of(function)
@@ -163,7 +165,7 @@ def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple
 def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp], uses: Mapping[str, _Uses]) -> None:
     kind = KINDS.get(op.name)
     named = callees(op) if kind is not None else names(op)
-    in_loop = kind is Kind.LOOP or op.parent_op() is not function or uses[function.sym_name.data].runs_in_loop
+    in_loop = kind is Kind.LOOP or op.parent_op() is not function or uses[function.sym_name].runs_in_loop
     for callee in named:
         entry = uses.get(callee)
         if entry is not None:
@@ -174,18 +176,18 @@ def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp],
                 entry.is_run_otherwise = True
 
 
-def _handed(argument: SSAValue, uses: Mapping[str, _Uses]) -> Sequence[SSAValue]:
+def _handed(argument: Value, uses: Mapping[str, _Uses]) -> Sequence[Value]:
     """Returns what all callers of a function hand to it as an argument; nothing if they are not all known."""
     if not isinstance(argument, BlockArgument) or not isinstance(function := argument.owner.parent_op(), FuncOp):
         return []
-    own = uses[function.sym_name.data]
+    own = uses[function.sym_name]
     return [] if own.is_run_otherwise else [call.operands[argument.index] for call in own.calls]
 
 
 def _fits(call: Operation, function: FuncOp) -> bool:
     """Tells whether a call gives and takes as many values as a function does; inlining complains if it doesn't."""
     kind = function.function_type
-    return len(call.operands) == len(kind.inputs) and len(call.results) == len(kind.outputs)
+    return len(call.operands) == len(kind.inputs) and len(call.results) == len(kind.results)
 
 
 def _mark_of(function: FuncOp) -> tuple[str, str, dict[str, Attribute]] | None:
@@ -195,9 +197,7 @@ def _mark_of(function: FuncOp) -> tuple[str, str, dict[str, Attribute]] | None:
         if isinstance(value, StringAttr):
             return attribute, value.data, {}
         if attribute == IMPLEMENTS and isinstance(value, tf.FunctionAttr):
-            arguments = value.arguments
-            own = arguments.data if isinstance(arguments, DictionaryAttr) else {}
-            return attribute, value.function.root_reference.data, dict(own)
+            return attribute, value.function.root, dict(value.arguments.data)
     return None
 
 
@@ -209,10 +209,10 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
     assert terminator is not None
     owner = terminator.operands[0].owner if terminator.operands else terminator
     terminator.location = owner.location if isinstance(owner, Operation) else terminator.location
-    terminator.operands = ()
+    terminator.set_operands(())
     for op in reversed(list(block.ops)[:-1]):
         erase(op)
-    terminator.operands = callbacks.new_results(fusion, composite, Body(terminator))
+    terminator.set_operands(callbacks.new_results(fusion, composite, Body(terminator)))
     restate_results(function)
 
 

@@ -51,16 +51,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
 
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import restate_results
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _IFS = frozenset({"tf.If", "tf.StatelessIf"})
 _CASES = frozenset({"tf.Case", "tf.StatelessCase"})
@@ -94,7 +96,7 @@ class PrepareControlFlow:
                 applied["case"] += 1
             elif op.name in _IFS:
                 if not is_boolean(op.operands[0]):
-                    op.operands[0] = _to_bool(op.operands[0], op)
+                    op.set_operand(0, _to_bool(op.operands[0], op))
                     applied["condition"] += 1
             elif (name := symbol_table.named(op, "cond")) not in decided:
                 decided.add(name)
@@ -105,14 +107,14 @@ class PrepareControlFlow:
         return +applied
 
 
-def _insert(op: Operation, before: Operation) -> SSAValue:
+def _insert(op: Operation, before: Operation) -> Value:
     block = before.parent
     assert block is not None
     block.insert_op_before(op, before)
     return op.results[0]
 
 
-def _to_bool(value: SSAValue, before: Operation) -> SSAValue:
+def _to_bool(value: Value, before: Operation) -> Value:
     return _insert(tf.build("ToBool", (value,), (types.tensor(types.I1, ()),), location=before.location), before)
 
 
@@ -121,7 +123,7 @@ def _decide(condition: FuncOp) -> bool:
     last = condition.body.block.last_op
     if last is None or not last.operands or is_boolean(last.operands[0]):
         return False
-    last.operands[0] = _to_bool(last.operands[0], last)
+    last.set_operand(0, _to_bool(last.operands[0], last))
     return restate_results(condition)
 
 
@@ -164,9 +166,7 @@ class _Case:
         op.detach()
         op.erase()
 
-    def _ask(
-        self, first: int, end: int, index: SSAValue, given: Sequence[SSAValue], before: Operation
-    ) -> Sequence[SSAValue]:
+    def _ask(self, first: int, end: int, index: Value, given: Sequence[Value], before: Operation) -> Sequence[Value]:
         """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
         if end - first <= 2:
             chosen = self._compare("Equal", index, first, before)
@@ -178,8 +178,8 @@ class _Case:
         return self._if(below, *names, [index, *given], before)
 
     def _if(
-        self, condition: SSAValue, then_branch: str, else_branch: str, given: Sequence[SSAValue], before: Operation
-    ) -> Sequence[SSAValue]:
+        self, condition: Value, then_branch: str, else_branch: str, given: Sequence[Value], before: Operation
+    ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
             "then_branch": attrs.symbol(then_branch), "else_branch": attrs.symbol(else_branch),
@@ -197,9 +197,9 @@ class _Case:
         if end - first == 1:
             return self._ignoring(self._branches[first])
         block = Block(arg_types=[self._index, *self._given])
-        last = ReturnOp()
+        last = ReturnOp.of()
         block.add_op(last)
-        last.operands = self._ask(first, end, block.args[0], block.args[1:], last)
+        last.set_operands(self._ask(first, end, block.args[0], block.args[1:], last))
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 
     def _ignoring(self, name: str) -> str:
@@ -210,11 +210,11 @@ class _Case:
         copy.body.detach_block(block)
         return self._maker.add(f"{name}_at_index", block, copy.location)
 
-    def _compare(self, name: str, index: SSAValue, with_: int, before: Operation) -> SSAValue:
+    def _compare(self, name: str, index: Value, with_: int, before: Operation) -> Value:
         operands = (index, self._constant(with_, before))
         properties: dict[str, attrs.Value] = {"incompatible_shape_error": True} if name == "Equal" else {}
         boolean = types.tensor(types.I1, ())
         return _insert(tf.build(name, operands, (boolean,), properties, self._op.location), before)
 
-    def _constant(self, value: int, before: Operation) -> SSAValue:
+    def _constant(self, value: int, before: Operation) -> Value:
         return _insert(tf.constant(tensor_data.of_array(np.array(value, np.int32)), self._op.location), before)

@@ -28,9 +28,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-from xdsl.traits import IsTerminator
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import Trait
 
 _READ = "tfl.read_variable"
 
@@ -54,10 +54,10 @@ def _separate(read: Operation) -> int:
     added = 0
     for user in dict.fromkeys(use.operation for use in value.uses):
         places = [index for index, operand in enumerate(user.operands) if operand is value]
-        if len(places) > 1 and not user.has_trait(IsTerminator):
+        if len(places) > 1 and not user.has_trait(Trait.TERMINATOR):
             for place in places[1:]:
                 own = read.clone()
                 block.insert_op_after(own, read)
-                user.operands[place] = own.results[0]
+                user.set_operand(place, own.results[0])
             added += len(places) - 1
     return added

@@ -88,12 +88,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.dialects import sequences, tensor_data, tfl, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
 
 _APPLIED = "copied"
 _ASKING = ("tfl.rank", "tfl.shape")
@@ -129,17 +130,17 @@ def _separate_arguments(body: FuncOp) -> int:
     if last is None:
         return 0
     returned = list(last.operands)
-    copies: dict[SSAValue, SSAValue] = {}
+    copies: dict[Value, Value] = {}
     for position, value in enumerate(returned):
         if not isinstance(value, BlockArgument) or (returned[value.index] is value and not _is_text(value)):
             continue
         if value not in copies:
             copies[value] = _copy(value, last)
-        last.operands[position] = copies[value]
+        last.set_operand(position, copies[value])
     return len(copies)
 
 
-def _is_text(value: SSAValue) -> bool:
+def _is_text(value: Value) -> bool:
     return types.element_of(value.type) == types.STRING
 
 
@@ -149,26 +150,26 @@ def _separate_moved(branch: FuncOp) -> int:
     if last is None:
         return 0
     early = _known_early(branch)
-    seen: set[SSAValue] = set()
+    seen: set[Value] = set()
     copied = 0
     for position, value in enumerate(last.operands):
         if value in early:
-            last.operands[position] = _at_run(value, last)
+            last.set_operand(position, _at_run(value, last))
             copied += 1
         elif value in seen:
-            last.operands[position] = _copy(value, last)
+            last.set_operand(position, _copy(value, last))
             copied += 1
         elif not isinstance(value, BlockArgument) and tensor_data.constant_of(value) is None:
             seen.add(value)
     return copied
 
 
-def _known_early(branch: FuncOp) -> set[SSAValue]:
+def _known_early(branch: FuncOp) -> set[Value]:
     """Returns the integers that follow from shapes alone."""
-    if not any(types.element_of(kind) in (types.I32, types.I64) for kind in branch.function_type.outputs):
+    if not any(types.element_of(kind) in (types.I32, types.I64) for kind in branch.function_type.results):
         return set()
-    early: set[SSAValue] = set()
-    constants: set[SSAValue] = set()
+    early: set[Value] = set()
+    constants: set[Value] = set()
     for op in branch.body.block.ops:
         if not op.operands:
             constants.update(value for value in op.results if tensor_data.constant_of(value) is not None)
@@ -177,7 +178,7 @@ def _known_early(branch: FuncOp) -> set[SSAValue]:
     return {value for value in early if types.element_of(value.type) in (types.I32, types.I64)}
 
 
-def _at_run(value: SSAValue, before: Operation) -> SSAValue:
+def _at_run(value: Value, before: Operation) -> Value:
     """Inserts what has the same integers, but not before the run."""
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
     bound = tfl.constant(tensor_data.of_array(np.array(least.min, least.dtype)), before.location)
@@ -187,7 +188,7 @@ def _at_run(value: SSAValue, before: Operation) -> SSAValue:
     return barrier.results[0]
 
 
-def _copy(value: SSAValue, before: Operation) -> SSAValue:
+def _copy(value: Value, before: Operation) -> Value:
     """Inserts the copy of a value of any type and shape."""
     block = before.parent
     assert block is not None

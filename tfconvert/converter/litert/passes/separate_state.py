@@ -92,14 +92,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
 
 from tfconvert.converter.ir.edit import erase
-from tfconvert.schema.dialects import attributes, quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import Location, NameLoc
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _COPIED = "copied"
 _RESIZED = "resized"
@@ -139,9 +142,9 @@ class _Separation:
     def __init__(self, block: Block, applied: Counter[str]) -> None:
         self._block = block
         self._applied = applied
-        self._shapes: dict[SSAValue, SSAValue] = {}
+        self._shapes: dict[Value, Value] = {}
         """What holds a shape, and what holds the same behind a barrier."""
-        self._shape_of: dict[SSAValue, SSAValue] = {}
+        self._shape_of: dict[Value, Value] = {}
 
     def run(self) -> None:
         """Rewrites the block."""
@@ -162,7 +165,7 @@ class _Separation:
     def _separate(self, op: Operation, index: int) -> None:
         """Lets an operator's state begin with what it is told to, but in a tensor of its own."""
         value = op.operands[index]
-        op.operands[index] = self._separated(op, value)
+        op.set_operand(index, self._separated(op, value))
         _drop(value)
 
     def _separate_alike(self, constant: Constant, uses: list[_Use]) -> None:
@@ -181,10 +184,10 @@ class _Separation:
         self._block.insert_ops_before([whole, states], before)
         for (op, index), state in zip(uses, states.results, strict=True):
             value = op.operands[index]
-            op.operands[index] = state
+            op.set_operand(index, state)
             _drop(value)
 
-    def _separated(self, op: Operation, value: SSAValue) -> SSAValue:
+    def _separated(self, op: Operation, value: Value) -> Value:
         """Returns a state that begins with a value, for one operator only."""
         location = _location(op)
         if types.is_static(types.shape_of(value.type)):
@@ -199,7 +202,7 @@ class _Separation:
         self._block.insert_op_before(copy, op)
         return copy.results[0]
 
-    def _resized(self, op: Operation, value: SSAValue, location: LocationAttr) -> Operation:
+    def _resized(self, op: Operation, value: Value, location: Location) -> Operation:
         """Returns what makes a value of open shape, allotting it at each run."""
         maker = value.owner
         position = sequences.RESIZED.get(maker.op_name) if isinstance(maker, tfl.TFLOp) else None
@@ -210,7 +213,7 @@ class _Separation:
         shape = self._behind_barrier(self._shape(value, op), op)
         return tfl.build("broadcast_to", [value, shape], [value.type], None, location)
 
-    def _shape(self, value: SSAValue, before: Operation) -> SSAValue:
+    def _shape(self, value: Value, before: Operation) -> Value:
         known = self._shape_of.get(value)
         if known is None:
             dims = types.shape_of(value.type)
@@ -220,7 +223,7 @@ class _Separation:
             known = self._shape_of[value] = shape.results[0]
         return known
 
-    def _behind_barrier(self, shape: SSAValue, before: Operation) -> SSAValue:
+    def _behind_barrier(self, shape: Value, before: Operation) -> Value:
         """Returns a value that holds a shape and is known at a run only."""
         hidden = self._shapes.get(shape)
         if hidden is None:
@@ -232,14 +235,18 @@ class _Separation:
         return hidden
 
 
-def _location(op: Operation) -> LocationAttr:
+def _location(op: Operation) -> Location:
     """Returns where a state is said to come from: its operator, under a name that says what it is."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
-    return attributes.name_location(f"{node}/state", op.location)
+    return NameLoc.get(f"{node}/state", op.location)
 
 
-def _drop(value: SSAValue) -> None:
+def _drop(value: Value) -> None:
     """Erases what has made a value that nothing uses any more."""
     owner = value.owner
-    if isinstance(owner, tfl.TFLOp) and not tfl.has_side_effects(owner) and not any(r.uses for r in owner.results):
+    if (
+        isinstance(owner, tfl.TFLOp)
+        and not tfl.has_side_effects(owner)
+        and all(result.is_unused for result in owner.results)
+    ):
         erase(owner)

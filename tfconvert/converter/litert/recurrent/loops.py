@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue
-
 from tfconvert.converter.control_flow.decisions import invariants
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.recurrent.operators import Operators
@@ -12,6 +10,7 @@ from tfconvert.converter.recurrence.layers import Plan
 from tfconvert.converter.recurrence.sequence import Steps
 from tfconvert.converter.recurrence.step_reads import takes
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.values import Value
 
 
 def replace_loop(plan: Plan) -> list[str]:
@@ -23,7 +22,7 @@ def replace_loop(plan: Plan) -> list[str]:
         erase(copy)
     insert = Operators(loop, {scan.body.args[index]: value for index, value in fixed.items()})
     rows = _Rows(insert)
-    spread: dict[SSAValue, SSAValue] = {}
+    spread: dict[Value, Value] = {}
     for layer in plan.layers:
         steps = layer.steps or rows.outputs[layer.leaf]
         for given in layer.initial:
@@ -66,17 +65,17 @@ class _Rows:
     """
 
     def __init__(self, insert: Operators) -> None:
-        self.outputs: dict[SSAValue, Steps] = {}
+        self.outputs: dict[Value, Steps] = {}
         self._insert = insert
-        self._lasts: dict[tuple[SSAValue, SSAValue | None], SSAValue] = {}
+        self._lasts: dict[tuple[Value, Value | None], Value] = {}
 
-    def replace_stack(self, result: SSAValue, row: SSAValue) -> None:
+    def replace_stack(self, result: Value, row: Value) -> None:
         """Replaces all rows, steps first; who wants the last one only gets just that."""
         self._replace_takers(result, (-1,), row, None)
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.along(self.outputs[row], 0))
 
-    def replace_last(self, result: SSAValue, row: SSAValue, before: SSAValue | None) -> None:
+    def replace_last(self, result: Value, row: Value, before: Value | None) -> None:
         """Replaces the last row, which may be the only one of a tensor.
 
         Args:
@@ -91,15 +90,13 @@ class _Rows:
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.widened(self._last(row, before)))
 
-    def _replace_takers(
-        self, result: SSAValue, places: tuple[int, ...], row: SSAValue, before: SSAValue | None
-    ) -> None:
+    def _replace_takers(self, result: Value, places: tuple[int, ...], row: Value, before: Value | None) -> None:
         for op in [use.operation for use in result.uses]:
             if takes(op, result, places):
                 op.results[0].replace_all_uses_with(self._last(row, before))
                 erase(op)
 
-    def _last(self, row: SSAValue, before: SSAValue | None) -> SSAValue:
+    def _last(self, row: Value, before: Value | None) -> Value:
         if (row, before) not in self._lasts:
             self._lasts[row, before] = self._insert.row(self.outputs[row], -1, before)
         return self._lasts[row, before]

@@ -10,7 +10,6 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
 
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
@@ -18,6 +17,8 @@ from tfconvert.converter.recurrence.cells import LstmFormula, SimpleRnn
 from tfconvert.converter.recurrence.sequence import Steps, ordered
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
 class Operators:
@@ -30,13 +31,13 @@ class Operators:
 
     __slots__ = ("_anchor", "_insert", "_outer", "_turned")
 
-    def __init__(self, anchor: Operation, outer: Mapping[SSAValue, SSAValue]) -> None:
+    def __init__(self, anchor: Operation, outer: Mapping[Value, Value]) -> None:
         self._anchor = anchor
         self._insert = Inserter(anchor)
         self._outer = dict(outer)
-        self._turned: dict[SSAValue, SSAValue] = {}
+        self._turned: dict[Value, Value] = {}
 
-    def layer(self, cell: LstmFormula | SimpleRnn, steps: Steps, past: SSAValue, initial: Sequence[SSAValue]) -> Steps:
+    def layer(self, cell: LstmFormula | SimpleRnn, steps: Steps, past: Value, initial: Sequence[Value]) -> Steps:
         """Inserts a layer's operator and what makes its operands.
 
         Args:
@@ -59,7 +60,7 @@ class Operators:
         result = types.tensor(types.F32, ordered(steps.axis, steps.length, steps.batch, cell.outputs))
         return Steps(self._add(tfl.build(name, (self._in_order(steps), *operands), [result], options)), steps.axis)
 
-    def step(self, cell: LstmFormula, row: SSAValue, past: SSAValue, initial: Sequence[SSAValue]) -> SSAValue:
+    def step(self, cell: LstmFormula, row: Value, past: Value, initial: Sequence[Value]) -> Value:
         """Inserts the operator of a single step of an LSTM, whose state lasts from run to run.
 
         Args:
@@ -76,7 +77,7 @@ class Operators:
         result = types.tensor(types.F32, (batch, cell.outputs))
         return self._add(tfl.build("lstm", (row, *self._lstm(cell, past, initial)), [result], options))
 
-    def row(self, steps: Steps, index: int, before: SSAValue | None = None) -> SSAValue:
+    def row(self, steps: Steps, index: int, before: Value | None = None) -> Value:
         """Inserts what takes a step out of a sequence.
 
         Args:
@@ -93,7 +94,7 @@ class Operators:
         result = types.tensor(types.F32, (steps.batch, steps.features))
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)
 
-    def _joined(self, row: SSAValue, steps: Steps) -> SSAValue:
+    def _joined(self, row: Value, steps: Steps) -> Value:
         """Inserts what puts a row before the steps of a sequence."""
         if len(types.shape_of(row.type) or ()) == 2:
             row = self.widened(row, steps.axis)
@@ -104,18 +105,18 @@ class Operators:
         joined = types.tensor(types.F32, ordered(steps.axis, length, steps.batch, steps.features))
         return self._insert.tf("ConcatV2", (row, steps.value, steps.axis), joined)
 
-    def along(self, steps: Steps, axis: int) -> SSAValue:
+    def along(self, steps: Steps, axis: int) -> Value:
         """Inserts what puts the steps of a sequence along an axis, if they aren't there."""
         if steps.axis == axis:
             return steps.value
         result = types.tensor(types.F32, ordered(axis, steps.length, steps.batch, steps.features))
         return self._insert.tf("Transpose", (steps.value, self._insert.ints([1, 0, 2])), result)
 
-    def zeros(self, steps: Steps, units: int) -> SSAValue:
+    def zeros(self, steps: Steps, units: int) -> Value:
         """Inserts a state of zeros for each row of a sequence's batch."""
         return self._insert.zeros([self._insert.size(steps.value, 1 - steps.axis), units], types.F32)
 
-    def spread(self, state: SSAValue, steps: Steps) -> SSAValue:
+    def spread(self, state: Value, steps: Steps) -> Value:
         """Inserts what gives each row of a sequence's batch a state, which may be one row for all."""
         units = (types.shape_of(state.type) or ())[1]
         sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
@@ -128,30 +129,30 @@ class Operators:
         bounds = (self._insert.ints(begins), self._insert.ints(sizes))
         return Steps(self._insert.tf("Slice", (steps.value, *bounds), result), steps.axis, steps.is_reversed)
 
-    def widened(self, row: SSAValue, axis: int = 0) -> SSAValue:
+    def widened(self, row: Value, axis: int = 0) -> Value:
         """Inserts what makes a sequence of one step of a matrix, along an axis."""
         batch, features = types.shape_of(row.type) or ()
         return self._insert.tf("ExpandDims", (row, axis), types.tensor(types.F32, ordered(axis, 1, batch, features)))
 
-    def number(self, bound: SSAValue | int, like: SSAValue) -> SSAValue:
+    def number(self, bound: Value | int, like: Value) -> Value:
         """Inserts how often a loop has run, of the type of its counter."""
         if not isinstance(bound, int):
             return self._insert.cast(bound, types.element_of(like.type))
         element = types.element_of(like.type)
         return self._insert.constant(np.array(bound, types.numpy_dtype(element)), element)
 
-    def _add(self, op: Operation) -> SSAValue:
+    def _add(self, op: Operation) -> Value:
         op.location = self._anchor.location
         assert self._anchor.parent is not None
         self._anchor.parent.insert_op_before(op, self._anchor)
         return op.results[0]
 
-    def _in_order(self, steps: Steps) -> SSAValue:
+    def _in_order(self, steps: Steps) -> Value:
         if not steps.is_reversed:
             return steps.value
         return self._insert.tf("ReverseV2", (steps.value, self._insert.ints([steps.axis])), steps.value.type)
 
-    def _lstm(self, cell: LstmFormula, past: SSAValue, initial: Sequence[SSAValue]) -> list[SSAValue]:
+    def _lstm(self, cell: LstmFormula, past: Value, initial: Sequence[Value]) -> list[Value]:
         """Returns all of the operator's operands but the first."""
         absent = self._add(tfl.no_value())
         gates = [cell.gates.get(name) for name in cells.GATES]
@@ -166,16 +167,16 @@ class Operators:
         scales = [self._vector(cell.scales[name]) if name in cell.scales else absent for name in cells.GATES]
         return [*of_inputs, *of_outputs, *peepholes, *biases, projection, absent, *initial, *scales]
 
-    def _simple(self, cell: SimpleRnn, past: SSAValue, initial: Sequence[SSAValue]) -> list[SSAValue]:
+    def _simple(self, cell: SimpleRnn, past: Value, initial: Sequence[Value]) -> list[Value]:
         weights = (self._weights(_of_input(cell.total, past)), self._recurrent(cell.total, past))
         return [*weights, self._bias(cell.total), *initial]
 
-    def _recurrent(self, gate: Sum, past: SSAValue) -> SSAValue:
+    def _recurrent(self, gate: Sum, past: Value) -> Value:
         """Returns what the last output is multiplied by: a matrix, or a vector where each element is by its own."""
         matrix = dict(gate.products).get(past)
         return self._vector(dict(gate.scaled)[past]) if matrix is None else self._weights(matrix)
 
-    def _weights(self, weights: Weights) -> SSAValue:
+    def _weights(self, weights: Weights) -> Value:
         """Returns a matrix whose rows are the outputs."""
         value = self._outside(weights.value)
         if not weights.is_transposed:
@@ -185,7 +186,7 @@ class Operators:
             value = self._turned[value]
         return self._part(value, (weights.outputs, weights.inputs))
 
-    def _bias(self, total: Sum) -> SSAValue:
+    def _bias(self, total: Sum) -> Value:
         """Returns the sum of all biases, zeros if there are none: the operators always take one."""
         vectors = [self._vector(one) for one in total.biases if not one.is_scalar]
         if not vectors:
@@ -194,24 +195,24 @@ class Operators:
         kind = types.tensor(types.F32, (total.width,))
         return reduce(lambda one, other: self._insert.tf("AddV2", (one, other), kind), (*vectors, *scalars))
 
-    def _vector(self, vector: Vector) -> SSAValue:
+    def _vector(self, vector: Vector) -> Value:
         value = self._outside(vector.value)
         shape = types.shape_of(value.type) or ()
         return self._part(self._flat(value, shape[-1]), (vector.elements,))
 
-    def _flat(self, value: SSAValue, length: int) -> SSAValue:
+    def _flat(self, value: Value, length: int) -> Value:
         if types.shape_of(value.type) == (length,):
             return value
         return self._insert.tf("Reshape", (value, self._insert.ints([length])), types.tensor(types.F32, (length,)))
 
-    def _part(self, value: SSAValue, ranges: Sequence[Range]) -> SSAValue:
+    def _part(self, value: Value, ranges: Sequence[Range]) -> Value:
         begin, size = zip(*ranges, strict=True)
         if size == types.shape_of(value.type):
             return value
         bounds = (self._insert.ints(begin), self._insert.ints(size))
         return self._insert.tf("Slice", (value, *bounds), types.tensor(types.F32, size))
 
-    def _outside(self, value: SSAValue) -> SSAValue:
+    def _outside(self, value: Value) -> Value:
         """Returns what a value of the body is outside of it; what it is computed from is computed there."""
         todo = [value]
         while todo:
@@ -230,7 +231,7 @@ class Operators:
         return self._outer[value]
 
 
-def _of_input(gate: Sum, past: SSAValue) -> Weights:
+def _of_input(gate: Sum, past: Value) -> Weights:
     """Returns what the input is multiplied by."""
     (found,) = (by for leaf, by in gate.products if leaf is not past)
     return found

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 _MASKS = ("begin_mask", "ellipsis_mask", "new_axis_mask")
 
 
-def read_sizes_before(sequence: SSAValue) -> None:
+def read_sizes_before(sequence: Value) -> None:
     """Reads of a sequence what is read of nothing but the shape of its transpose, which then nothing needs.
 
     Args:
@@ -32,7 +32,7 @@ def read_sizes_before(sequence: SSAValue) -> None:
         erase(transpose)
 
 
-def _read(op: Operation, sequence: SSAValue, order: list[int]) -> None:
+def _read(op: Operation, sequence: Value, order: list[int]) -> None:
     """Replaces the shape of a sequence's transpose."""
     insert = Inserter(op)
     element = types.element_of(op.results[0].type)

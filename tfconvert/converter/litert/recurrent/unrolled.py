@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from xdsl.ir import Operation, SSAValue
-
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.recurrent.operators import Operators
 from tfconvert.converter.recurrence.cells import Lstm
@@ -14,9 +12,11 @@ from tfconvert.converter.recurrence.decline import need
 from tfconvert.converter.recurrence.sequence import Steps, steps_of
 from tfconvert.converter.recurrence.step_reads import Place, place_of
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def replace_chain(chain: Chain, places: dict[SSAValue, Place], narrow: Set[SSAValue]) -> str:
+def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) -> str:
     """Replaces the steps of a layer by one operator; returns which kind of layer it is.
 
     Args:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.ir import Attribute
-
 from tfconvert.converter.ir.dims import (
     MismatchError,
     axis_of,
@@ -18,6 +16,7 @@ from tfconvert.converter.ir.dims import (
 from tfconvert.converter.shapes.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
 
 Shapes = Sequence[Shape | None]
 

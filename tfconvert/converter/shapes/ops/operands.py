@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-
 from tfconvert.converter.ir.constants import MAX_VALUE_BYTES
 from tfconvert.converter.ir.dims import MismatchError, Partial, element_of_dim, symbol
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 MAX_PARTIAL = 64
 """Vectors up to this length are followed element by element."""
 
 
-_EMPTY: Attribute = ArrayAttr([])
+_EMPTY: Attribute = ArrayAttr.get([])
 
 
 class Known:
@@ -33,32 +34,32 @@ class Known:
     __slots__ = ("_arrays", "_numbers", "_symbols", "constants", "partials", "shapes")
 
     def __init__(self) -> None:
-        self.shapes: dict[SSAValue, Shape | None] = {}
-        self.constants: dict[SSAValue, tensor_data.Constant] = {}
-        self.partials: dict[SSAValue, Partial] = {}
-        self._arrays: dict[SSAValue, tensor_data.Array] = {}
-        self._symbols: dict[tuple[SSAValue, int], int] = {}
+        self.shapes: dict[Value, Shape | None] = {}
+        self.constants: dict[Value, tensor_data.Constant] = {}
+        self.partials: dict[Value, Partial] = {}
+        self._arrays: dict[Value, tensor_data.Array] = {}
+        self._symbols: dict[tuple[Value, int], int] = {}
         self._numbers = count()
 
-    def note(self, value: SSAValue, shape: Shape | None) -> None:
+    def note(self, value: Value, shape: Shape | None) -> None:
         """Notes a value's shape; dimensions that are unknown become symbols of their own, the same ones each time."""
         if shape is not None and -1 in shape:
             shape = tuple([self._symbol(value, axis) if dim == -1 else dim for axis, dim in enumerate(shape)])
         self.shapes[value] = shape
 
-    def _symbol(self, value: SSAValue, axis: int) -> int:
+    def _symbol(self, value: Value, axis: int) -> int:
         found = self._symbols.get((value, axis))
         if found is None:
             found = self._symbols[value, axis] = symbol(next(self._numbers))
         return found
 
-    def forget(self, value: SSAValue) -> None:
+    def forget(self, value: Value) -> None:
         """Drops what is known of a value's elements."""
         self.constants.pop(value, None)
         self.partials.pop(value, None)
         self._arrays.pop(value, None)
 
-    def array(self, value: SSAValue) -> tensor_data.Array | None:
+    def array(self, value: Value) -> tensor_data.Array | None:
         """Returns a constant's value if it is small enough to be about shapes."""
         found = self._arrays.get(value)
         if found is None:
@@ -68,7 +69,7 @@ class Known:
             found = self._arrays[value] = tensor_data.to_array(constant)
         return found
 
-    def partial(self, value: SSAValue) -> Partial | None:
+    def partial(self, value: Value) -> Partial | None:
         """Returns the elements of an integer scalar or vector as far as they are known."""
         found = self.partials.get(value)
         if found is None:
@@ -90,7 +91,7 @@ class Operands:
 
     def __init__(self, op: Operation, known: Known) -> None:
         self.op = op
-        self.values: tuple[SSAValue, ...] = tuple(op.operands)
+        self.values: tuple[Value, ...] = tuple(op.operands)
         self._known = known
 
     @property
@@ -103,7 +104,7 @@ class Operands:
         """The results' shapes as their types have them."""
         return [types.shape_of(result.type) for result in self.op.results]
 
-    def _operand(self, index: int) -> SSAValue:
+    def _operand(self, index: int) -> Value:
         if not -len(self.values) <= index < len(self.values):
             raise MismatchError(f"it has {len(self.values)} operands, which is too few")
         return self.values[index]
@@ -192,7 +193,7 @@ class Operands:
             return default
         if type(attribute) is not IntegerAttr:
             raise MismatchError(f"its attribute {name!r} is no integer")
-        return attribute.value.data
+        return attribute.value
 
     def text(self, name: str, default: str = "") -> str:
         """Returns a string attribute."""
@@ -207,11 +208,11 @@ class Operands:
         """
         attribute = self.op.properties.get(name, _EMPTY)
         items = attribute.data if type(attribute) is ArrayAttr else None
-        if items is None or any(type(item) is not IntegerAttr for item in items):
+        if items is None or not all(type(item) is IntegerAttr for item in items):
             raise MismatchError(f"its attribute {name!r} is no list of integers")
         if length is not None and len(items) != length:
             raise MismatchError(f"its attribute {name!r} should have {length} elements, but has {len(items)}")
-        return tuple([item.value.data for item in items])
+        return tuple([item.value for item in items if type(item) is IntegerAttr])
 
 
 ShapeFunction = Callable[[Operands], Sequence[Shape | None]]

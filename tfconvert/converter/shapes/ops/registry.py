@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.ir import OpResult
-
 from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, merge, text
 from tfconvert.converter.shapes.ops import (
     convolution,
@@ -27,6 +25,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.values import OpResult
 
 SHAPES: Mapping[str, ShapeFunction] = {
     **convolution.SHAPES,

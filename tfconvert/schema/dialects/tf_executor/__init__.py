@@ -10,11 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Dialect, Operation, OpTraits, Region, SSAValue
-from xdsl.traits import IsTerminator
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects.tf_executor import syntax
 from tfconvert.schema.dialects.tf_executor.base import NOTHING, Attributes, ExecutorOp
 from tfconvert.schema.dialects.tf_executor.flow import ControlTriggerOp, MergeOp, RecvOp, SendOp, SwitchNOp, SwitchOp
@@ -34,10 +29,18 @@ from tfconvert.schema.dialects.tf_executor.values import (
     anything,
     is_control,
 )
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import Trait
+from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from xdsl.parser import Parser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
 
 __all__ = [
     "CONTROL",
@@ -69,17 +72,19 @@ __all__ = [
 class _TerminatorOp(ExecutorOp):
     """Base of the ops that end a block and name its values."""
 
-    traits = OpTraits(lambda: (IsTerminator(),))
+    __slots__ = ()
+
+    TRAITS = frozenset({Trait.TERMINATOR})
 
     def verify_(self) -> None:
         """Checks what every op is checked for, and that the op ends its block.
 
         Raises:
-            VerifyException: It does not.
+            VerifyError: It does not.
         """
         super().verify_()
         if self.parent is not None and self.next_op is not None:
-            raise VerifyException(f"{self.name} must be the last op of its block, found {self.next_op.name} behind it")
+            raise VerifyError(f"{self.name} must be the last op of its block, found {self.next_op.name} behind it")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %a, %control : types {...}`."""
@@ -95,14 +100,18 @@ class _TerminatorOp(ExecutorOp):
 class FetchOp(_TerminatorOp):
     """`tf_executor.fetch`: the graph's results, and the controls whose effects it waits for."""
 
-    name = "tf_executor.fetch"
+    __slots__ = ()
+
+    NAME = "tf_executor.fetch"
     signature = Signature((anything("fetches"),), many_operands=True, optional_operands=True, control=False)
 
 
 class YieldOp(_TerminatorOp):
     """`tf_executor.yield`: an island's values."""
 
-    name = "tf_executor.yield"
+    __slots__ = ()
+
+    NAME = "tf_executor.yield"
     signature = Signature(
         (anything("values"),), many_operands=True, optional_operands=True, controls=False, control=False
     )
@@ -111,6 +120,8 @@ class YieldOp(_TerminatorOp):
 
 class _BodyOp(ExecutorOp):
     """An op with one block."""
+
+    __slots__ = ()
 
     @property
     def body(self) -> Block:
@@ -128,31 +139,31 @@ class _BodyOp(ExecutorOp):
         """Checks that there is one block without arguments that ends as it must.
 
         Raises:
-            VerifyException: There is not.
+            VerifyError: There is not.
         """
         blocks = sum(len(region.blocks) for region in self.regions)
         if len(self.regions) != 1 or blocks != 1:
-            raise VerifyException(
+            raise VerifyError(
                 f"{self.name} must have one region of one block, found {len(self.regions)} regions and {blocks} blocks"
             )
         if self.body.args:
-            raise VerifyException(f"the block must have no arguments, found {len(self.body.args)}")
+            raise VerifyError(f"the block must have no arguments, found {len(self.body.args)}")
         last = self.body.last_op
         if not isinstance(last, terminator):
             found = "an empty block" if last is None else last.name
-            raise VerifyException(f"{self.name} must end in {terminator.name}, found {found}")
+            raise VerifyError(f"{self.name} must end in {terminator.NAME}, found {found}")
 
-    def check_results(self, values: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    def check_results(self, values: Sequence[Value], results: Sequence[Value]) -> None:
         """Checks that results have the types of the values that the terminator names.
 
         Raises:
-            VerifyException: They have not.
+            VerifyError: They have not.
         """
         if len(values) != len(results):
-            raise VerifyException(f"{self.terminator.name} names {len(values)} values for {len(results)} results")
+            raise VerifyError(f"{self.terminator.name} names {len(values)} values for {len(results)} results")
         for index, (value, result) in enumerate(zip(values, results, strict=True)):
             if value.type != result.type:
-                raise VerifyException(
+                raise VerifyError(
                     f"result {index} is {result.type}, but the value that {self.terminator.name} names is {value.type}"
                 )
 
@@ -160,17 +171,19 @@ class _BodyOp(ExecutorOp):
 class GraphOp(_BodyOp):
     """`tf_executor.graph`: runs its islands as their operands allow; its results are what `fetch` names."""
 
-    name = "tf_executor.graph"
+    __slots__ = ()
+
+    NAME = "tf_executor.graph"
     signature = Signature((), (anything("results"),), many_results=True, controls=False, control=False)
     inside = ""
 
     @classmethod
-    def build(cls, body: Block, location: LocationAttr | None = None) -> GraphOp:
+    def build(cls, body: Block, location: Location = UNKNOWN_LOC) -> GraphOp:
         """Returns a graph of a block that ends in a fetch."""
         return cls._of(Region(body), NOTHING, location)
 
     @classmethod
-    def _of(cls, region: Region, attributes: Attributes, location: LocationAttr | None = None) -> Self:
+    def _of(cls, region: Region, attributes: Attributes, location: Location = UNKNOWN_LOC) -> Self:
         fetch = region.blocks[0].last_op if len(region.blocks) == 1 else None
         results = [value.type for value in fetch.data_operands] if isinstance(fetch, FetchOp) else []
         return cls.create(result_types=results, attributes=attributes, regions=(region,), location=location)
@@ -179,28 +192,28 @@ class GraphOp(_BodyOp):
         """Checks that the graph holds executor ops only, none before what it uses, and has the fetch's types.
 
         Raises:
-            VerifyException: It does not.
+            VerifyError: It does not.
         """
         super().verify_()
         parent = self.parent_op()
         if isinstance(parent, GraphOp):
-            raise VerifyException("a graph in a graph must be in an island")
+            raise VerifyError("a graph in a graph must be in an island")
         self.check_body(FetchOp)
         for op in self.body.ops:
             if not isinstance(op, ExecutorOp):
-                raise VerifyException(f"a graph holds tf_executor ops only, found {op.name}")
+                raise VerifyError(f"a graph holds tf_executor ops only, found {op.name}")
         assert isinstance(self.terminator, FetchOp)
         self.check_results(self.terminator.data_operands, self.results)
         self._check_order()
 
     def _check_order(self) -> None:
-        defined: set[SSAValue] = set()
+        defined: set[Value] = set()
         for op in self.body.ops:
             for user in op.walk() if op.regions else (op,):
                 for index, operand in enumerate(user.operands):
                     owner = operand.owner
                     if isinstance(owner, Operation) and owner.parent is self.body and operand not in defined:
-                        raise VerifyException(
+                        raise VerifyError(
                             f"values must be defined before they are used (NextIteration.Source breaks cycles): "
                             f"operand {index} of a {user.name} is a result of a later {owner.name}"
                         )
@@ -208,8 +221,8 @@ class GraphOp(_BodyOp):
 
     def print(self, printer: Printer) -> None:
         """Prints ` {...} {attributes}`."""
-        printer.print_string(" ")
-        printer.print_region(self.regions[0])
+        printer.write(" ")
+        printer.region(self.regions[0])
         syntax.print_attributes(printer, self)
 
     @classmethod
@@ -222,16 +235,18 @@ class GraphOp(_BodyOp):
 class IslandOp(_BodyOp):
     """`tf_executor.island`: runs its body once all operands are alive; else all its results are dead."""
 
-    name = "tf_executor.island"
+    __slots__ = ()
+
+    NAME = "tf_executor.island"
     signature = Signature((), (anything("outputs"),), many_results=True)
 
     @classmethod
     def build(
         cls,
         body: Block,
-        controls: Sequence[SSAValue] = (),
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns an island of a block that ends in a yield."""
         return cls._of(Region(body), controls, attributes, location)
@@ -240,9 +255,9 @@ class IslandOp(_BodyOp):
     def _of(
         cls,
         region: Region,
-        controls: Sequence[SSAValue],
+        controls: Sequence[Value],
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         last = region.blocks[0].last_op if len(region.blocks) == 1 else None
         kinds: list[Attribute] = [value.type for value in last.operands] if isinstance(last, YieldOp) else []
@@ -252,7 +267,7 @@ class IslandOp(_BodyOp):
         )  # fmt: skip
 
     @classmethod
-    def wrap(cls, op: Operation, controls: Sequence[SSAValue], location: LocationAttr | None = None) -> Self:
+    def wrap(cls, op: Operation, controls: Sequence[Value], location: Location = UNKNOWN_LOC) -> Self:
         """Returns an island of a single op that yields all the op's results."""
         types: list[Attribute] = [result.type for result in op.results]
         block = Block((op, YieldOp.create(operands=op.results)))
@@ -260,7 +275,7 @@ class IslandOp(_BodyOp):
         return cls.create(operands=controls, result_types=types, regions=(Region(block),), location=location)
 
     @property
-    def outputs(self) -> Sequence[SSAValue]:
+    def outputs(self) -> Sequence[Value]:
         """The results that the yield names."""
         return self.results[:-1]
 
@@ -276,7 +291,7 @@ class IslandOp(_BodyOp):
         """Checks that the island ends in a yield of its data results' types.
 
         Raises:
-            VerifyException: It does not.
+            VerifyError: It does not.
         """
         super().verify_()
         self.check_body(YieldOp)
@@ -285,13 +300,15 @@ class IslandOp(_BodyOp):
     def print(self, printer: Printer) -> None:
         """Prints the controls and `wraps` with the op, or the region."""
         if self.operands:
-            printer.print_operands(self.operands)
+            printer.write("(")
+            printer.operands(self.operands)
+            printer.write(")")
         wrapped = self._short_form(printer)
         if wrapped is not None:
             syntax.print_wrapped(printer, wrapped)
             return
-        printer.print_string(" ")
-        printer.print_region(self.regions[0])
+        printer.write(" ")
+        printer.region(self.regions[0])
         syntax.print_attributes(printer, self)
 
     def _short_form(self, printer: Printer) -> Operation | None:
@@ -299,7 +316,7 @@ class IslandOp(_BodyOp):
         wrapped = self.wrapped
         if wrapped is None or isinstance(wrapped, ExecutorOp) or self.attributes or self.terminator.attributes:
             return None
-        return wrapped if not printer.print_debuginfo or wrapped.location == self.location else None
+        return wrapped if not printer.locations or wrapped.location is self.location else None
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -320,4 +337,4 @@ OPS: tuple[type[ExecutorOp], ...] = (
     NextIterationSinkOp, LoopCondOp, ControlTriggerOp, SendOp, RecvOp,
 )  # fmt: skip
 
-TF_EXECUTOR = Dialect("tf_executor", list(OPS), [ControlType, TokenType])
+TF_EXECUTOR = Dialect("tf_executor", OPS, types={"control": lambda parser: CONTROL, "token": lambda parser: TOKEN})

@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Operation, OpResult, OpTraits, Region, SSAValue
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor import syntax
 from tfconvert.schema.dialects.tf_executor.values import CONTROL, Signature, check_forwarded, is_control
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import OpResult, Value
 
 if TYPE_CHECKING:
-    from xdsl.parser import Parser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
 
 Attributes = Mapping[str, Attribute]
 
@@ -33,21 +34,21 @@ class ExecutorOp(Operation):
     Attributes:
         signature: What it takes and gives.
         inside: The op that must be its parent; empty if any may be.
-        declared: The attributes that it declares, which are properties.
     """
 
-    traits = OpTraits(lambda: ())
+    __slots__ = ()
+
+    HAS_ASSEMBLY = True
     signature: ClassVar[Signature]
     inside: ClassVar[str] = "tf_executor.graph"
-    declared: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def data_operands(self) -> list[SSAValue]:
+    def data_operands(self) -> list[Value]:
         """The operands that carry values."""
         return [operand for operand in self.operands if not is_control(operand)]
 
     @property
-    def control_operands(self) -> list[SSAValue]:
+    def control_operands(self) -> list[Value]:
         """The operands that tell what must come before."""
         return [operand for operand in self.operands if is_control(operand)]
 
@@ -60,45 +61,21 @@ class ExecutorOp(Operation):
         """Checks the operands, the results and the place.
 
         Raises:
-            VerifyException: The op is not what its signature says, or is not where it may be.
+            VerifyError: The op is not what its signature says, or is not where it may be.
         """
         parent = self.parent_op()
         if self.inside and parent is not None and parent.name != self.inside:
-            raise VerifyException(f"{self.name} must be directly in a {self.inside}, found it in a {parent.name}")
+            raise VerifyError(f"{self.name} must be directly in a {self.inside}, found it in a {parent.name}")
         self.signature.check(self)
-
-
-class DeclaringOp(ExecutorOp):
-    """Base of the ops that declare attributes."""
-
-    @classmethod
-    def create(
-        cls,
-        *,
-        operands: Sequence[SSAValue] = (),
-        result_types: Sequence[Attribute] = (),
-        properties: Attributes = {},  # noqa: B006  # as in xDSL; never written to
-        attributes: Attributes = {},  # noqa: B006
-        location: LocationAttr | None = None,
-        successors: Sequence[Block] = (),
-        regions: Sequence[Region] = (),
-    ) -> Self:
-        """Returns a new op; declared attributes may be given as either kind, as in texts of the generic form."""
-        strays = [name for name in cls.declared if name in attributes and name not in properties]
-        if strays:
-            properties = {**properties, **{name: attributes[name] for name in strays}}
-            attributes = {name: value for name, value in attributes.items() if name not in strays}
-        return super().create(
-            operands=operands, result_types=result_types, properties=properties, attributes=attributes,
-            location=location, successors=successors, regions=regions,
-        )  # fmt: skip
 
 
 class ForwardingOp(ExecutorOp):
     """Base of the ops whose results are their first operand; the short form has its type alone."""
 
+    __slots__ = ()
+
     @property
-    def data(self) -> SSAValue:
+    def data(self) -> Value:
         """The operand that is handed on."""
         return self.operands[0]
 
@@ -106,7 +83,7 @@ class ForwardingOp(ExecutorOp):
         """Checks what every op is checked for, and that results can be the operand.
 
         Raises:
-            VerifyException: They can't, or the op is not what its signature says.
+            VerifyError: They can't, or the op is not what its signature says.
         """
         super().verify_()
         check_forwarded(self.data, [result for result in self.results if not is_control(result)])
@@ -126,13 +103,15 @@ class ForwardingOp(ExecutorOp):
 class UnaryOp(ForwardingOp):
     """Base of the ops with one data operand and one data result."""
 
+    __slots__ = ()
+
     @classmethod
     def build(
         cls,
-        data: SSAValue,
-        controls: Sequence[SSAValue] = (),
+        data: Value,
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns an op whose output has the data's type."""
         return cls.create(

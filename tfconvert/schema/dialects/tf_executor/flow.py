@@ -12,10 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr
-from xdsl.ir import Attribute, OpResult, SSAValue
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor import syntax
@@ -24,7 +20,6 @@ from tfconvert.schema.dialects.tf_executor.base import (
     SCALAR_BOOL,
     SCALAR_INT32,
     Attributes,
-    DeclaringOp,
     ExecutorOp,
     ForwardingOp,
 )
@@ -36,26 +31,33 @@ from tfconvert.schema.dialects.tf_executor.values import (
     scalar_int32,
     tensor,
 )
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.values import OpResult, Value
 
 if TYPE_CHECKING:
-    from xdsl.parser import Parser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
 
 
 class SwitchOp(ForwardingOp):
     """`tf_executor.Switch`: data, predicate -> false output, true output, control; one output is alive."""
 
-    name = "tf_executor.Switch"
+    __slots__ = ()
+
+    NAME = "tf_executor.Switch"
     signature = Signature((tensor("data"), scalar_bool("predicate")), (tensor("falseOutput"), tensor("trueOutput")))
 
     @classmethod
     def build(
         cls,
-        data: SSAValue,
-        predicate: SSAValue,
-        controls: Sequence[SSAValue] = (),
+        data: Value,
+        predicate: Value,
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Switch whose outputs have the data's type."""
         kinds = (data.type, data.type, CONTROL)
@@ -63,7 +65,7 @@ class SwitchOp(ForwardingOp):
         return cls.create(operands=operands, result_types=kinds, attributes=attributes, location=location)
 
     @property
-    def predicate(self) -> SSAValue:
+    def predicate(self) -> Value:
         """The boolean that tells which output is alive."""
         return self.operands[1]
 
@@ -89,22 +91,24 @@ class SwitchOp(ForwardingOp):
         return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
 
 
-class SwitchNOp(DeclaringOp, ForwardingOp):
+class SwitchNOp(ForwardingOp):
     """`tf_executor._SwitchN`: data, index -> N outputs, control; the indexed output is alive, or else the last."""
 
-    name = "tf_executor._SwitchN"
+    __slots__ = ()
+
+    NAME = "tf_executor._SwitchN"
     signature = Signature((tensor("data"), scalar_int32("index")), (tensor("outputs"),), many_results=True)
-    declared = ("num_outs",)
+    PROPERTIES = ("num_outs",)
 
     @classmethod
     def build(
         cls,
-        data: SSAValue,
-        index: SSAValue,
+        data: Value,
+        index: Value,
         count: int,
-        controls: Sequence[SSAValue] = (),
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a SwitchN whose `count` outputs have the data's type."""
         return cls.create(
@@ -113,7 +117,7 @@ class SwitchNOp(DeclaringOp, ForwardingOp):
         )  # fmt: skip
 
     @property
-    def index(self) -> SSAValue:
+    def index(self) -> Value:
         """The `i32` that tells which output is alive."""
         return self.operands[1]
 
@@ -126,24 +130,25 @@ class SwitchNOp(DeclaringOp, ForwardingOp):
         """Checks what every op is checked for, and the number of outputs.
 
         Raises:
-            VerifyException: `num_outs` says another number.
+            VerifyError: `num_outs` says another number.
         """
         super().verify_()
         count = self.properties.get("num_outs")
         if not isinstance(count, IntegerAttr) or count.type != types.I64:
-            raise VerifyException(f"num_outs must be an i64 integer, found {count or 'none'}")
-        if count.value.data != len(self.outputs) or not self.outputs:
-            raise VerifyException(f"num_outs = {count.value.data}, one at least, expected; found {len(self.outputs)}")
+            raise VerifyError(f"num_outs must be an i64 integer, found {count or 'none'}")
+        if count.value != len(self.outputs) or not self.outputs:
+            raise VerifyError(f"num_outs = {count.value}, one at least, expected; found {len(self.outputs)}")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %data, %index of N (%controls) : types {...}`."""
         syntax.print_operands(printer, self.operands[:2])
-        printer.print_string(f" of {len(self.outputs)}")
+        printer.write(f" of {len(self.outputs)}")
         if self.control_operands:
-            printer.print_string(" ")
-            printer.print_operands(self.control_operands)
+            printer.write(" (")
+            printer.operands(self.control_operands)
+            printer.write(")")
         syntax.print_types(printer, self, self.short_type())
-        syntax.print_attributes(printer, self, self.declared)
+        syntax.print_attributes(printer, self, self.PROPERTIES)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -161,24 +166,26 @@ class SwitchNOp(DeclaringOp, ForwardingOp):
         )
         return cls.create(
             operands=values, result_types=kinds, properties={"num_outs": attrs.integer(count)},
-            attributes=syntax.parse_attributes(parser, cls.declared),
+            attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
         )  # fmt: skip
 
 
 class MergeOp(ExecutorOp):
     """`tf_executor.Merge`: the first live input, its index, control; dead only if all inputs are."""
 
-    name = "tf_executor.Merge"
+    __slots__ = ()
+
+    NAME = "tf_executor.Merge"
     signature = Signature((tensor("inputs"),), (tensor("output"), scalar_int32("value_index")), many_operands=True)
 
     @classmethod
     def build(
         cls,
-        inputs: Sequence[SSAValue],
+        inputs: Sequence[Value],
         output: Attribute,
-        controls: Sequence[SSAValue] = (),
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Merge of one or more inputs, whose output has a given type."""
         kinds = (output, SCALAR_INT32, CONTROL)
@@ -198,16 +205,16 @@ class MergeOp(ExecutorOp):
         """Checks what every op is checked for, and that the output can be each of the inputs.
 
         Raises:
-            VerifyException: It can't.
+            VerifyError: It can't.
         """
         super().verify_()
         output = self.output.type
         is_reference = isinstance(types.element_of(output), types.RefType)
         for index, value in enumerate(self.data_operands):
             if not compatible(value.type, output):
-                raise VerifyException(f"the output is {output}, operand {index} can't be that: it is {value.type}")
+                raise VerifyError(f"the output is {output}, operand {index} can't be that: it is {value.type}")
             if is_reference and types.element_of(value.type) != types.element_of(output):
-                raise VerifyException(f"the output is a reference, operand {index} is not the same: {value.type}")
+                raise VerifyError(f"the output is a reference, operand {index} is not the same: {value.type}")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %inputs, %controls : types {...}`."""
@@ -229,12 +236,14 @@ class MergeOp(ExecutorOp):
 class ControlTriggerOp(ExecutorOp):
     """`tf_executor.ControlTrigger`: fires even if its control operands are dead."""
 
-    name = "tf_executor.ControlTrigger"
+    __slots__ = ()
+
+    NAME = "tf_executor.ControlTrigger"
     signature = Signature()
 
     @classmethod
     def build(
-        cls, controls: Sequence[SSAValue], attributes: Attributes = NOTHING, location: LocationAttr | None = None
+        cls, controls: Sequence[Value], attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC
     ) -> Self:
         """Returns a ControlTrigger that comes after what the controls stand for."""
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=attributes, location=location)
@@ -246,7 +255,7 @@ class ControlTriggerOp(ExecutorOp):
             syntax.print_attributes(printer, self)
         else:
             # With nothing behind the name a reader, TensorFlow's too, takes the next line's result for an operand.
-            printer.print_string(" {}")
+            printer.write(" {}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -255,10 +264,12 @@ class ControlTriggerOp(ExecutorOp):
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=syntax.parse_attributes(parser))
 
 
-class _RendezvousOp(DeclaringOp):
+class _RendezvousOp(ExecutorOp):
     """Base of Send and Recv, which meet by name."""
 
-    declared = ("tensor_name",)
+    __slots__ = ()
+
+    PROPERTIES = ("tensor_name",)
 
     @property
     def tensor_name(self) -> str:
@@ -271,23 +282,23 @@ class _RendezvousOp(DeclaringOp):
         """Checks what every op is checked for, and that there is a name.
 
         Raises:
-            VerifyException: There is none.
+            VerifyError: There is none.
         """
         super().verify_()
         name = self.properties.get("tensor_name")
         if not isinstance(name, StringAttr):
-            raise VerifyException(f"tensor_name must be a string, found {name or 'none'}")
+            raise VerifyError(f"tensor_name must be a string, found {name or 'none'}")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %value, %controls key "name" : type {...}`."""
         syntax.print_operands(printer, self.operands)
-        printer.print_string(" key ")
-        printer.print_attribute(self.properties["tensor_name"])
+        printer.write(" key ")
+        printer.attribute(self.properties["tensor_name"])
         syntax.print_types(printer, self, self._value.type)
-        syntax.print_attributes(printer, self, self.declared)
+        syntax.print_attributes(printer, self, self.PROPERTIES)
 
     @property
-    def _value(self) -> SSAValue:
+    def _value(self) -> Value:
         """The value that is handed over."""
         return self.operands[0] if isinstance(self, SendOp) else self.results[0]
 
@@ -303,24 +314,26 @@ class _RendezvousOp(DeclaringOp):
         )
         return cls.create(
             operands=values, result_types=kinds, properties={"tensor_name": attrs.string(name)},
-            attributes=syntax.parse_attributes(parser, cls.declared),
+            attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
         )  # fmt: skip
 
 
 class SendOp(_RendezvousOp):
     """`tf_executor.Send`: hands a value to a Recv of the same name."""
 
-    name = "tf_executor.Send"
+    __slots__ = ()
+
+    NAME = "tf_executor.Send"
     signature = Signature((tensor("tensor"),))
 
     @classmethod
     def build(
         cls,
         tensor_name: str,
-        value: SSAValue,
-        controls: Sequence[SSAValue] = (),
+        value: Value,
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Send of a value."""
         return cls.create(
@@ -332,7 +345,9 @@ class SendOp(_RendezvousOp):
 class RecvOp(_RendezvousOp):
     """`tf_executor.Recv`: takes a value from a Send of the same name."""
 
-    name = "tf_executor.Recv"
+    __slots__ = ()
+
+    NAME = "tf_executor.Recv"
     signature = Signature((), (tensor("tensor"),))
 
     @classmethod
@@ -340,9 +355,9 @@ class RecvOp(_RendezvousOp):
         cls,
         tensor_name: str,
         kind: Attribute,
-        controls: Sequence[SSAValue] = (),
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns a Recv of a value of a type."""
         return cls.create(

@@ -9,50 +9,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import IntegerAttr, LocationAttr, StringAttr
-from xdsl.ir import Attribute, Block, OpResult, SSAValue
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor import syntax
 from tfconvert.schema.dialects.tf_executor.base import (
     NOTHING,
     Attributes,
-    DeclaringOp,
     ExecutorOp,
     ForwardingOp,
     UnaryOp,
 )
 from tfconvert.schema.dialects.tf_executor.values import CONTROL, TOKEN, Signature, scalar_bool, tensor, token
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.values import OpResult, Value
 
 if TYPE_CHECKING:
-    from xdsl.parser import Parser
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
 
 PARALLEL_ITERATIONS = 10
 """How many iterations of a loop run at once unless it says so."""
 
 
-class EnterOp(DeclaringOp, ForwardingOp):
+class EnterOp(ForwardingOp):
     """`tf_executor.Enter`: brings a value into a frame, for its first iteration or, if constant, for every one."""
 
-    name = "tf_executor.Enter"
+    __slots__ = ()
+
+    NAME = "tf_executor.Enter"
     signature = Signature((tensor("data"),), (tensor("output"),))
-    declared = ("frame_name", "parallel_iterations", "is_constant")
+    PROPERTIES = ("frame_name", "parallel_iterations", "is_constant")
 
     @classmethod
     def build(
         cls,
-        data: SSAValue,
+        data: Value,
         frame_name: str,
         *,
         output: Attribute | None = None,
         is_constant: bool = False,
         parallel_iterations: int = PARALLEL_ITERATIONS,
-        controls: Sequence[SSAValue] = (),
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns an Enter; the output's type is the data's unless given."""
         return cls.create(
@@ -74,13 +77,13 @@ class EnterOp(DeclaringOp, ForwardingOp):
     def is_constant(self) -> bool:
         """Whether every iteration sees the value."""
         found = self.properties.get("is_constant")
-        return isinstance(found, IntegerAttr) and found.value.data != 0
+        return isinstance(found, IntegerAttr) and found.value != 0
 
     @property
     def parallel_iterations(self) -> int:
         """How many iterations may run at once."""
         found = self.properties.get("parallel_iterations")
-        return found.value.data if isinstance(found, IntegerAttr) else PARALLEL_ITERATIONS
+        return found.value if isinstance(found, IntegerAttr) else PARALLEL_ITERATIONS
 
     @property
     def output(self) -> OpResult:
@@ -91,28 +94,28 @@ class EnterOp(DeclaringOp, ForwardingOp):
         """Checks what every op is checked for, and the declared attributes.
 
         Raises:
-            VerifyException: One is missing or of a wrong kind.
+            VerifyError: One is missing or of a wrong kind.
         """
         super().verify_()
-        name, count, constant = (self.properties.get(each) for each in self.declared)
+        name, count, constant = (self.properties.get(each) for each in self.PROPERTIES)
         if not isinstance(name, StringAttr):
-            raise VerifyException(f"frame_name must be a string, found {name or 'none'}")
+            raise VerifyError(f"frame_name must be a string, found {name or 'none'}")
         if count is not None and (not isinstance(count, IntegerAttr) or count.type != types.I64):
-            raise VerifyException(f"parallel_iterations must be an i64 integer, found {count}")
+            raise VerifyError(f"parallel_iterations must be an i64 integer, found {count}")
         if constant is not None and (not isinstance(constant, IntegerAttr) or constant.type != types.I1):
-            raise VerifyException(f"is_constant must be true or false, found {constant}")
+            raise VerifyError(f"is_constant must be true or false, found {constant}")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %data, %controls frame "name" parallel_iterations N constant : types {...}`."""
         syntax.print_operands(printer, self.operands)
-        printer.print_string(" frame ")
-        printer.print_attribute(self.properties["frame_name"])
+        printer.write(" frame ")
+        printer.attribute(self.properties["frame_name"])
         if self.parallel_iterations != PARALLEL_ITERATIONS:
-            printer.print_string(f" parallel_iterations {self.parallel_iterations}")
+            printer.write(f" parallel_iterations {self.parallel_iterations}")
         if self.is_constant:
-            printer.print_string(" constant ")
+            printer.write(" constant ")
         syntax.print_types(printer, self, self.short_type())
-        syntax.print_attributes(printer, self, self.declared)
+        syntax.print_attributes(printer, self, self.PROPERTIES)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
@@ -127,7 +130,7 @@ class EnterOp(DeclaringOp, ForwardingOp):
         values, kinds = syntax.parse_types(parser, operands, lambda kind: ([kind], [kind, CONTROL]))
         return cls.create(
             operands=values, result_types=kinds, properties=_frame_properties(name, count, is_constant),
-            attributes=syntax.parse_attributes(parser, cls.declared),
+            attributes=syntax.parse_attributes(parser, cls.PROPERTIES),
         )  # fmt: skip
 
 
@@ -142,25 +145,31 @@ def _frame_properties(name: str, parallel_iterations: int, is_constant: bool) ->
 class ExitOp(UnaryOp):
     """`tf_executor.Exit`: brings a value out of a frame; alive only in the iteration that ends the loop."""
 
-    name = "tf_executor.Exit"
+    __slots__ = ()
+
+    NAME = "tf_executor.Exit"
     signature = Signature((tensor("data"),), (tensor("output"),))
 
 
 class LoopCondOp(UnaryOp):
     """`tf_executor.LoopCond`: the predicate that decides on another iteration."""
 
-    name = "tf_executor.LoopCond"
+    __slots__ = ()
+
+    NAME = "tf_executor.LoopCond"
     signature = Signature((scalar_bool("predicate"),), (scalar_bool("output"),))
 
 
 class NextIterationSourceOp(ExecutorOp):
     """`tf_executor.NextIteration.Source`: what the sink was given an iteration ago; stands before its users."""
 
-    name = "tf_executor.NextIteration.Source"
+    __slots__ = ()
+
+    NAME = "tf_executor.NextIteration.Source"
     signature = Signature(results=(tensor("output"), token("token")), controls=False)
 
     @classmethod
-    def build(cls, output: Attribute, attributes: Attributes = NOTHING, location: LocationAttr | None = None) -> Self:
+    def build(cls, output: Attribute, attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC) -> Self:
         """Returns a source of a value of a type."""
         return cls.create(result_types=(output, TOKEN, CONTROL), attributes=attributes, location=location)
 
@@ -184,18 +193,18 @@ class NextIterationSourceOp(ExecutorOp):
         """Checks what every op is checked for, and that the token has one user, a sink in the same graph.
 
         Raises:
-            VerifyException: It has not.
+            VerifyError: It has not.
         """
         super().verify_()
         uses = sum(1 for _ in self.token.uses)
         if uses != 1:
-            raise VerifyException(f"the token must go to one NextIteration.Sink, found {uses} uses")
+            raise VerifyError(f"the token must go to one NextIteration.Sink, found {uses} uses")
         sink = self.sink
         if sink is None:
             users = ", ".join(use.operation.name for use in self.token.uses)
-            raise VerifyException(f"the token must go to a NextIteration.Sink, found a use by {users}")
+            raise VerifyError(f"the token must go to a NextIteration.Sink, found a use by {users}")
         if sink.parent is not self.parent:
-            raise VerifyException("the token must go to a NextIteration.Sink of the same graph, found one of another")
+            raise VerifyError("the token must go to a NextIteration.Sink of the same graph, found one of another")
 
     def print(self, printer: Printer) -> None:
         """Prints ` : type {...}`."""
@@ -212,28 +221,30 @@ class NextIterationSourceOp(ExecutorOp):
 class NextIterationSinkOp(ExecutorOp):
     """`tf_executor.NextIteration.Sink`: hands a value to the next iteration."""
 
-    name = "tf_executor.NextIteration.Sink"
+    __slots__ = ()
+
+    NAME = "tf_executor.NextIteration.Sink"
     signature = Signature((token("token"), tensor("input")), control=False)
 
     @classmethod
     def build(
         cls,
         source: NextIterationSourceOp,
-        value: SSAValue,
-        controls: Sequence[SSAValue] = (),
+        value: Value,
+        controls: Sequence[Value] = (),
         attributes: Attributes = NOTHING,
-        location: LocationAttr | None = None,
+        location: Location = UNKNOWN_LOC,
     ) -> Self:
         """Returns the sink of a source, which must be given a value of the source's type."""
         return cls.create(operands=(source.token, value, *controls), attributes=attributes, location=location)
 
     @property
-    def token(self) -> SSAValue:
+    def token(self) -> Value:
         """What ties the sink to its source."""
         return self.operands[0]
 
     @property
-    def input(self) -> SSAValue:
+    def input(self) -> Value:
         """The value for the next iteration."""
         return self.operands[1]
 
@@ -247,24 +258,25 @@ class NextIterationSinkOp(ExecutorOp):
         """Checks what every op is checked for, and that source and sink have one type.
 
         Raises:
-            VerifyException: The token comes from no source, or the types differ.
+            VerifyError: The token comes from no source, or the types differ.
         """
         super().verify_()
         source = self.source
         if source is None:
             owner = self.token.owner
             found = "a block argument" if isinstance(owner, Block) else owner.name
-            raise VerifyException(f"the token must come from a NextIteration.Source, found {found}")
+            raise VerifyError(f"the token must come from a NextIteration.Source, found {found}")
         if source.output.type != self.input.type:
-            raise VerifyException(
+            raise VerifyError(
                 f"the input must have the type of its NextIteration.Source, {source.output.type}, "
                 f"found {self.input.type}"
             )
 
     def print(self, printer: Printer) -> None:
         """Prints `[%token] %value, %controls : type {...}`."""
-        with printer.in_square_brackets():
-            printer.print_operand(self.token)
+        printer.write("[")
+        printer.operand(self.token)
+        printer.write("]")
         syntax.print_operands(printer, self.operands[1:])
         syntax.print_types(printer, self, self.input.type)
         syntax.print_attributes(printer, self)

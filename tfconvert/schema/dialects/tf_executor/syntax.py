@@ -11,60 +11,52 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-
-from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES
 from tfconvert.schema.dialects.tf_executor.values import CONTROL
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
-    from xdsl.parser import Parser, UnresolvedOperand
-    from xdsl.printer import Printer
+    from tfconvert.schema.ir.name_scopes import UnresolvedOperand
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
 
 
-def print_operands(printer: Printer, operands: Sequence[SSAValue]) -> None:
+def print_operands(printer: Printer, operands: Sequence[Value]) -> None:
     """Prints ` %a, %b`, or nothing."""
     if operands:
-        printer.print_string(" ")
-        printer.print_list(operands, printer.print_operand)
+        printer.write(" ")
+        printer.operands(operands)
 
 
 def print_types(printer: Printer, op: Operation, short: Attribute | None) -> None:
     """Prints ` : type`, or where there is no short form ` : (types) -> (types)`."""
-    printer.print_string(" : ")
+    printer.write(" : ")
     if short is not None:
-        printer.print_attribute(short)
+        printer.attribute(short)
     else:
-        printer.print_function_type([value.type for value in op.operands], [value.type for value in op.results])
+        printer.functional_type(op)
 
 
 def print_attributes(printer: Printer, op: Operation, elided: Sequence[str] = ()) -> None:
     """Prints ` {name = value}` of an op's properties and attributes but for those that the text has said already."""
-    printer.print_op_attributes(op.properties | op.attributes, reserved_attr_names=elided)
+    printer.optional_attr_dict(op.properties | op.attributes, elided)
 
 
 def print_values(printer: Printer, op: Operation) -> None:
     """Prints a terminator: ` %a, %b : type, type {attributes}`."""
     print_operands(printer, op.operands)
     if op.operands:
-        printer.print_string(" : ")
-        printer.print_list([value.type for value in op.operands], printer.print_attribute)
+        printer.write(" : ")
+        printer.types(op.operands)
     print_attributes(printer, op)
 
 
 def print_wrapped(printer: Printer, op: Operation) -> None:
     """Prints ` wraps "op"(...)`: the op in its generic form without a location, which the island's text ends with."""
-    printer.print_string(f' wraps "{op.name}"')
-    printer.print_operands(op.operands)
-    attributes = op.attributes
-    if printer.print_properties_as_attributes or op.name in NO_PROPERTIES:
-        attributes = op.properties | attributes
-    elif op.properties:
-        printer.print_string(" ")
-        with printer.in_angle_brackets():
-            printer.print_attr_dict(op.properties)
-    printer.print_regions(op.regions)
-    printer.print_op_attributes(attributes)
-    print_types(printer, op, None)
+    printer.write(f' wraps "{op.name}"')
+    printer.generic_form(op)
 
 
 def parse_operands(parser: Parser) -> list[UnresolvedOperand]:
@@ -87,15 +79,14 @@ def parse_controls(parser: Parser) -> list[UnresolvedOperand]:
 
 def known_type(parser: Parser, operand: UnresolvedOperand, default: Attribute) -> Attribute:
     """Returns the type that an operand was defined with, for short forms that tell the results' type only."""
-    values = parser.ssa_values.get(operand.operand_name, ())
-    return values[operand.index].type if operand.index < len(values) else default
+    return parser.defined_type(operand) or default
 
 
 def parse_types(
     parser: Parser,
     operands: Sequence[UnresolvedOperand],
     short: Callable[[Attribute], tuple[list[Attribute], list[Attribute]]],
-) -> tuple[list[SSAValue], list[Attribute]]:
+) -> tuple[list[Value], list[Attribute]]:
     """Parses `: type` or `: (types) -> (types)`; returns the operands and the results' types.
 
     Args:
@@ -107,7 +98,7 @@ def parse_types(
     position = parser.pos
     function = parser.parse_optional_function_type()
     if function is not None:
-        return list(parser.resolve_operands(operands, function.inputs.data, position)), list(function.outputs.data)
+        return list(parser.resolve_operands(operands, function.inputs, position)), list(function.results)
     data, results = short(parser.parse_type())
     return _resolve(parser, operands, data, position), results
 
@@ -122,10 +113,10 @@ def parse_attributes(parser: Parser, said: Sequence[str] = ()) -> dict[str, Attr
     return attributes
 
 
-def parse_values(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]:
+def parse_values(parser: Parser) -> tuple[list[Value], dict[str, Attribute]]:
     """Parses a terminator: `%a, %b : type, type {attributes}`; returns operands and attributes."""
     operands = parse_operands(parser)
-    values: list[SSAValue] = []
+    values: list[Value] = []
     if operands:
         parser.parse_punctuation(":", " before the types")
         position = parser.pos
@@ -153,7 +144,7 @@ def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[typ
 
 def _resolve(
     parser: Parser, operands: Sequence[UnresolvedOperand], data: Sequence[Attribute], position: int
-) -> list[SSAValue]:
+) -> list[Value]:
     """Returns the values of operands of which the first have given types and all others are control tokens."""
     if len(operands) < len(data):
         parser.raise_error(f"expected {len(data)} data operands before the type, found {len(operands)}", position)

@@ -9,35 +9,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import TensorType, UnrankedTensorType
-from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
-from xdsl.irdl import irdl_attr_definition
-from xdsl.utils.exceptions import VerifyException
-
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute, Type
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
+from tfconvert.schema.ir.values import Value
 
 
-@irdl_attr_definition
-class ControlType(ParametrizedAttribute, TypeAttribute):
+class ControlType(Type):
     """`!tf_executor.control`: happens after, and dead if dead."""
 
-    name = "tf_executor.control"
+    __slots__ = ()
+
+    NAME = "tf_executor.control"
 
 
-@irdl_attr_definition
-class TokenType(ParametrizedAttribute, TypeAttribute):
+class TokenType(Type):
     """`!tf_executor.token`: ties a NextIteration's source to its sink."""
 
-    name = "tf_executor.token"
+    __slots__ = ()
+
+    NAME = "tf_executor.token"
 
 
-CONTROL = ControlType()
-TOKEN = TokenType()
+CONTROL = ControlType.intern()
+TOKEN = TokenType.intern()
 
 
-def is_control(value: SSAValue) -> bool:
+def is_control(value: Value) -> bool:
     """Tells whether a value is a control token and carries no data."""
-    return isinstance(value.type, ControlType)
+    return value.type is CONTROL
 
 
 class Kind(NamedTuple):
@@ -117,7 +119,7 @@ class Signature(NamedTuple):
         """Checks an op's operands and results.
 
         Raises:
-            VerifyException: One is missing, too many, of a wrong type, or out of order.
+            VerifyError: One is missing, too many, of a wrong type, or out of order.
         """
         data = list(op.operands)
         if self.controls:
@@ -125,7 +127,7 @@ class Signature(NamedTuple):
                 data.pop()
         for index, value in enumerate(data):
             if is_control(value) and self.controls:
-                raise VerifyException(
+                raise VerifyError(
                     f"data operands must come before control operands; operand {index} is a control token, "
                     f"operand {len(data) - 1} is {data[-1].type}"
                 )
@@ -136,36 +138,36 @@ class Signature(NamedTuple):
             data,
             at_least=0 if self.optional_operands else len(self.operands),
         )
-        results: Sequence[SSAValue] = op.results
+        results: Sequence[Value] = op.results
         if self.control:
             if not results or not is_control(results[-1]):
                 found = results[-1].type if results else "no result"
-                raise VerifyException(f"the last result must be !tf_executor.control, found {found}")
+                raise VerifyError(f"the last result must be !tf_executor.control, found {found}")
             results = results[:-1]
         at_least = len(self.results) - self.many_results
         _check("result", self.results, self.many_results, results, at_least=at_least)
 
 
-def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[SSAValue], at_least: int) -> None:
+def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[Value], at_least: int) -> None:
     if len(values) < at_least or (len(values) > at_least and not many):
         names = ", ".join(kind.name for kind in kinds) or "none"
         count = f"at least {at_least}" if many else str(at_least)
-        raise VerifyException(f"expected {count} data {what}s ({names}), found {len(values)}")
+        raise VerifyError(f"expected {count} data {what}s ({names}), found {len(values)}")
     for index, value in enumerate(values):
         kind = kinds[min(index, len(kinds) - 1)]
         if not kind.accepts(value.type):
-            raise VerifyException(f"{what} {index} ({kind.name}) must be {kind.expected}, found {value.type}")
+            raise VerifyError(f"{what} {index} ({kind.name}) must be {kind.expected}, found {value.type}")
 
 
-def check_forwarded(data: SSAValue, results: Sequence[SSAValue]) -> None:
+def check_forwarded(data: Value, results: Sequence[Value]) -> None:
     """Checks that results may be what an operand is.
 
     Raises:
-        VerifyException: An element type or a shape contradicts.
+        VerifyError: An element type or a shape contradicts.
     """
     for result in results:
         if not compatible(data.type, result.type):
-            raise VerifyException(f"a result hands on the data operand: {data.type} can't be {result.type}")
+            raise VerifyError(f"a result hands on the data operand: {data.type} can't be {result.type}")
 
 
 def compatible(one: Attribute, other: Attribute) -> bool:

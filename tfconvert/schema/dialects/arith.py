@@ -1,0 +1,111 @@
+"""The ops of MLIR's `arith` dialect that TensorFlow's texts have: constants, and arithmetic of two operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.parser import Parser
+    from tfconvert.schema.ir.printer import Printer
+
+
+class ConstantOp(Operation):
+    """`arith.constant`: a value that the text gives."""
+
+    __slots__ = ()
+
+    NAME: ClassVar[str] = "arith.constant"
+    PROPERTIES: ClassVar[tuple[str, ...]] = ("value",)
+    HAS_ASSEMBLY: ClassVar[bool] = True
+
+    def verify_(self) -> None:
+        """Checks that there is a value of the result's type.
+
+        Raises:
+            VerifyError: There is not.
+        """
+        value = self.properties.get("value")
+        if len(self.results) != 1 or value is None or _type_of(value) is not self.results[0].type:
+            raise VerifyError("arith.constant needs the property 'value', of the type of its one result")
+
+    def print(self, printer: Printer) -> None:
+        """Prints ` {...} value`."""
+        printer.optional_attr_dict(self.attributes)
+        printer.write(" ")
+        printer.attribute(self.properties["value"])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        """Parses what `print` prints."""
+        attributes = parser.parse_optional_attr_dict()
+        position = parser.pos
+        value = parser.parse_attribute()
+        kind = _type_of(value)
+        if kind is None:
+            parser.raise_error("expected a value that has a type", position)
+        return cls.create(properties={"value": value}, attributes=attributes, result_types=(kind,))
+
+
+def _type_of(value: Attribute) -> Attribute | None:
+    kind = getattr(value, "type", None)
+    return kind if isinstance(kind, Attribute) else None
+
+
+class BinaryOp(Operation):
+    """`arith.addi` and its like: two operands and a result of one type."""
+
+    __slots__ = ()
+
+    HAS_ASSEMBLY: ClassVar[bool] = True
+
+    def verify_(self) -> None:
+        """Checks that operands and results are of one type.
+
+        Raises:
+            VerifyError: They are not.
+        """
+        if len(self.operands) != 2 or len(self.results) != 1 or len({*self.operand_types, *self.result_types}) != 1:
+            raise VerifyError(f"{self.name} needs two operands and a result of one type")
+
+    def print(self, printer: Printer) -> None:
+        """Prints ` %a, %b {...} : type`."""
+        printer.write(" ")
+        printer.operands(self.operands)
+        printer.optional_attr_dict(self.attributes)
+        printer.write(" : ")
+        printer.attribute(self.results[0].type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> BinaryOp:
+        """Parses what `print` prints."""
+        name = parser.op_name
+        one = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        other = parser.parse_unresolved_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        kind = parser.parse_type()
+        operands = parser.resolve_operands([one, other], [kind, kind], position)
+        return cls(name, operands, (kind,), attributes=attributes)
+
+
+_BINARY = frozenset({
+    f"arith.{name}" for name in (
+        "addi", "subi", "muli", "divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "minsi", "maxsi",
+        "minui", "maxui", "andi", "ori", "xori", "shli", "shrsi", "shrui",
+        "addf", "subf", "mulf", "divf", "remf", "minimumf", "maximumf", "minnumf", "maxnumf",
+    )
+})  # fmt: skip
+
+
+def _open_ops(name: str) -> type[Operation] | None:
+    return BinaryOp if name in _BINARY else None
+
+
+ARITH = Dialect("arith", (ConstantOp,), open_ops=_open_ops)

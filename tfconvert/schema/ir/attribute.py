@@ -1,0 +1,150 @@
+"""The base of attributes and types: immutable, interned, printed without a printer of ops.
+
+There is one instance of each attribute, made by `get` of its class, so attributes are equal if they are identical,
+and one is as cheap a key of a dictionary as any object can be. The table of instances keeps none of them alive: it
+holds weak references.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, ClassVar, Self, TypeVar
+
+A = TypeVar("A", bound="Attribute")
+
+
+class Attribute:
+    """Base of all attributes and types.
+
+    A class lists its fields, in `get`'s order, as `__slots__`; nothing ever writes to them again.
+
+    Attributes:
+        NAME: The name in the text with its dialect: `tf_type.shape` of `#tf_type.shape<...>`.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    NAME: ClassVar[str] = ""
+
+    @classmethod
+    def intern(cls, *fields: Any, key: Hashable = None) -> Self:
+        """Returns the only instance of a class that has these fields.
+
+        Args:
+            fields: The values of the class's slots.
+            key: What tells instances apart, where that is not the equality of the fields.
+        """
+        entry = (cls, fields if key is None else key)
+        found: Any = interned(entry)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        made = object.__new__(cls)
+        for name, value in zip(cls.__slots__, fields, strict=True):
+            setattr(made, name, value)
+        return keep(entry, made)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints the attribute; this is MLIR's form of an attribute of a dialect, `#dialect.name` and parameters."""
+        printer.write(f"#{self.NAME}")
+        self.print_parameters(printer)
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints what follows the name; nothing where there are no parameters."""
+
+    def __str__(self) -> str:
+        pieces: list[str] = []
+        self.print(AttributePrinter(pieces.append))
+        return "".join(pieces)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return type(self).intern, tuple(getattr(self, name) for name in self.__slots__)
+
+
+class Type(Attribute):
+    """Base of all types. As in MLIR's text, a type is an attribute too."""
+
+    __slots__ = ()
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints the type; this is MLIR's form of a type of a dialect, `!dialect.name` and parameters."""
+        printer.write(f"!{self.NAME}")
+        self.print_parameters(printer)
+
+
+class AttributePrinter:
+    """Prints attributes to a function that takes text; subclasses decide how nested ones are printed.
+
+    Attributes:
+        write: Takes each piece of text.
+    """
+
+    __slots__ = ("write",)
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self.write = write
+
+    def attribute(self, attribute: Attribute) -> None:
+        """Prints an attribute or a type."""
+        attribute.print(self)
+
+    def attributes(self, attributes: Iterable[Attribute]) -> None:
+        """Prints a list, separated by commas."""
+        separator = ""
+        for attribute in attributes:
+            if separator:
+                self.write(separator)
+            self.attribute(attribute)
+            separator = ", "
+
+
+class _Reference(weakref.ref[Attribute]):
+    """A reference that knows its place in the table, so that the place can be freed."""
+
+    __slots__ = ("entry",)
+
+    entry: Hashable
+
+
+_INSTANCES: dict[Hashable, _Reference] = {}
+
+
+def interned(entry: Hashable) -> Any:
+    """Returns the attribute that the table has at an entry, `None` if there is none or nothing uses it any more."""
+    reference = _INSTANCES.get(entry)
+    return reference() if reference is not None else None
+
+
+def keep(entry: Hashable, made: A) -> A:
+    """Puts a new attribute into the table, unless another thread was faster; returns the one that is in the table.
+
+    Args:
+        entry: The class and the fields; of types that Python compares without calling back.
+        made: The attribute.
+    """
+    reference = _Reference(made, _forget)
+    reference.entry = entry
+    while True:
+        # One call that no other thread can interrupt.
+        other = _INSTANCES.setdefault(entry, reference)
+        if other is reference:
+            return made
+        found: Any = other()
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        _forget(other)
+
+
+def _forget(reference: weakref.ref[Any]) -> None:
+    assert isinstance(reference, _Reference)
+    if _INSTANCES.get(reference.entry) is reference:
+        del _INSTANCES[reference.entry]

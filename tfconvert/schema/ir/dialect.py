@@ -1,0 +1,67 @@
+"""Dialects, and the registry in which a text's names are looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
+
+    Syntax = Callable[[AttributeParser], Attribute]
+
+
+class Dialect(NamedTuple):
+    """What belongs to one name before the point.
+
+    Attributes:
+        name: The name.
+        ops: The classes of its ops.
+        open_ops: Returns the class of an op by its full name, `None` if there is none; for dialects with too many ops
+            to list.
+        attributes: What parses the parameters of an attribute, by its name without the dialect's.
+        types: What parses the parameters of a type, by its name without the dialect's.
+    """
+
+    name: str
+    ops: tuple[type[Operation], ...] = ()
+    open_ops: Callable[[str], type[Operation] | None] | None = None
+    attributes: Mapping[str, Syntax] = {}
+    types: Mapping[str, Syntax] = {}
+
+
+class DialectRegistry:
+    """All dialects that a text may use.
+
+    Args:
+        dialects: The dialects.
+        keywords: What parses builtin attributes that begin with a word (`dense`), behind that word.
+    """
+
+    def __init__(self, dialects: Iterable[Dialect], keywords: Mapping[str, Syntax] | None = None) -> None:
+        self.dialects = {dialect.name: dialect for dialect in dialects}
+        self.keywords: Mapping[str, Syntax] = keywords or {}
+        self._ops = {op.NAME: op for dialect in self.dialects.values() for op in dialect.ops}
+
+    def op(self, name: str) -> type[Operation] | None:
+        """Returns the class of an op by its full name, `None` if no dialect has it."""
+        found = self._ops.get(name)
+        if found is not None:
+            return found
+        dialect = self.dialects.get(name.partition(".")[0])
+        return dialect.open_ops(name) if dialect is not None and dialect.open_ops is not None else None
+
+    def attribute(self, name: str) -> Syntax | None:
+        """Returns what parses an attribute's parameters by its full name, `None` if no dialect has it."""
+        dialect, _, rest = name.partition(".")
+        known = self.dialects.get(dialect)
+        return known.attributes.get(rest) if known is not None else None
+
+    def type(self, name: str) -> Syntax | None:
+        """Returns what parses a type's parameters by its full name, `None` if no dialect has it."""
+        dialect, _, rest = name.partition(".")
+        known = self.dialects.get(dialect)
+        return known.types.get(rest) if known is not None else None

@@ -1,0 +1,132 @@
+"""Where an op comes from: source lines, names of graph nodes, calls, and fusions of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, interned, keep
+from tfconvert.schema.ir.attributes import quoted
+
+
+class Location(Attribute):
+    """Base of locations; the text of an attribute that is one is `loc(...)`."""
+
+    __slots__ = ()
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `loc(...)`."""
+        printer.write("loc(")
+        self.print_inside(printer)
+        printer.write(")")
+
+    def print_inside(self, printer: AttributePrinter) -> None:
+        """Prints what is in the parentheses; `unknown` for a location that says nothing."""
+        printer.write("unknown")
+
+
+class UnknownLoc(Location):
+    """`loc(unknown)`."""
+
+    __slots__ = ()
+
+
+UNKNOWN_LOC = UnknownLoc.intern()
+
+
+class FileLineColLoc(Location):
+    """`loc("file.py":1:2)`; lines and columns count from 1."""
+
+    __slots__ = ("column", "filename", "line")
+
+    filename: str
+    line: int
+    column: int
+
+    @classmethod
+    def get(cls, filename: str, line: int, column: int) -> FileLineColLoc:
+        """Returns the location of a place in a file."""
+        return cls.intern(column, filename, line)
+
+    def print_inside(self, printer: AttributePrinter) -> None:
+        """Prints `"file.py":1:2`."""
+        printer.write(f"{quoted(self.filename)}:{self.line}:{self.column}")
+
+
+class NameLoc(Location):
+    """`loc("name")` or `loc("name"(child))`: something with a name, and where that is."""
+
+    __slots__ = ("child", "name")
+
+    name: str
+    child: Location
+
+    @classmethod
+    def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
+        """Returns the location of a name."""
+        # Every node has one of its own: written out, since this is a good part of what importing a node costs.
+        entry = (NameLoc, child, name)
+        found = interned(entry)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        made = object.__new__(NameLoc)
+        made.child = child
+        made.name = name
+        return keep(entry, made)
+
+    def print_inside(self, printer: AttributePrinter) -> None:
+        """Prints `"name"(child)`."""
+        printer.write(quoted(self.name))
+        if self.child is not UNKNOWN_LOC:
+            printer.write("(")
+            self.child.print_inside(printer)
+            printer.write(")")
+
+
+class CallSiteLoc(Location):
+    """`loc(callsite(callee at caller))`."""
+
+    __slots__ = ("callee", "caller")
+
+    callee: Location
+    caller: Location
+
+    @classmethod
+    def get(cls, callee: Location, caller: Location) -> CallSiteLoc:
+        """Returns the location of something that is reached by a call."""
+        return cls.intern(callee, caller)
+
+    def print_inside(self, printer: AttributePrinter) -> None:
+        """Prints `callsite(callee at caller)`."""
+        printer.write("callsite(")
+        self.callee.print_inside(printer)
+        printer.write(" at ")
+        self.caller.print_inside(printer)
+        printer.write(")")
+
+
+class FusedLoc(Location):
+    """`loc(fused<metadata>[a, b])`: something that replaces several others."""
+
+    __slots__ = ("locations", "metadata")
+
+    locations: tuple[Location, ...]
+    metadata: Attribute | None
+
+    @classmethod
+    def get(cls, locations: Iterable[Location], metadata: Attribute | None = None) -> FusedLoc:
+        """Returns the location of several."""
+        return cls.intern(tuple(locations), metadata)
+
+    def print_inside(self, printer: AttributePrinter) -> None:
+        """Prints `fused<metadata>[a, b]`."""
+        printer.write("fused")
+        if self.metadata is not None:
+            printer.write("<")
+            printer.attribute(self.metadata)
+            printer.write(">")
+        separator = "["
+        for location in self.locations:
+            printer.write(separator)
+            location.print_inside(printer)
+            separator = ", "
+        printer.write("]" if self.locations else "[]")

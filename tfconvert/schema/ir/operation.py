@@ -1,0 +1,327 @@
+"""Operations, as in MLIR.
+
+Everything is linked both ways: a value knows its uses, a block its ops as a list that is threaded through them, so that
+inserting, moving, erasing and replacing take the same time however large a function is. What is public and not a
+method may be read freely; only methods write, but for the fields that an op owns alone (`attributes`, `properties`,
+`location`) and a value's `type` and `name_hint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Self, TypeVar
+
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+from tfconvert.schema.ir.values import OpResult, Use, Value, link, unlink
+
+Op = TypeVar("Op", bound="Operation")
+
+NO_ATTRIBUTES: Mapping[str, Attribute] = {}
+"""What an op without attributes is given; never written to."""
+
+
+class Operation:
+    """An operation; dialects derive from it what checks, prints or parses in ways of its own.
+
+    Attributes:
+        NAME: The full name of all ops of a class; empty where a class is for ops of many names.
+        PROPERTIES: The names of the properties of a class, which the generic form may have among the attributes.
+        TRAITS: What is true of all ops of a class.
+        HAS_ASSEMBLY: Whether a class has a text of its own: methods `print(printer)`, for what follows the op's name,
+            and `parse(parser)`, a class method that reads the same.
+        name: The full name, `tf.Relu`.
+        operands: The values that it takes; `set_operand` and `set_operands` change them.
+        results: The values that it defines.
+        properties: The attributes that its definition names.
+        attributes: All others.
+        regions: The code inside it.
+        successors: Blocks that a terminator may go to.
+        location: Where it comes from.
+        parent: The block that it is in.
+        prev_op, next_op: Its neighbours there.
+    """
+
+    __slots__ = (
+        "_operands", "_uses", "attributes", "location", "name", "next_op", "operands", "parent", "prev_op",
+        "properties", "regions", "results", "successors",
+    )  # fmt: skip
+
+    NAME: ClassVar[str] = ""
+    PROPERTIES: ClassVar[tuple[str, ...]] = ()
+    TRAITS: ClassVar[frozenset[Trait]] = NO_TRAITS
+    HAS_ASSEMBLY: ClassVar[bool] = False
+
+    operands: Sequence[Value]
+
+    def __init__(
+        self,
+        name: str,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        regions: Sequence[Region] = (),
+        location: Location = UNKNOWN_LOC,
+        successors: Sequence[Block] = (),
+    ) -> None:
+        self.name = name
+        self.location = location
+        self.properties: dict[str, Attribute] = {**properties}
+        self.attributes: dict[str, Attribute] = {**attributes}
+        self.parent: Block | None = None
+        self.prev_op: Operation | None = None
+        self.next_op: Operation | None = None
+        self.successors: Sequence[Block] = successors
+        self.regions: tuple[Region, ...] = ()
+        self._operands: list[Value] = []
+        self._uses: list[Use] = []
+        self.operands = self._operands
+        if operands:
+            self._add_operands(operands)
+        self.results: tuple[OpResult, ...] = tuple(
+            [OpResult(result_type, self, index) for index, result_type in enumerate(result_types)]
+        )
+        if regions:
+            self._add_regions(regions)
+
+    @classmethod
+    def create(
+        cls,
+        *,
+        operands: Sequence[Value] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        regions: Sequence[Region] = (),
+        location: Location = UNKNOWN_LOC,
+        successors: Sequence[Block] = (),
+    ) -> Self:
+        """Returns a new op of a class whose ops all have one name."""
+        assert cls.NAME
+        return cls(cls.NAME, operands, result_types, properties, attributes, regions, location, successors)
+
+    # What it is.
+
+    def has_trait(self, trait: Trait) -> bool:
+        """Returns whether something is true of the op by its definition."""
+        return trait in self.TRAITS
+
+    @property
+    def dialect(self) -> str:
+        """The name of its dialect."""
+        return self.name.partition(".")[0]
+
+    @property
+    def operand_types(self) -> list[Attribute]:
+        """The types of its operands."""
+        return [operand.type for operand in self._operands]
+
+    @property
+    def result_types(self) -> list[Attribute]:
+        """The types of its results."""
+        return [result.type for result in self.results]
+
+    def parent_op(self) -> Operation | None:
+        """Returns the op that has this one in a region."""
+        return self.parent.parent_op() if self.parent is not None else None
+
+    def verify_(self) -> None:
+        """Checks what the op's definition demands of this one op; nested ops and uses are the verifier's matter.
+
+        Raises:
+            VerifyError: It is not so.
+        """
+
+    # What it takes.
+
+    def _add_operands(self, operands: Sequence[Value]) -> None:
+        values, uses = self._operands, self._uses
+        for index, value in enumerate(operands, start=len(values)):
+            use = Use(self, index)
+            values.append(value)
+            uses.append(use)
+            head = value.first_use
+            if head is not None:
+                use.next = head
+                head.previous = use
+            value.first_use = use
+
+    def set_operand(self, index: int, value: Value) -> None:
+        """Replaces one operand; negative indices count from the end."""
+        use = self._uses[index]
+        unlink(self._operands[index], use)
+        self._operands[index] = value
+        link(value, use)
+
+    def set_operands(self, operands: Sequence[Value]) -> None:
+        """Replaces all operands; there may be more or fewer than before."""
+        values = list(operands)
+        self.drop_operands()
+        self._add_operands(values)
+
+    def drop_operands(self) -> None:
+        """Takes all operands away."""
+        for value, use in zip(self._operands, self._uses, strict=True):
+            unlink(value, use)
+        self._operands.clear()
+        self._uses.clear()
+
+    # What is inside it.
+
+    def _add_regions(self, regions: Sequence[Region]) -> None:
+        for region in regions:
+            assert region.parent is None, "the region is in an op already"
+            region.parent = self
+        self.regions = (*self.regions, *regions)
+
+    def add_region(self, region: Region) -> None:
+        """Adds a region behind those that are there."""
+        self._add_regions((region,))
+
+    def detach_region(self, index: int) -> Region:
+        """Takes a region out of the op."""
+        region = self.regions[index]
+        self.regions = (*self.regions[:index], *self.regions[index + 1 :])
+        region.parent = None
+        return region
+
+    def walk(self) -> Iterator[Operation]:
+        """Yields the op and all ops inside it, each before those in its regions.
+
+        The op at hand may be erased or moved; what is put right behind it is not visited.
+        """
+        yield self
+        pending = [_ops_inside(self)] if self.regions else []
+        while pending:
+            op = next(pending[-1], None)
+            if op is None:
+                pending.pop()
+                continue
+            yield op
+            if op.regions:
+                pending.append(_ops_inside(op))
+
+    # Where it is.
+
+    def detach(self) -> None:
+        """Takes the op out of its block; its uses stay."""
+        if self.parent is not None:
+            self.parent.detach_op(self)
+
+    def erase(self) -> None:
+        """Takes the op out of its block and drops all that it refers to; nothing may use its results.
+
+        Raises:
+            ValueError: Something does.
+        """
+        for result in self.results:
+            if result.first_use is not None:
+                raise ValueError(
+                    f"{self.name} can't be erased: {result.first_use.operation.name} uses result {result.index}"
+                )
+        self.detach()
+        self.drop_all_references()
+
+    def drop_all_references(self) -> None:
+        """Drops the operands of the op and of all ops inside it, so that they can be given up in any order."""
+        if not self.regions:
+            self.drop_operands()
+            return
+        for op in list(self.walk()):
+            op.drop_operands()
+
+    # Copies.
+
+    def clone(self, mapping: dict[Value, Value] | None = None) -> Self:
+        """Returns a copy with all that is inside it, in no block.
+
+        Args:
+            mapping: What replaces values of the original in the copy, others stay as they are; afterwards it also maps
+                the values that the original defines, at any depth, to those of the copy.
+        """
+        return _Cloning({} if mapping is None else mapping).clone(self)
+
+    def copy_without_regions(self, mapping: Mapping[Value, Value]) -> Self:
+        """Returns a copy with as many regions as the original has, all empty."""
+        return type(self)(
+            self.name,
+            [mapping.get(operand, operand) for operand in self._operands],
+            [result.type for result in self.results],
+            self.properties,
+            self.attributes,
+            [Region() for _ in self.regions],
+            self.location,
+            self.successors,
+        )
+
+    def __str__(self) -> str:
+        # The printer knows ops, so ops can't know the printer when they are loaded; but `print(op)` must work.
+        from tfconvert.schema.ir.printer import text_of
+
+        return text_of(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {len(self._operands)} operands, {len(self.results)} results>"
+
+
+def _ops_inside(op: Operation) -> Iterator[Operation]:
+    return (inner for region in op.regions for block in list(region.blocks) for inner in block.ops)
+
+
+class _Cloning:
+    """A copy in the making; a stack of ops instead of recursion, since models decide the depth."""
+
+    def __init__(self, values: dict[Value, Value]) -> None:
+        self.values = values
+        self._blocks: dict[Block, Block] = {}
+        self._unmapped: list[tuple[Operation, int, Value]] = []
+        self._branches: list[Operation] = []
+
+    def clone(self, op: Op) -> Op:
+        clone = self._shell(op)
+        pending: list[tuple[Operation, Operation]] = [(op, clone)] if op.regions else []
+        while pending:
+            original, copy = pending.pop()
+            for region, new_region in zip(original.regions, copy.regions, strict=True):
+                for block in region.blocks:
+                    new_region.add_block(self._empty(block))
+                for block, new_block in zip(region.blocks, new_region.blocks, strict=True):
+                    for inner in block.ops:
+                        new_block.add_op(new := self._shell(inner))
+                        if inner.regions:
+                            pending.append((inner, new))
+        self._mend()
+        return clone
+
+    def _shell(self, op: Op) -> Op:
+        values = self.values
+        clone = op.copy_without_regions(values)
+        for index, operand in enumerate(op.operands):
+            if operand not in values:
+                self._unmapped.append((clone, index, operand))
+        if op.successors:
+            self._branches.append(clone)
+        for result, new in zip(op.results, clone.results, strict=True):
+            new.name_hint = result.name_hint
+            values[result] = new
+        return clone
+
+    def _empty(self, block: Block) -> Block:
+        new = Block(arg_types=[argument.type for argument in block.args])
+        for argument, copy in zip(block.args, new.args, strict=True):
+            copy.name_hint, copy.location = argument.name_hint, argument.location
+            self.values[argument] = copy
+        self._blocks[block] = new
+        return new
+
+    def _mend(self) -> None:
+        """Replaces operands that were copied only after the ops that use them, and the blocks of branches."""
+        for clone, index, operand in self._unmapped:
+            new = self.values.get(operand)
+            if new is not None:
+                clone.set_operand(index, new)
+        for clone in self._branches:
+            clone.successors = tuple([self._blocks.get(block, block) for block in clone.successors])

@@ -1,0 +1,321 @@
+"""What all parsers of MLIR's text share: tokens, numbers, strings and lists.
+
+Methods named `parse_optional_...` return `None` and leave the text where it is if it goes on with something else; all
+others raise a `ParseError` then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from enum import Enum
+from typing import NoReturn, TypeVar
+
+from tfconvert.schema.ir.errors import ParseError
+from tfconvert.schema.ir.lexer import BARE, FLOAT, INTEGER, STRING, Lexer, Token, string_bytes
+
+T = TypeVar("T")
+
+MAX_DIGITS = 4300
+"""Decimal digits that an integer may have: more take Python too long to read or to print."""
+
+_MAX_BITS = 14_000
+
+
+class TokenParser:
+    """Reads a text token by token.
+
+    Args:
+        text: The text.
+        filename: What errors call it.
+
+    Attributes:
+        text: The text.
+        filename: What errors call it.
+        token: The next token.
+    """
+
+    class Delimiter(Enum):
+        """What stands around a list."""
+
+        NONE = ("", "")
+        PAREN = ("(", ")")
+        ANGLE = ("<", ">")
+        SQUARE = ("[", "]")
+        BRACES = ("{", "}")
+        METADATA = ("{-#", "#-}")
+
+    def __init__(self, text: str, filename: str = "<unknown>") -> None:
+        self.text = text
+        self.filename = filename
+        self._lex: Callable[[int], Token] = Lexer(text, filename).token
+        self.token = self._lex(0)
+
+    # Where the parser is.
+
+    @property
+    def pos(self) -> int:
+        """Where the next token begins."""
+        return self.token[1]
+
+    def advance(self) -> None:
+        """Goes to the next token."""
+        self.token = self._lex(self.token[2])
+
+    def resume_at(self, position: int) -> None:
+        """Goes to the first token at a position, which may be within the next one, or behind it."""
+        self.token = self._lex(position)
+
+    def token_text(self) -> str:
+        """Returns the text of the next token."""
+        return self.text[self.token[1] : self.token[2]]
+
+    def raise_error(self, message: str, position: int | None = None) -> NoReturn:
+        """Raises an error at a position, at the next token if none is given.
+
+        Raises:
+            ParseError: Always.
+        """
+        raise ParseError(self.token[1] if position is None else position, message, self.text, self.filename)
+
+    def expect(self, parse_optional: Callable[[], T | None], message: str) -> T:
+        """Returns what a function parses; if that is `None`, the message is raised as an error."""
+        parsed = parse_optional()
+        if parsed is None:
+            self.raise_error(message)
+        return parsed
+
+    # Punctuation and words.
+
+    def parse_optional_punctuation(self, punctuation: str) -> str | None:
+        """Parses punctuation, if it is there; returns it."""
+        if self.token[0] != punctuation:
+            return None
+        self.token = self._lex(self.token[2])
+        return punctuation
+
+    def parse_punctuation(self, punctuation: str, context: str = "") -> str:
+        """Parses punctuation.
+
+        Args:
+            punctuation: The text of the token.
+            context: What errors say behind what was expected, with a space in front.
+        """
+        if self.token[0] != punctuation:
+            self.raise_error(f"Expected '{punctuation}'{context}")
+        self.token = self._lex(self.token[2])
+        return punctuation
+
+    def parse_optional_keyword(self, keyword: str) -> str | None:
+        """Parses a word, if it is there; returns it."""
+        kind, start, end, _ = self.token
+        if kind != BARE or self.text[start:end] != keyword:
+            return None
+        self.token = self._lex(end)
+        return keyword
+
+    def parse_keyword(self, keyword: str, context: str = "") -> str:
+        """Parses a word."""
+        if self.parse_optional_keyword(keyword) is None:
+            self.raise_error(f"Expected '{keyword}'{context}")
+        return keyword
+
+    def parse_optional_identifier(self) -> str | None:
+        """Parses any word, if there is one; returns it."""
+        kind, start, end, _ = self.token
+        if kind != BARE:
+            return None
+        self.token = self._lex(end)
+        return self.text[start:end]
+
+    def parse_identifier(self, context: str = "") -> str:
+        """Parses any word; returns it."""
+        return self.expect(self.parse_optional_identifier, f"identifier expected{context}")
+
+    # Strings.
+
+    def parse_optional_bytes_literal(self) -> bytes | None:
+        """Parses a string, if there is one; returns its bytes, which need not be UTF-8."""
+        kind, start, end, _ = self.token
+        if kind != STRING:
+            return None
+        self.token = self._lex(end)
+        return string_bytes(self.text[start:end])
+
+    def parse_bytes_literal(self, context: str = "") -> bytes:
+        """Parses a string; returns its bytes, which need not be UTF-8."""
+        return self.expect(self.parse_optional_bytes_literal, f"string literal expected{context}")
+
+    def parse_optional_str_literal(self) -> str | None:
+        """Parses a string, if there is one; returns its text, for which escapes may spell UTF-8."""
+        kind, start, end, _ = self.token
+        if kind != STRING:
+            return None
+        text = self.decoded(start, end)
+        self.token = self._lex(end)
+        return text
+
+    def parse_str_literal(self, context: str = "") -> str:
+        """Parses a string; returns its text."""
+        return self.expect(self.parse_optional_str_literal, f"string literal expected{context}")
+
+    def decoded(self, start: int, end: int) -> str:
+        """Returns the text that the string literal between two positions stands for.
+
+        Raises:
+            ParseError: Its bytes are not UTF-8.
+        """
+        literal = self.text[start:end]
+        if "\\" not in literal:
+            return literal[1:-1]
+        try:
+            return string_bytes(literal).decode("utf-8")
+        except UnicodeDecodeError:
+            self.raise_error("expected a string of UTF-8 text", start)
+
+    # Numbers.
+
+    def parse_optional_boolean(self) -> bool | None:
+        """Parses `true` or `false`, if it is there."""
+        kind, start, end, _ = self.token
+        if kind != BARE:
+            return None
+        word = self.text[start:end]
+        if word not in ("true", "false"):
+            return None
+        self.token = self._lex(end)
+        return word == "true"
+
+    def parse_optional_integer(self, allow_boolean: bool = True, allow_negative: bool = True) -> int | None:
+        """Parses an integer, if there is one; returns it.
+
+        Args:
+            allow_boolean: Whether `true` and `false` are 1 and 0.
+            allow_negative: Whether there may be a minus.
+        """
+        if allow_boolean and (truth := self.parse_optional_boolean()) is not None:
+            return int(truth)
+        is_negative = allow_negative and self.parse_optional_punctuation("-") is not None
+        if self.token[0] != INTEGER:
+            if is_negative:
+                self.raise_error("Expected integer literal after '-'")
+            return None
+        value = self._unsigned()
+        return -value if is_negative else value
+
+    def parse_integer(self, allow_boolean: bool = True, allow_negative: bool = True, context: str = "") -> int:
+        """Parses an integer; the arguments are those of `parse_optional_integer`."""
+        value = self.parse_optional_integer(allow_boolean, allow_negative)
+        if value is None:
+            self.raise_error(f"Expected integer literal{context}")
+        return value
+
+    def parse_optional_number(self, *, allow_boolean: bool = False) -> int | float | None:
+        """Parses an integer or a float, if there is one; `true` and `false` are 1 and 0 where they are allowed."""
+        if allow_boolean and (truth := self.parse_optional_boolean()) is not None:
+            return int(truth)
+        is_negative = self.parse_optional_punctuation("-") is not None
+        kind, start, end, _ = self.token
+        value: int | float
+        if kind == INTEGER:
+            value = self._unsigned()
+        elif kind == FLOAT:
+            value = float(self.text[start:end])
+            self.token = self._lex(end)
+        elif is_negative:
+            self.raise_error("Expected integer or float literal after '-'")
+        else:
+            return None
+        return -value if is_negative else value
+
+    def parse_number(self, allow_boolean: bool = False, context: str = "") -> int | float:
+        """Parses an integer or a float."""
+        value = self.parse_optional_number(allow_boolean=allow_boolean)
+        if value is None:
+            self.raise_error(f"integer{', boolean,' if allow_boolean else ''} or float literal expected{context}")
+        return value
+
+    def _unsigned(self) -> int:
+        """Parses the integer that is the next token."""
+        _, start, end, _ = self.token
+        digits = self.text[start:end]
+        if digits.startswith("0x"):
+            # Powers of two are read in linear time.
+            value = int(digits, 16)
+            is_long = value.bit_length() > _MAX_BITS
+        else:
+            is_long = len(digits) > MAX_DIGITS
+            value = 0 if is_long else int(digits)
+        if is_long:
+            self.raise_error(f"expected an integer of at most {MAX_DIGITS} digits")
+        self.token = self._lex(end)
+        return value
+
+    # Lists.
+
+    def parse_comma_separated_list(self, delimiter: Delimiter, parse: Callable[[], T], context: str = "") -> list[T]:
+        """Parses a list; without delimiters it has one element at least.
+
+        Args:
+            delimiter: What stands around the list.
+            parse: Parses one element.
+            context: What errors say of the list, with a space in front.
+        """
+        opening, closing = delimiter.value
+        if opening:
+            self._parse_delimiter(opening, context)
+            if self.token[0] == closing:
+                self.token = self._lex(self.token[2])
+                return []
+        elements = [parse()]
+        while self.token[0] == ",":
+            self.token = self._lex(self.token[2])
+            elements.append(parse())
+        if closing:
+            self._parse_delimiter(closing, context)
+        return elements
+
+    def parse_optional_comma_separated_list(
+        self, delimiter: Delimiter, parse: Callable[[], T], context: str = ""
+    ) -> list[T] | None:
+        """Parses a list, if the delimiter that opens it is there."""
+        if self.token[0] != delimiter.value[0]:
+            return None
+        return self.parse_comma_separated_list(delimiter, parse, context)
+
+    def parse_optional_undelimited_comma_separated_list(
+        self, parse_optional: Callable[[], T | None], parse: Callable[[], T]
+    ) -> list[T] | None:
+        """Parses a list without delimiters, if its first element is there."""
+        first = parse_optional()
+        if first is None:
+            return None
+        elements = [first]
+        while self.parse_optional_punctuation(",") is not None:
+            elements.append(parse())
+        return elements
+
+    def _parse_delimiter(self, delimiter: str, context: str) -> None:
+        if self.token[0] != delimiter:
+            self.raise_error(f"'{delimiter}' expected{context}")
+        self.token = self._lex(self.token[2])
+
+    @contextmanager
+    def delimited(self, delimiter: Delimiter) -> Iterator[None]:
+        """Parses what opens before the body of a `with`, and what closes behind it."""
+        opening, closing = delimiter.value
+        self._parse_delimiter(opening, "")
+        yield
+        self._parse_delimiter(closing, "")
+
+    def in_angle_brackets(self) -> AbstractContextManager[None]:
+        """Parses `<` before the body of a `with`, and `>` behind it."""
+        return self.delimited(self.Delimiter.ANGLE)
+
+    def in_square_brackets(self) -> AbstractContextManager[None]:
+        """Parses `[` before the body of a `with`, and `]` behind it."""
+        return self.delimited(self.Delimiter.SQUARE)
+
+    def in_parens(self) -> AbstractContextManager[None]:
+        """Parses `(` before the body of a `with`, and `)` behind it."""
+        return self.delimited(self.Delimiter.PAREN)

@@ -1,0 +1,279 @@
+"""The builtin types: numbers, tensors, tuples, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type, interned, keep
+
+DYNAMIC = -1
+"""The size of a dimension that is not known."""
+
+
+class Signedness(Enum):
+    """Whether an integer type says how its highest bit is read."""
+
+    SIGNLESS = "i"
+    SIGNED = "si"
+    UNSIGNED = "ui"
+
+
+class IntegerType(Type):
+    """`i32`, `si32`, `ui32`."""
+
+    __slots__ = ("signedness", "width")
+
+    width: int
+    signedness: Signedness
+
+    @classmethod
+    def get(cls, width: int, signedness: Signedness = Signedness.SIGNLESS) -> IntegerType:
+        """Returns the type of a width in bits."""
+        return cls.intern(signedness, width)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `i32`."""
+        printer.write(f"{self.signedness.value}{self.width}")
+
+
+class IndexType(Type):
+    """`index`: an integer of the target's width."""
+
+    __slots__ = ()
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `index`."""
+        printer.write("index")
+
+
+class FloatType(Type):
+    """`f32`, `bf16`, `f8E5M2`, ..."""
+
+    __slots__ = ("keyword",)
+
+    keyword: str
+
+    @classmethod
+    def get(cls, keyword: str) -> FloatType:
+        """Returns the type that a keyword names, one of `FLOAT_WIDTHS`."""
+        assert keyword in FLOAT_WIDTHS, keyword
+        return cls.intern(keyword)
+
+    @property
+    def width(self) -> int:
+        """The width in bits."""
+        return FLOAT_WIDTHS[self.keyword]
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints the keyword."""
+        printer.write(self.keyword)
+
+
+FLOAT_WIDTHS = {
+    "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "tf32": 19, "f80": 80, "f128": 128,
+    "f8E5M2": 8, "f8E4M3": 8, "f8E4M3FN": 8, "f8E5M2FNUZ": 8, "f8E4M3FNUZ": 8, "f8E4M3B11FNUZ": 8, "f8E3M4": 8,
+    "f8E8M0FNU": 8, "f6E2M3FN": 6, "f6E3M2FN": 6, "f4E2M1FN": 4,
+}  # fmt: skip
+"""The keywords of float types with their widths in bits."""
+
+
+class ComplexType(Type):
+    """`complex<f32>`."""
+
+    __slots__ = ("element_type",)
+
+    element_type: Attribute
+
+    @classmethod
+    def get(cls, element_type: Attribute) -> ComplexType:
+        """Returns the type of pairs of an element type."""
+        return cls.intern(element_type)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `complex<f32>`."""
+        printer.write("complex<")
+        printer.attribute(self.element_type)
+        printer.write(">")
+
+
+class NoneType(Type):
+    """`none`: the type of a value that stands for no value."""
+
+    __slots__ = ()
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `none`."""
+        printer.write("none")
+
+
+class TensorType(Type):
+    """`tensor<2x?xf32>`: a tensor of known rank.
+
+    Attributes:
+        element_type: The type of its elements.
+        shape: Its dimensions, `DYNAMIC` where unknown.
+        encoding: An attribute that a dialect attaches, or `None`.
+    """
+
+    __slots__ = ("element_type", "encoding", "shape")
+
+    element_type: Attribute
+    shape: tuple[int, ...]
+    encoding: Attribute | None
+
+    @classmethod
+    def get(cls, element_type: Attribute, shape: tuple[int, ...], encoding: Attribute | None = None) -> TensorType:
+        """Returns the type of an element type and dimensions."""
+        # Written out, since shape inference asks for a type for every value.
+        entry = (TensorType, element_type, encoding, shape)
+        found = interned(entry)
+        if found is not None:
+            return found  # type: ignore[no-any-return]
+        made = object.__new__(TensorType)
+        made.element_type = element_type
+        made.encoding = encoding
+        made.shape = shape
+        return keep(entry, made)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is known."""
+        return DYNAMIC not in self.shape
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `tensor<2x?xf32>`."""
+        printer.write("tensor<")
+        printer.write(dimension_list(self.shape))
+        printer.attribute(self.element_type)
+        if self.encoding is not None:
+            printer.write(", ")
+            printer.attribute(self.encoding)
+        printer.write(">")
+
+
+class UnrankedTensorType(Type):
+    """`tensor<*xf32>`: a tensor of unknown rank."""
+
+    __slots__ = ("element_type",)
+
+    element_type: Attribute
+
+    @classmethod
+    def get(cls, element_type: Attribute) -> UnrankedTensorType:
+        """Returns the type of an element type."""
+        return cls.intern(element_type)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `tensor<*xf32>`."""
+        printer.write("tensor<*x")
+        printer.attribute(self.element_type)
+        printer.write(">")
+
+
+class VectorType(Type):
+    """`vector<4xf32>`."""
+
+    __slots__ = ("element_type", "shape")
+
+    element_type: Attribute
+    shape: tuple[int, ...]
+
+    @classmethod
+    def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> VectorType:
+        """Returns the type of an element type and dimensions."""
+        return cls.intern(element_type, shape)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `vector<4xf32>`."""
+        printer.write(f"vector<{dimension_list(self.shape)}")
+        printer.attribute(self.element_type)
+        printer.write(">")
+
+
+class MemRefType(Type):
+    """`memref<2x?xf32>`; layouts and memory spaces are not read."""
+
+    __slots__ = ("element_type", "shape")
+
+    element_type: Attribute
+    shape: tuple[int, ...]
+
+    @classmethod
+    def get(cls, element_type: Attribute, shape: tuple[int, ...]) -> MemRefType:
+        """Returns the type of an element type and dimensions."""
+        return cls.intern(element_type, shape)
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `memref<2x?xf32>`."""
+        printer.write(f"memref<{dimension_list(self.shape)}")
+        printer.attribute(self.element_type)
+        printer.write(">")
+
+
+class TupleType(Type):
+    """`tuple<i32, f32>`."""
+
+    __slots__ = ("types",)
+
+    types: tuple[Attribute, ...]
+
+    @classmethod
+    def get(cls, types: Sequence[Attribute]) -> TupleType:
+        """Returns the type of tuples of some types."""
+        return cls.intern(tuple(types))
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `tuple<i32, f32>`."""
+        printer.write("tuple<")
+        printer.attributes(self.types)
+        printer.write(">")
+
+
+class FunctionType(Type):
+    """`(i32) -> f32`."""
+
+    __slots__ = ("inputs", "results")
+
+    inputs: tuple[Attribute, ...]
+    results: tuple[Attribute, ...]
+
+    @classmethod
+    def get(cls, inputs: Sequence[Attribute], results: Sequence[Attribute]) -> FunctionType:
+        """Returns the type of functions of some arguments and results."""
+        return cls.intern(tuple(inputs), tuple(results))
+
+    def print(self, printer: AttributePrinter) -> None:
+        """Prints `(i32) -> f32`."""
+        print_function_type(printer, self.inputs, self.results)
+
+
+def print_function_type(printer: AttributePrinter, inputs: Sequence[Attribute], results: Sequence[Attribute]) -> None:
+    """Prints `(i32) -> f32`; a lone result stands without parentheses, unless it is a function type itself."""
+    printer.write("(")
+    printer.attributes(inputs)
+    if len(results) == 1 and not isinstance(results[0], FunctionType):
+        printer.write(") -> ")
+        printer.attribute(results[0])
+    else:
+        printer.write(") -> (")
+        printer.attributes(results)
+        printer.write(")")
+
+
+def dimension_list(shape: Sequence[int]) -> str:
+    """Returns `2x?x` for dimensions 2 and unknown: what stands before an element type."""
+    return "".join(["?x" if dim < 0 else f"{dim}x" for dim in shape])
+
+
+INDEX = IndexType.intern()
+NONE = NoneType.intern()
+I1 = IntegerType.get(1)
+I8 = IntegerType.get(8)
+I16 = IntegerType.get(16)
+I32 = IntegerType.get(32)
+I64 = IntegerType.get(64)
+BF16 = FloatType.get("bf16")
+F16 = FloatType.get("f16")
+F32 = FloatType.get("f32")
+F64 = FloatType.get("f64")
