@@ -171,7 +171,7 @@ _RULES = (
     _outside(
         "graph without fetch", _graph("%c = tf_executor.ControlTrigger {}"),
         "must end in tf_executor.fetch, found tf_executor.ControlTrigger",
-    ),  # fmt: skip
+    ),
     _outside("fetched types", _graph(f"tf_executor.fetch %x : {X}", "tensor<3xf32>"), "result 0 is tensor<3xf32>, but"),
     _outside("fetched count", _graph(f"tf_executor.fetch %x : {X}"), "tf_executor.fetch names 1 values for 0 results"),
     _outside("control as result", _graph(f"%c = tf_executor.ControlTrigger {{}}\n tf_executor.fetch %c : {C}", C),

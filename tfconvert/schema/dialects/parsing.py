@@ -2,8 +2,8 @@
 
     module = IRParser(text, "model.mlir").parse_module()
 
-When the last op is read, the OpDef attributes of `tf` ops are put where ours have them (`tf.normalize`), and constants of
-a resource section into their places.
+When the last op is read, the OpDef attributes of `tf` ops are put where ours have them (`tf.normalize`), and constants
+of a resource section into their places.
 """
 
 from __future__ import annotations
