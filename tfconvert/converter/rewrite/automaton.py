@@ -7,7 +7,7 @@ different producers of one operand cost one look-up. An op's way through the tre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern
@@ -15,8 +15,8 @@ from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Ask, Kind, Path, Question, compiled
 from tfconvert.schema.ir.operation import Operation
 
-Accepted = tuple[int, int, Pattern[Any], Program | None]
-"""A pattern's rank and its program's, which are the order of preference; the pattern; its program if it has one."""
+Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
+"""A pattern's rank and its program's, which are the order of preference; the pattern; what matches it."""
 
 
 class _Node:
@@ -31,9 +31,13 @@ class _Node:
 
 
 class Automaton:
-    """Finds the patterns of one root op that an op's neighbourhood has the form of."""
+    """Finds the patterns of one root op that an op's neighbourhood has the form of.
 
-    __slots__ = ("_in_order", "_size", "_start")
+    Attributes:
+        in_order: The patterns in order of preference if no form tells them apart, else `None`.
+    """
+
+    __slots__ = ("_size", "_start", "in_order")
 
     def __init__(self, patterns: Iterable[Pattern[Any]]) -> None:
         """Builds the tree.
@@ -45,17 +49,17 @@ class Automaton:
         slots: dict[Path, int] = {(): 0}
         for rank, pattern in enumerate(patterns):
             for number, (questions, program) in enumerate(_words(pattern)):
-                _insert(self._start, questions, (rank, number, pattern, program))
+                _insert(self._start, questions, (rank, number, pattern, _matcher(pattern, program)))
                 for path in _positions(questions):
                     slots.setdefault(path, len(slots))
         self._size = len(slots)
         _compile(self._start, slots)
-        self._in_order = None if self._start.asks else self._start.accepted
+        self.in_order = None if self._start.asks else self._start.accepted
 
     def candidates(self, op: Operation) -> Sequence[Accepted]:
         """Returns the patterns whose form an op has, in order of preference; their conditions are yet to be tried."""
-        if self._in_order is not None:
-            return self._in_order
+        if self.in_order is not None:
+            return self.in_order
         found: list[Any] = [None] * self._size
         found[0] = op
         accepted: list[Accepted] = []
@@ -72,6 +76,15 @@ class Automaton:
         if len(accepted) > 1:
             accepted.sort(key=_preference)
         return accepted
+
+
+def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operation], Any]:
+    """Returns the function that matches a pattern, of a declarative one by one of its programs."""
+    declaration = pattern.declaration
+    if program is None or declaration is None:
+        return pattern.match
+    run, conclude = program.run, declaration.conclude
+    return lambda op: conclude(program, run(op)[0])
 
 
 def _preference(accepted: Accepted) -> tuple[int, int]:

@@ -48,11 +48,8 @@ class PatternSet:
             if bucket is None:
                 return None
             automaton = self._automata[op.name] = Automaton(bucket)
-        for _, _, pattern, program in automaton.candidates(op):
-            if program is None or pattern.declaration is None:
-                match = pattern.match(op)
-            else:
-                match = pattern.declaration.conclude(program, program.run(op)[0])
+        for _, _, pattern, matches in automaton.in_order or automaton.candidates(op):
+            match = matches(op)
             if type(match) is not Failure:
                 return pattern, match
         return None

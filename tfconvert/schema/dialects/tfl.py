@@ -113,6 +113,11 @@ def option_fields(op_name: str) -> Mapping[str, Field]:
     return {name: field for name, field in TFLITE.fields(operator.options).items() if name not in indices}
 
 
+@cache
+def _operator(name: str) -> operators.Operator | None:
+    return operators.lookup(name[len(PREFIX) :])
+
+
 class TFLOp(Operation):
     """A `tfl` op of any name."""
 
@@ -126,7 +131,7 @@ class TFLOp(Operation):
     @property
     def operator(self) -> operators.Operator | None:
         """The builtin operator; `None` for what is no call of one."""
-        return operators.lookup(self.op_name)
+        return _operator(self.name)
 
     def verify_(self) -> None:
         """Checks numbers of operands and results, and that every property is known and of the right kind.

@@ -76,14 +76,13 @@ class Operation:
         self.next_op: Operation | None = None
         self.successors: Sequence[Block] = successors
         self.regions: tuple[Region, ...] = ()
-        self._operands: list[Value] = []
-        self._uses: list[Use] = []
-        self.operands = self._operands
-        if operands:
-            self._add_operands(operands)
-        self.results: tuple[OpResult, ...] = tuple(
-            [OpResult(result_type, self, index) for index, result_type in enumerate(result_types)]
-        )
+        self.operands = self._operands = list(operands)
+        self._uses: list[Use] = [Use(self, index, value) for index, value in enumerate(operands)]
+        self.results: tuple[OpResult, ...]
+        if len(result_types) == 1:
+            self.results = (OpResult(result_types[0], self, 0),)
+        else:
+            self.results = tuple([OpResult(result, self, index) for index, result in enumerate(result_types)])
         if regions:
             self._add_regions(regions)
 
@@ -137,18 +136,6 @@ class Operation:
 
     # What it takes.
 
-    def _add_operands(self, operands: Sequence[Value]) -> None:
-        values, uses = self._operands, self._uses
-        for index, value in enumerate(operands, start=len(values)):
-            use = Use(self, index)
-            values.append(value)
-            uses.append(use)
-            head = value.first_use
-            if head is not None:
-                use.next = head
-                head.previous = use
-            value.first_use = use
-
     def set_operand(self, index: int, value: Value) -> None:
         """Replaces one operand; negative indices count from the end."""
         use = self._uses[index]
@@ -160,14 +147,16 @@ class Operation:
         """Replaces all operands; there may be more or fewer than before."""
         values = list(operands)
         self.drop_operands()
-        self._add_operands(values)
+        self._operands += values
+        self._uses += [Use(self, index, value) for index, value in enumerate(values)]
 
     def drop_operands(self) -> None:
         """Takes all operands away."""
-        for value, use in zip(self._operands, self._uses, strict=True):
-            unlink(value, use)
-        self._operands.clear()
-        self._uses.clear()
+        if self._uses:
+            for value, use in zip(self._operands, self._uses, strict=True):
+                unlink(value, use)
+            self._operands.clear()
+            self._uses.clear()
 
     # What is inside it.
 

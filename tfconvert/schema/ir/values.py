@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Use:
-    """One operand of an op, in the list of all uses of its value.
+    """One operand of an op, in the list of all uses of its value, of which a new one becomes the head.
 
     Attributes:
         operation: The op whose operand it is.
@@ -23,11 +23,15 @@ class Use:
 
     __slots__ = ("index", "next", "operation", "previous")
 
-    def __init__(self, operation: Operation, index: int) -> None:
+    def __init__(self, operation: Operation, index: int, value: Value) -> None:
         self.operation = operation
         self.index = index
-        self.next: Use | None = None
         self.previous: Use | None = None
+        head = value.first_use
+        self.next = head
+        if head is not None:
+            head.previous = self
+        value.first_use = self
 
 
 class Uses:

@@ -49,6 +49,7 @@ class Operator(NamedTuple):
         operands: Its operands.
         results: Its results.
         has_effect: Whether a call whose results are not used must still be kept.
+        variables: Indices of the operands that hold state.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Operator(NamedTuple):
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
     has_effect: bool
+    variables: tuple[int, ...]
 
     @property
     def operand_range(self) -> tuple[int, int]:
@@ -68,11 +70,6 @@ class Operator(NamedTuple):
     def result_range(self) -> tuple[int, int]:
         """The least and the most results."""
         return _range(self.results)
-
-    @property
-    def variables(self) -> tuple[int, ...]:
-        """Indices of the operands that hold state."""
-        return tuple(index for index, operand in enumerate(self.operands) if operand.variable)
 
 
 def _range(values: tuple[Value, ...]) -> tuple[int, int]:
@@ -111,4 +108,6 @@ def lookup(name: str) -> Operator | None:
     options = "" if options == "-" else options
     union = OPTIONS_2 if options in TFLITE.enums["BuiltinOptions2"] else OPTIONS
     code = TFLITE.enums["BuiltinOperator"][name.upper()]
-    return Operator(name, code, options, union, _values(operands), _values(results), flags == "effect")
+    taken = _values(operands)
+    variables = tuple([index for index, operand in enumerate(taken) if operand.variable])
+    return Operator(name, code, options, union, taken, _values(results), flags == "effect", variables)
