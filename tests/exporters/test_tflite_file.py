@@ -279,12 +279,9 @@ def test_a_full_device(chain: Any) -> None:
 
 
 def test_all_problems_are_reported_at_once(modules: Any) -> None:
-    class Foreign(Operation):
-        name = "tf.Foreign"
-
     def body(f: Any) -> Any:
         kinds = [tensor(2, element=types.ELEMENT_TYPES[10].mlir)]
-        strange = f.add(Foreign.create(operands=[f.args[0]], result_types=[tensor(2)], location=NameLoc.get("here")))
+        strange = f.add(Operation("tf.Foreign", [f.args[0]], [tensor(2)], location=NameLoc.get("here")))
         return [
             f.op("neg", [f.args[0]], (2,)),
             f.add(tfl.build("neg", [f.args[0]], kinds)).results[0],

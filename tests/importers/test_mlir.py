@@ -91,7 +91,7 @@ def test_a_second_place_is_named() -> None:
     text = '"tf.A"() ({\n^a:\n "tf.Y"() : () -> ()\n^a:\n "tf.Y"() : () -> ()\n}) : () -> ()'
     problem = failure(text)
     assert problem.location == "file.mlir:4:1"
-    assert problem.hint == "see also line 2"
+    assert "re-declaration of block 'a', which is on line 2" in problem.message
 
 
 def test_a_broken_rule_is_told_with_the_op() -> None:

@@ -14,6 +14,7 @@ from typing import ClassVar, Self, TypeVar
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
 from tfconvert.schema.ir.values import OpResult, Use, Value, link, unlink
 
@@ -247,9 +248,6 @@ class Operation:
         )
 
     def __str__(self) -> str:
-        # The printer knows ops, so ops can't know the printer when they are loaded; but `print(op)` must work.
-        from tfconvert.schema.ir.printer import text_of
-
         return text_of(self)
 
     def __repr__(self) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attributes import print_dictionary
-from tfconvert.schema.ir.block import Block, Region
-from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import print_function_type
-from tfconvert.schema.ir.values import BlockArgument, Value
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.block import Block, Region
+    from tfconvert.schema.ir.operation import Operation
+    from tfconvert.schema.ir.values import BlockArgument, Value
 
 
 class _Names:

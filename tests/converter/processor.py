@@ -1,0 +1,18 @@
+"""What TensorFlow can compute on some processors only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import pytest
+
+
+@contextmanager
+def skipped_without_kernel(tf: ModuleType) -> Iterator[None]:
+    """Skips a test where TensorFlow has no kernel: dilated depthwise convolutions need a processor that oneDNN serves."""
+    try:
+        yield
+    except tf.errors.UnimplementedError as problem:
+        pytest.skip(f"TensorFlow has no kernel for this on this processor: {problem.message[:100]}")
