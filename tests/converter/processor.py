@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def skipped_without_kernel(tf: ModuleType) -> Iterator[None]:
-    """Skips a test where TensorFlow has no kernel: dilated depthwise convolutions need a processor that oneDNN serves."""
+    """Skips a test where TensorFlow has no kernel: dilated depthwise convolutions need one of oneDNN's."""
     try:
         yield
     except tf.errors.UnimplementedError as problem:
