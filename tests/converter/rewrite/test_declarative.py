@@ -117,7 +117,7 @@ def _once(pattern: Pattern[Any]) -> Callable[..., None]:
         pattern.rewrite(op, match, rewriter)  # type: ignore[arg-type]
         assert block is not None
         for each in block.ops:
-            each.attributes["mark"] = types.I1
+            each.attributes["_mark"] = types.I1
 
     return rewrite
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import quant, tf, tfl, types
+from tfconvert.schema.dialects import quant, tf, tfl, tfl_spelling, types
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.dense_parsing import parse_dense, parse_dense_resource
 from tfconvert.schema.dialects.func import FUNC
@@ -24,8 +24,18 @@ TF_TYPE = Dialect(
     types=types.TYPES,
 )
 
+TFL = Dialect(
+    "tfl",
+    open_ops=tfl.class_of,
+    attributes={
+        "const_bytes": tfl.ConstBytesAttr.parse_parameters,
+        "mirror_pad_attr": tfl_spelling.MirrorPadAttr.parse_parameters,
+        "lstm_kernel_type_attr": tfl_spelling.LSTMKernelTypeAttr.parse_parameters,
+    },
+)
+
 DIALECTS = DialectRegistry(
-    (BUILTIN, ARITH, FUNC, TF_TYPE, TF_EXECUTOR, TF_SAVED_MODEL, tf.TF, tfl.TFL, quant.QUANT),
+    (BUILTIN, ARITH, FUNC, TF_TYPE, TF_EXECUTOR, TF_SAVED_MODEL, tf.TF, TFL, quant.QUANT),
     {"dense": parse_dense, "dense_resource": parse_dense_resource},
 )
 """The registry of all of them."""

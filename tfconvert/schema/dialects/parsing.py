@@ -2,13 +2,13 @@
 
     module = IRParser(text, "model.mlir").parse_module()
 
-When the last op is read, the OpDef attributes of `tf` ops are put where ours have them (`tf.normalize`), and constants
-of a resource section into their places.
+When the last op is read, the OpDef attributes of `tf` ops are put where ours have them (`tf.normalize`), so are the
+options of `tfl` ops (`tfl_spelling.normalize`), and constants of a resource section get into their places.
 """
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import dense_parsing, tf
+from tfconvert.schema.dialects import dense_parsing, tf, tfl, tfl_spelling
 from tfconvert.schema.dialects.context import DIALECTS
 from tfconvert.schema.dialects.tensor_data import DenseResourceAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -38,6 +38,8 @@ class IRParser(Parser):
         for op in module.walk():
             if isinstance(op, tf.TFOp):
                 tf.normalize(op)
+            elif isinstance(op, tfl.TFLOp):
+                tfl_spelling.normalize(op)
             for name, value in op.properties.items():
                 if isinstance(value, DenseResourceAttr) and (digits := self.resources.get(value.handle)):
                     op.properties[name] = dense_parsing.resource(self, value, digits)

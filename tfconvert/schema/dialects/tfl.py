@@ -22,7 +22,6 @@ from tfconvert.schema.dialects import quant, tensor_data, types
 from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
-from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
@@ -118,6 +117,21 @@ def _operator(name: str) -> operators.Operator | None:
     return operators.lookup(name[len(PREFIX) :])
 
 
+_OTHER_PROPERTIES: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys((PSEUDO_CONST, PSEUDO_SPARSE_CONST, NO_VALUE), frozenset({"value"})),
+    PSEUDO_QCONST: frozenset({"value", "qtype"}),
+    EXTERNAL_CONST: frozenset(),
+    CUSTOM: frozenset({CUSTOM_CODE, CUSTOM_OPTION}),
+}
+
+
+@cache
+def property_names(op_name: str) -> frozenset[str]:
+    """Returns the names of the properties that an op can have."""
+    other = _OTHER_PROPERTIES.get(op_name)
+    return frozenset((*option_fields(op_name), *SUBGRAPHS.get(op_name, ()))) if other is None else other
+
+
 class TFLOp(Operation):
     """A `tfl` op of any name."""
 
@@ -136,13 +150,26 @@ class TFLOp(Operation):
     def verify_(self) -> None:
         """Checks numbers of operands and results, and that every property is known and of the right kind.
 
+        An attribute without a dialect's prefix, or an underscore, would be an option that no file can hold.
+
         Raises:
             VerifyError: Something is wrong.
         """
+        _verify_names(self)
         if self.op_name in HELD:
             _verify_constant(self)
         elif self.op_name not in BESIDE:
             _verify_builtin(self)
+
+
+def _verify_names(op: TFLOp) -> None:
+    known = property_names(op.op_name)
+    plain = [name for name in op.attributes if "." not in name and not name.startswith("_")]
+    for name in (*op.properties, *plain):
+        if name not in known:
+            raise VerifyError(f"{op.name} has no property '{name}'")
+    if plain:
+        raise VerifyError(f"'{plain[0]}' of {op.name} must be a property, and have one value")
 
 
 def _verify_constant(op: TFLOp) -> None:
@@ -171,8 +198,6 @@ def _verify_builtin(op: TFLOp) -> None:
     for name, value in op.properties.items():
         if name in calls:
             _verify_symbol(op, name, value)
-        elif name not in fields:
-            raise VerifyError(f"{op.name} has no property '{name}'")
         elif not fits(fields[name], value):
             raise VerifyError(f"property '{name}' of {op.name} can't be {value}")
 
@@ -212,6 +237,11 @@ def fits(field: Field, value: Attribute) -> bool:
 def is_known(name: str) -> bool:
     """Returns whether there is an op of a name without `tfl.` (`conv_2d`)."""
     return operators.lookup(name) is not None or name in BESIDE
+
+
+def class_of(name: str) -> type[TFLOp] | None:
+    """Returns the class of the ops of a full name (`tfl.conv_2d`), `None` if there are none."""
+    return TFLOp if is_known(name[len(PREFIX) :]) else None
 
 
 def create(
@@ -381,10 +411,3 @@ def has_side_effects(op: Operation) -> bool:
         return True
     operator = op.operator
     return operator is not None and operator.has_effect
-
-
-TFL = Dialect(
-    "tfl",
-    open_ops=lambda name: TFLOp if is_known(name[len(PREFIX) :]) else None,
-    attributes={"const_bytes": ConstBytesAttr.parse_parameters},
-)
