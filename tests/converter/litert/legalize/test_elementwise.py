@@ -38,7 +38,7 @@ _ONE = {
     "Acos", "Atan", "Reciprocal", "Inv", "IsNan", "IsInf", "IsFinite",
 }  # fmt: skip
 
-_NO_ORACLE = {("NotEqual", "i16"), ("Mod", "f32"), ("Rint", "f16"), ("Rint", "bf16")}
+_NO_ORACLE = {("Mod", "f32"), ("Rint", "f16"), ("Rint", "bf16")}
 """TensorFlow has no kernel for these itself."""
 
 
@@ -99,6 +99,8 @@ CASES += [
     Case("BitwiseAnd", [np.array([-1, -8, 7, 2**31 - 1], np.int32), np.array([-2, 12, 5, -(2**31)], np.int32)]),
     Case("BitwiseOr", [np.array([-1, -8, 7, 2**31 - 1], np.int32), np.array([-2, 12, 5, -(2**31)], np.int32)]),
     Case("Equal", ["f32[2,3]@0:2", "f32[2,3]@0:2"], {"incompatible_shape_error": False}),
+    Case("NotEqual", ["i16[?3,5]@-2:2", "i16[5]@-2:2"]),
+    Case("NotEqual", [np.array([-(2**15), 2**15 - 1, 256, 0], np.int16), "i16[2,4]@0:2"]),
     Case("ApproximateEqual", ["f32[2,3]@0:1", "f32[2,3]@0:1"], {"tolerance": 0.3}),
     Case("IsNan", [np.array([np.nan, np.inf, 1], np.float32)]),
     Case("DivNoNan", ["f32[4]", np.array([0, 1, 2, 0], np.float32)]),

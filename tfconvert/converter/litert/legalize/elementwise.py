@@ -35,6 +35,12 @@ def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
     return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
 
 
+def _not_equal(op: Operation, emit: Emit) -> Value:
+    """Negates `Equal`: the kernel of `not_equal` compares something else than the operands if they are `i16`."""
+    equal = emit.tf("Equal", op.operands, op.results[0].type, op.properties)
+    return emit.unary("LogicalNot", equal)
+
+
 def _cast_constraint(op: Operation) -> str | None:
     for value in (op.operands[0], op.results[0]):
         element = element_name(types.element_of(value.type))
@@ -153,7 +159,8 @@ ENTRIES: tuple[Entry, ...] = (
     Row("ComplexAbs", "complex_abs", "complex<f32> complex<f64>"),
     # Comparison.
     Row("Equal", "equal", "f32 i32 i64 i16 i1 !tf_type.string", constraint=_incompatible),
-    Row("NotEqual", "not_equal", "f32 i32 i64 i16 i1 !tf_type.string", constraint=_incompatible),
+    Row("NotEqual", "not_equal", "f32 i32 i64 i1 !tf_type.string", constraint=_incompatible),
+    Lowering("NotEqual", "Equal LogicalNot", _not_equal, "i16"),
     Row("Less", "less", "f32 i32 i64 i16"),
     Row("LessEqual", "less_equal", "f32 i32 i64 i16"),
     Row("Greater", "greater", "f32 i32 i64 i16"),

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, constant_number, ints, max_rank
+from tfconvert.converter.litert.legalize.entry import (
+    Attr,
+    Entry,
+    Lowering,
+    Row,
+    constant_number,
+    element_of,
+    ints,
+    max_rank,
+)
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -104,6 +113,16 @@ def _one_hot_axis(axis: int | None) -> int:
     return -1 if axis is None else axis
 
 
+def _one_hot_indices(op: Operation) -> str | None:
+    element = element_of(op)
+    return None if element in ("i32", "i64") else f"the kernel takes indices of i32 or i64, not {element}"
+
+
+def _one_hot(op: Operation, emit: Emit) -> Value:
+    operands = (emit.i32(op.operands[0]), *op.operands[1:])
+    return emit.tf("OneHot", operands, op.results[0].type, op.properties)
+
+
 _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 0)}
 
 
@@ -115,7 +134,8 @@ ENTRIES: tuple[Entry, ...] = (
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
-        options={"axis": Attr("axis", -1, _one_hot_axis)}),
+        options={"axis": Attr("axis", -1, _one_hot_axis)}, constraint=_one_hot_indices),
+    Lowering("OneHot", "Cast OneHot", _one_hot, "i8 ui8"),
     Row("Where", "where", "i1 f32 i32 i64 ui32 i8 ui8"),
     Lowering("TopKV2", "topk_v2", _top_k, "f32 i32 i64 ui8 i8 i16"),
     Row("Select", "select", _CHOSEN, typed=1, constraint=_known_ranks),
