@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -33,9 +34,8 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
 
 
 def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
-    beside = target.with_name(f"{target.name}.{os.getpid()}.part")
-    # What an earlier process of this number left behind when it was killed is in nobody's way.
-    beside.unlink(missing_ok=True)
+    # A name that nobody else uses, in other threads, processes or containers, and that is short, whatever the target's.
+    beside = target.with_name(f".tfconvert-{secrets.token_hex(8)}.part")
     # The mode of a new file is left to the umask, as for any program's output.
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
