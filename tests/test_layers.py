@@ -45,6 +45,7 @@ ROOMS = {
         ("stages",),
     ),
     "tfconvert.importers": (
+        ("containment",),
         ("checkpoint", "mlir", "tflite"),
         ("graph",),
         ("graph_def", "saved_model"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -84,6 +85,38 @@ def test_a_graph_by_itself_uses_the_newest_checkpoint(dense: Saved, tmp_path: Pa
     shutil.copytree(dense.prefix.parent, folder)
     (folder / meta(dense).name).rename(folder / "graph.meta")
     assert "global_tensor" in str(import_meta_graph(folder / "graph.meta", outputs=["scores"]))
+
+
+def name_checkpoint(folder: Path, prefix: Path | str) -> None:
+    (folder / "checkpoint").write_text(f'model_checkpoint_path: "{prefix}"\n')
+
+
+@pytest.mark.parametrize("form", ["absolute", "relative", "link"])
+def test_no_checkpoint_outside_of_the_folder_is_read(dense: Saved, tmp_path: Path, form: str) -> None:
+    theirs = dense.prefix
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link").symlink_to(theirs.parent)
+    shutil.copy(meta(dense), folder / "graph.meta")
+    named = {"absolute": theirs, "relative": Path(os.path.relpath(theirs, folder)), "link": Path("link", theirs.name)}
+    name_checkpoint(folder, named[form])
+    with pytest.raises(ConversionError) as caught:
+        find_meta_graph(folder)
+    assert caught.value.code == "outside-model"
+    assert ".meta" in caught.value.diagnostics[0].hint
+    with pytest.raises(ConversionError) as caught:
+        import_meta_graph(folder / "graph.meta", outputs=["scores"])
+    assert caught.value.code == "no-checkpoint"
+
+
+def test_a_checkpoint_that_was_moved_is_read_where_it_is_now(dense: Saved, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(dense.prefix.parent, folder)
+    for named in (dense.prefix, Path("/elsewhere", dense.prefix.name), folder / dense.prefix.name):
+        name_checkpoint(folder, named)
+        assert find_meta_graph(folder) == folder / meta(dense).name
+    name_checkpoint(folder, "/")
+    assert find_meta_graph(folder) is None
 
 
 def test_text_is_the_same_as_binary(dense: Saved, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.containment import is_within
 from tfconvert.importers.graph.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
@@ -41,12 +42,14 @@ def find_meta_graph(path: Path) -> Path | None:
 
     Args:
         path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
+
+    Raises:
+        ConversionError: The `checkpoint` file names one outside of its folder (`outside-model`).
     """
     if path.suffix == _SUFFIX:
         return path
     if path.is_dir():
-        prefix = _newest(path)
-        return _beside(prefix) if prefix is not None else None
+        return _in_folder(path)
     if path.suffix == ".index" or path.suffix.startswith(".data-"):
         return _beside(path.with_suffix(""))
     return _beside(path)
@@ -57,8 +60,19 @@ def _beside(prefix: Path) -> Path | None:
     return file if file.is_file() else None
 
 
-def _newest(folder: Path) -> Path | None:
-    """Returns the prefix of a folder's newest checkpoint, as far as the folder says."""
+def _in_folder(folder: Path) -> Path | None:
+    named = _named(folder)
+    if named is None:
+        return None
+    found = _beside(_here(named, folder))
+    if found is None and not is_within(named, folder):
+        raise error("outside-model", f"{folder / _STATE} names {str(named)!r}, which is not in the model's folder",
+                    hint="give the .meta file, or copy the checkpoint's files into the folder")  # fmt: skip
+    return found
+
+
+def _named(folder: Path) -> Path | None:
+    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it."""
     try:
         lines = (folder / _STATE).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -66,10 +80,15 @@ def _newest(folder: Path) -> Path | None:
     for line in lines:
         key, _, value = line.partition(":")
         if key.strip() == _PATH_KEY:
-            # The path is one of the machine that saved, if it is absolute.
-            prefix = folder / value.strip().strip('"')
-            return prefix if prefix.with_name(prefix.name + ".index").is_file() else folder / prefix.name
+            named = folder / value.strip().strip('"')
+            return named if named.name else None
     return None
+
+
+def _here(named: Path, folder: Path) -> Path:
+    """Returns the prefix of a named checkpoint in the folder: the path is one of the machine that saved, perhaps."""
+    there = is_within(named, folder) and named.with_name(named.name + ".index").is_file()
+    return named if there else folder / named.name
 
 
 def import_meta_graph(
@@ -138,7 +157,8 @@ def _checkpoint(file: Path) -> Path | None:
     own = file.with_suffix("")
     if own.with_name(own.name + ".index").is_file():
         return own
-    newest = _newest(file.parent)
+    named = _named(file.parent)
+    newest = _here(named, file.parent) if named is not None else None
     return newest if newest is not None and newest.with_name(newest.name + ".index").is_file() else None
 
 

@@ -54,3 +54,25 @@ def test_no_file_outside_of_the_assets_is_read(model: Path, name: str) -> None:
     with pytest.raises(ConversionError) as caught:
         import_saved_model(model)
     assert caught.value.code == "bad-asset"
+
+
+def test_a_folder_of_assets_is_no_link_out_of_the_model(model: Path) -> None:
+    outside = model.with_name("outside")
+    (model / "assets").rename(outside)
+    (model / "assets").symlink_to(outside)
+    with pytest.raises(ConversionError, match="leads out of the model's folder") as caught:
+        import_saved_model(model)
+    assert caught.value.code == "bad-asset"
+    (model / "assets").unlink()
+    outside.rename(model / "inside")
+    (model / "assets").symlink_to("inside")
+    import_saved_model(model)
+
+
+def test_a_circle_of_links_is_no_asset(model: Path) -> None:
+    (asset,) = (model / "assets").iterdir()
+    asset.unlink()
+    asset.symlink_to(asset.name)
+    with pytest.raises(ConversionError) as caught:
+        import_saved_model(model)
+    assert caught.value.code == "bad-asset"

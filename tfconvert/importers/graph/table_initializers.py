@@ -11,6 +11,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.containment import is_within
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.variables import node_name, ops_in_islands
@@ -97,9 +98,12 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path) -> dict[str, str]:
     """Returns the nodes that hold files' paths, with the paths as they are here."""
     paths = {}
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
+        if not is_within(assets, assets.parent):
+            raise error("bad-asset", f"{assets} is a link that leads out of the model's folder",
+                        hint="put the files that it leads to into the model's folder")  # fmt: skip
         name = asset.filename
         path = assets / name
-        if not name or "\0" in name or not path.resolve().is_relative_to(assets.resolve()):
+        if not name or not is_within(path, assets):
             raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
                         hint="save the model again")  # fmt: skip
         paths[parse_graph_input(asset.tensor_info.name).node] = str(path)
