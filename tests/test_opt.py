@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner, Result
 
+import tfconvert
 from tfconvert.converter.cli.main import main
 from tfconvert.importers.mlir import import_mlir
 
@@ -51,6 +52,40 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "source.mlir"
     path.write_text(IDENTITY)
     return path
+
+
+def test_text_reads_files_below_the_asset_root_only(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("first\nsecond\n")
+    path = tmp_path / "table.mlir"
+    path.write_text(f"""
+    "tf_saved_model.asset"() <{{sym_name = "a", filename = "{words}"}}> : () -> ()
+    func.func @main(%x: tensor<2x!tf_type.string>) -> tensor<2xi64> {{
+      %t = "tf.HashTableV2"() <{{container = "", shared_name = "t", use_node_name_sharing = false,
+          key_dtype = !tf_type.string, value_dtype = i64}}> : () -> tensor<!tf_type.resource>
+      %f = "tf.Const"() <{{value = dense<"{words}"> : tensor<!tf_type.string>}}> : () -> tensor<!tf_type.string>
+      "tf.InitializeTableFromTextFileV2"(%t, %f) <{{
+        key_index = -2, value_index = -1, vocab_size = -1, delimiter = "\\09", offset = 0
+      }}> : (tensor<!tf_type.resource>, tensor<!tf_type.string>) -> ()
+      %d = "tf.Const"() <{{value = dense<-1> : tensor<i64>}}> : () -> tensor<i64>
+      %0 = "tf.LookupTableFindV2"(%t, %x, %d)
+          : (tensor<!tf_type.resource>, tensor<2x!tf_type.string>, tensor<i64>) -> tensor<2xi64>
+      func.return %0 : tensor<2xi64>
+    }}""")  # fmt: skip
+    run = ["-p", "lower-tables"]
+    text = path.read_text()
+    for refused in (opt(path, *run), opt("-", *run, text=text), opt(path, *run, "--asset-root", tmp_path / "other")):
+        assert refused.exit_code == 1
+        assert "bad-asset" in refused.stderr
+        assert "first" not in refused.output
+    for read in (opt(path, *run, "--asset-root", tmp_path), opt("-", *run, "--asset-root", tmp_path, text=text)):
+        assert read.exit_code == 0, read.stderr
+        assert 'dense<["first", "second"]>' in read.stdout
+    with pytest.raises(tfconvert.ConversionError, match="the text may name no files"):
+        tfconvert.convert(path)
+    assert b"second" in bytes(tfconvert.convert(path, asset_root=tmp_path))
+    with pytest.raises(tfconvert.ConversionError, match="a model brings its own"):
+        tfconvert.convert(tmp_path, asset_root=tmp_path)
 
 
 def test_without_passes_it_is_what_was_imported(source: Path) -> None:

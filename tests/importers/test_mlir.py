@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -33,10 +34,10 @@ module attributes {tf.versions = {bad_consumers = [], producer = 2 : i32}} {
 """  # noqa: E501
 
 
-def failure(text: str, **arguments: int) -> Diagnostic:
+def failure(text: str, first_line: int = 1) -> Diagnostic:
     """Returns the only diagnostic of a text that can't be read."""
     with pytest.raises(ConversionError) as caught:
-        import_mlir(text, "file.mlir", **arguments)
+        import_mlir(text, "file.mlir", first_line=first_line)
     (diagnostic,) = caught.value.diagnostics
     return diagnostic
 
@@ -114,6 +115,34 @@ def test_a_use_before_the_definition_is_refused() -> None:
     assert problem.code == "invalid-ir"
     assert "operand 0 (%1) is not defined before its use" in problem.message.replace(" is", " (%1) is")
     assert problem.location == "file.mlir:3"
+
+
+def asset(filename: Path | str) -> str:
+    return f'"tf_saved_model.asset"() <{{sym_name = "a", filename = "{filename}"}}> : () -> ()\n'
+
+
+def test_files_are_named_below_the_asset_root_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, secret = tmp_path / "root", tmp_path / "secret.txt"
+    root.mkdir()
+    words, link = root / "words.txt", root / "link.txt"
+    words.touch()
+    secret.touch()
+    link.symlink_to(secret)
+    monkeypatch.chdir(tmp_path)
+    for named in (words, "root/words.txt", root / "later.txt"):
+        import_mlir(asset(named), asset_root=root)
+        import_mlir(asset(named), asset_root="root")
+        with pytest.raises(ConversionError) as caught:
+            import_mlir(asset(named), "file.mlir")
+        (problem,) = caught.value.diagnostics
+        assert (problem.code, problem.location) == ("bad-asset", "file.mlir:1")
+        assert "--asset-root" in problem.hint
+    nested = "module { " + asset(secret).strip() + " }"
+    outside = (secret, link, root / ".." / "secret.txt", "secret.txt", "")
+    for text in (*(asset(named) for named in outside), nested):
+        with pytest.raises(ConversionError) as caught:
+            import_mlir(text, asset_root=root)
+        assert caught.value.code == "bad-asset"
 
 
 @pytest.mark.parametrize("depth", [60, 100, 300, 20_000])

@@ -65,6 +65,7 @@ def convert(
     fuse_recurrent: bool = True,
     verify: bool = False,
     check_passes: bool = False,
+    asset_root: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -87,6 +88,8 @@ def convert(
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; the differences are in the report.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
+        asset_root: MLIR text: the folder below which it may name files, which are then read; by default it may name
+            none.
 
     Returns:
         The model, not yet written to anywhere.
@@ -106,6 +109,7 @@ def convert(
         patterns=patterns,
         composites=composites,
         fuse_recurrent=fuse_recurrent,
+        asset_root=asset_root,
     )
     return convert_with(model, options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ class Options:
         patterns: Rewrites of the user's, applied beside the converter's own.
         composites: Fusions of the user's, tried before the converter's own.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
+        asset_root: MLIR text: the folder below which it may name files; it may name none by default.
     """
 
     inputs: Sequence[str] | None = None
@@ -42,3 +44,4 @@ class Options:
     patterns: Sequence[Pattern[Any]] = ()
     composites: Sequence[Fusion] = ()
     fuse_recurrent: bool = True
+    asset_root: str | os.PathLike[str] | None = None

@@ -6,12 +6,17 @@ names the line.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+from tfconvert.importers.containment import is_within
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.tf_saved_model import AssetOp
 from tfconvert.schema.dialects.verification import first_broken
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
 
@@ -21,22 +26,39 @@ _WINDOW = 100
 _NOTHING = re.compile(r"(?:\s|//[^\n]*)*")
 
 
-def import_mlir(text: str, filename: str = "<text>", *, first_line: int = 1) -> ModuleOp:
+def import_mlir(
+    text: str, filename: str = "<text>", *, first_line: int = 1, asset_root: str | os.PathLike[str] | None = None
+) -> ModuleOp:
     """Returns the module that a text describes, verified.
 
     Args:
         text: MLIR in the project's dialects; top-level ops without a module get one.
         filename: What errors call the text.
         first_line: The number of the text's first line, if it is a part of a file.
+        asset_root: The folder below which the text may name files to be read; it may name none by default.
 
     Raises:
-        ConversionError: It can't be parsed (`malformed-mlir`), or breaks a rule of a dialect (`invalid-ir`).
+        ConversionError: It can't be parsed (`malformed-mlir`), breaks a rule of a dialect (`invalid-ir`), or names a
+            file outside of the asset root (`bad-asset`).
     """
     module = _parse(text, filename, first_line)
     broken = first_broken(module)
     if broken is not None:
         raise ConversionError([broken.diagnostic("invalid-ir")])
+    for op in module.walk():
+        if isinstance(op, AssetOp):
+            _check_asset(op, asset_root)
     return module
+
+
+def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
+    """Refuses a file that whoever wrote the text may not read: its contents would stand in the converted model."""
+    filename = op.properties.get("filename")
+    name = filename.data if isinstance(filename, StringAttr) else ""
+    if root is None or not name or not is_within(Path(name), Path(root)):
+        where = "the text may name no files" if root is None else f"it is not in {os.fspath(root)}"
+        raise error_at(op, "bad-asset", f"the asset {name!r} is not read: {where}",
+                       "name the folder of the text's assets with --asset-root, or asset_root in Python")  # fmt: skip
 
 
 def read_mlir(path: Path) -> str:

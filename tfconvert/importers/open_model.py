@@ -5,6 +5,7 @@ Imports are late, so that a model of one format doesn't load the importers of th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -38,6 +39,10 @@ class Selection(Protocol):
     def tags(self) -> Sequence[str] | None:
         """SavedModels: the tags of the graph to import."""
 
+    @property
+    def asset_root(self) -> str | os.PathLike[str] | None:
+        """MLIR text: the folder below which it may name files."""
+
 
 def import_model(model: str | Path, options: Selection) -> ModuleOp:
     """Returns the module of a SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file.
@@ -50,6 +55,8 @@ def import_model(model: str | Path, options: Selection) -> ModuleOp:
     path = Path(model)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
+    if path.suffix != ".mlir":
+        _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
     if is_saved_model(path):
         _refuse(options, ("inputs", "outputs"), "names tensors of a GraphDef; a SavedModel has signatures",
                 "choose signatures instead")  # fmt: skip
@@ -61,7 +68,7 @@ def import_model(model: str | Path, options: Selection) -> ModuleOp:
     if path.suffix in (".mlir", ".tflite"):
         _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags"),
                 f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
-        return _import_ir(path)
+        return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
     meta_graph = find_meta_graph(path)
@@ -75,12 +82,12 @@ def import_model(model: str | Path, options: Selection) -> ModuleOp:
                 hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
 
 
-def _import_ir(path: Path) -> ModuleOp:
+def _import_ir(path: Path, options: Selection) -> ModuleOp:
     """Returns the module of a file whose contents are IR already, as text or as LiteRT's tables."""
     if path.suffix == ".mlir":
         from tfconvert.importers.mlir import import_mlir, read_mlir
 
-        return import_mlir(read_mlir(path), str(path))
+        return import_mlir(read_mlir(path), str(path), asset_root=options.asset_root)
     from tfconvert.importers.tflite.model import import_tflite
 
     return import_tflite(path)

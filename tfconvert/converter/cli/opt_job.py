@@ -189,7 +189,8 @@ class Job:
     def _run_part(self, part: Part, outcome: Outcome) -> None:
         found: Sequence[Diagnostic] = ()
         try:
-            module = import_mlir(part.text, self._filename, first_line=part.first_line)
+            root = self.request.options.asset_root
+            module = import_mlir(part.text, self._filename, first_line=part.first_line, asset_root=root)
             outcome.modules.append(self._rewritten(module))
         except ConversionError as problem:
             found = problem.diagnostics

@@ -47,6 +47,8 @@ _SOURCE_OPTIONS = (
                  help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: what nothing uses."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
                  help="Pin unknown dimensions of an input; repeatable."),
+    click.option("--asset-root", metavar="DIR",
+                 help="MLIR: the folder below which the text may name files to be read. Default: none."),
 )  # fmt: skip
 
 Function = Callable[..., Any]
