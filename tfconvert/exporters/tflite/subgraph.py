@@ -150,7 +150,7 @@ class Subgraph:
             wanted = inputs[position] if position < len(inputs) else f"arg{position}"
             reserved[argument] = self._unique(wanted)
         for value, wanted in zip(returned, outputs, strict=False):
-            if value not in reserved and tensor_data.constant_of(value) is None:
+            if value not in reserved and _whole(value) is None:
                 reserved[value] = self._unique(wanted)
         return reserved
 
@@ -276,7 +276,7 @@ class Subgraph:
         return index
 
     def _returned(self, value: Value, name: str) -> int:
-        constant = None if self._exact else tensor_data.constant_of(value)
+        constant = None if self._exact else _whole(value)
         if constant is None:
             entry = self._index.get(value)
             return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]
@@ -304,13 +304,22 @@ class Subgraph:
         }
 
 
+def _whole(value: Value) -> Constant | None:
+    """Returns what a constant's buffer holds if that is all its elements, quantised or not."""
+    op = value.owner
+    if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_QCONST:
+        stored = op.properties.get("value")
+        return stored if tensor_data.is_constant(stored) else None
+    return tensor_data.constant_of(value)
+
+
 def _held(value: Value) -> Constant | None:
     """Returns what a constant's buffer holds; of a sparse one only what is stored."""
     op = value.owner
     if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
-    return tensor_data.constant_of(value)
+    return _whole(value)
 
 
 def _carried(op: Operation, position: int) -> Attribute | None:

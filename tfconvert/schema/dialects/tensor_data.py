@@ -36,6 +36,9 @@ ELIDED = "dense_resource<__elided__>"
 CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst", "arith.constant"})
 """The ops that make constants; each holds its value in the property `value`."""
 
+_KNOWN = CONSTANT_OPS - {"tfl.pseudo_qconst"}
+"""Those whose property is the value; a quantised constant holds the integers that stand for its value."""
+
 MAX_DEPTH = 16
 """A deferred expression deeper than this is computed at once, so that reading one never recurses far."""
 
@@ -434,8 +437,8 @@ def to_array(constant: Attribute) -> Array:
 
 
 def constant_of(value: Value) -> Constant | None:
-    """Returns what a value is known to be at compile time, `None` if it is not."""
-    if type(value) is not OpResult or value.op.name not in CONSTANT_OPS:
+    """Returns what a value is known to be at compile time, `None` if it is not, or is quantised."""
+    if type(value) is not OpResult or value.op.name not in _KNOWN:
         return None
     constant = value.op.properties.get("value")
     return constant if is_constant(constant) else None

@@ -13,7 +13,9 @@ from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, f32, i32, random
 from tfconvert.converter.litert.optimize import fold_input, registry
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.schema.dialects import tensor_data, tfl
+from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.types import I8
 from tfconvert.schema.ir.values import Value
 
 IMAGE = (1, 6, 6, 3)
@@ -284,3 +286,32 @@ def test_normalization_over_the_batch_stays_together(run_tflite: RunTFLite) -> N
     count = len(graph.ops)
     graph.optimize()
     assert len(graph.ops) == count
+
+
+def _quantized(graph: Graph, values: np.ndarray, axis: int | None) -> Value:
+    """Adds a constant of 8-bit integers, quantised along an axis or as a whole."""
+    count = 1 if axis is None else values.shape[axis]
+    scales = tuple(float(scale) for scale in f32(np.linspace(0.25, 0.5, count)))
+    kind = UniformType.get(Uniform(I8, scales, (0,) * count, axis))
+    stored = tensor_data.of_array(values.astype(np.int8))
+    return graph._add(tfl.constant(stored, result_type=types.tensor(kind, values.shape)))
+
+
+@pytest.mark.parametrize("form", ["mul after", "mul before", "add before"])
+def test_nothing_is_folded_into_the_integers_of_quantised_filters(form: str, run_tflite: RunTFLite) -> None:
+    graph = Graph((2, 8))
+    name = form.partition(" ")[0]
+    value = graph.inputs[0] if form == "mul after" else graph.op(name, graph.inputs[0], random(8))
+    value = graph.op("fully_connected", value, _quantized(graph, 100 * random(4, 8), 0), None, shape=(2, 4))
+    value = graph.op(name, value, random(4)) if form == "mul after" else value
+    graph.returns(value)
+    check(graph, graph.names, run_tflite)
+
+
+@pytest.mark.parametrize(("name", "shape"), [("transpose", (8, 4)), ("reshape", (2, 16))])
+def test_quantised_constants_stay_quantised(name: str, shape: tuple[int, ...], run_tflite: RunTFLite) -> None:
+    graph = Graph((4, 8))
+    values = _quantized(graph, 100 * random(4, 8), None)
+    moved = graph.op(name, values, [1, 0] if name == "transpose" else list(shape), shape=shape)
+    graph.returns(graph.inputs[0], graph.op("dequantize", moved, shape=shape, element=types.F32))
+    check(graph, ["pseudo_qconst", name, "dequantize"], run_tflite)

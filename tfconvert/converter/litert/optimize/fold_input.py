@@ -51,8 +51,8 @@ class _Scaled(NamedTuple):
 def _match_scale(op: Operation) -> _Scaled | Failure:
     layout = weighted_ops.OPS[op.name]
     source = op.operands[layout.data]
-    if tensor_data.constant_of(op.operands[layout.filter]) is None:
-        return Failure("the filter is computed")
+    if weighted_ops.float_filter(op) is None:
+        return Failure("the filter is computed, or quantised")
     pad = matching.sole_producer(source, _PADS)
     value = source if pad is None else pad.operands[0]
     add = None if pad is None else matching.sole_producer(value, "tfl.add")
@@ -147,7 +147,7 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
     split = None if add is None or not matching.is_plain(add) else matching.with_constant(add)
     if add is None or split is None:
         return Failure("no constant is added to the input, or it is used elsewhere too")
-    weights, length = tensor_data.constant_of(op.operands[layout.filter]), weighted_ops.channels(op)
+    weights, length = weighted_ops.float_filter(op), weighted_ops.channels(op)
     if weights is None or length is None or not matching.is_float(source):
         return Failure("the filter is computed, or no tensor of 32-bit floats")
     value, constant = split

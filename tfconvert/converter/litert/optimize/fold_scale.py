@@ -22,8 +22,8 @@ def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
     if isinstance(found, Failure):
         return found
     source, _ = found
-    if tensor_data.constant_of(source.operands[weighted_ops.OPS[source.name].filter]) is None:
-        return Failure("the filter is computed")
+    if weighted_ops.float_filter(source) is None:
+        return Failure("the filter is computed, or quantised")
     bias = weighted_ops.bias_of(source)
     return bias if isinstance(bias, Failure) else found
 

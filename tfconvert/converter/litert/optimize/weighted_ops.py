@@ -61,6 +61,12 @@ def channels(op: Operation) -> int | None:
     return None if length < 0 else length
 
 
+def float_filter(op: Operation) -> Constant | None:
+    """Returns a weighted op's constant filter of 32-bit floats, `None` if it is computed or holds anything else."""
+    value = op.operands[OPS[op.name].filter]
+    return tensor_data.constant_of(value) if matching.is_float(value) else None
+
+
 def bias_of(op: Operation) -> Constant | Failure | None:
     """Returns a weighted op's constant bias, `None` if it has none, a failure if it is not one value a channel."""
     layout = OPS[op.name]
