@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.parsing import IRParser
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.quant import BlockedType, Uniform, UniformType
 from tfconvert.schema.ir.errors import ParseError
 from tfconvert.schema.ir.types import IntegerType, Signedness
 
@@ -62,3 +62,30 @@ def test_every_type_is_read_as_it_was_written(
 def test_what_is_no_type(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.uniform{text}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!quant.blockwise<i4:f32, 32, [], dense<5.000000e-01> : tensor<2x1xf16>>",
+        "!quant.blockwise<u8:f32, 2, [1, 2], dense<[0.5, 0.25]> : tensor<2xf32>, dense<[1, -2]> : tensor<2xi8>>",
+        "!quant.multi_axis<i8:f32, 0, [0, 1], dense<[[0.5, 0.25]]> : tensor<1x2xf32>>",
+    ],
+)
+def test_blocks(text: str) -> None:
+    made = parse(text)
+    assert isinstance(made, BlockedType)
+    assert parse(str(made)) == made
+    assert str(made).split(", dense")[0] == text.split(", dense")[0]
+    assert quant.storage_of(made) == made.storage
+    assert (made.data.zero_points is not None) == (text.count("dense") == 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<i4:f64, 32, [], dense<0.5> : tensor<1xf16>>", "<i4:f32, -1, [], dense<0.5> : tensor<1xf16>>",
+     "<i4:f32, 32, [], 0.5>", "<i4:f32, 32, dense<0.5> : tensor<1xf16>>"],
+)  # fmt: skip
+def test_what_has_no_blocks(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse(f"!quant.blockwise{text}")

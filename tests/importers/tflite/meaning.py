@@ -58,7 +58,7 @@ def _subgraph(view: View, codes: list[tuple[str | None, str]], data: Any) -> Tre
             return -1
         if index not in order:
             order[index] = len(order)
-            tensors.append(_tensor(view["tensors"][index], data))
+            tensors.append(_tensor(view["tensors"][index], data, view["tensors"]))
         return order[index]
 
     inputs = [use(index) for index in _numbers(view["inputs"])]
@@ -95,10 +95,16 @@ def _options(view: View | None) -> Any:
     return {name: value for name, value in {**scalars, **view.tree()}.items() if value not in (None, 0)}
 
 
-def _tensor(view: View, data: Any) -> Tree:
+def _tensor(view: View, data: Any, others: list[View]) -> Tree:
     tree = view.tree()
     constant = data(view["buffer"])
     quantization = {key: value for key, value in tree.get("quantization", {}).items() if value not in ((), 0)}
+    kind, details = quantization.get("details", ("", {}))
+    if kind in ("BlockwiseQuantization", "MultiAxisQuantization"):
+        zero_points = {"zero_points": details["zero_points"]} if details.get("zero_points", 0) > 0 else {}
+        indices = {"scales": details.get("scales", 0), **zero_points}
+        parts = {name: _tensor(others[index], data, others) for name, index in indices.items()}
+        quantization["details"] = (kind, {**details, **parts})
     shape = tree.get("shape", ())
     kept = ("is_variable", "sparsity", "variant_tensors", "external_buffer")
     return {

@@ -79,10 +79,6 @@ TENSORS: dict[str, dict[str, Any]] = {
     },
     "statistics": {"quantization": {"min": (-1.5,), "max": (2.5,)}},
     "odd quantisation": {"type": "INT16", "quantization": {"scale": (0.5,), "quantized_dimension": 3}},
-    "blocks": {
-        "type": "INT4",
-        "quantization": {"details": ("BlockwiseQuantization", {"scales": 2, "block_size": 32, "block_shape": (1, 2)})},
-    },
     "variant": {
         "type": "VARIANT", "variant_tensors": [{"shape": (1, 2), "type": "INT64", "has_rank": True}],
     },

@@ -113,6 +113,7 @@ class Subgraph:
         self._operators: list[dict[str, Any]] = []
         self._index: dict[Value, tuple[int, Operand]] = {}
         self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
+        self._parts: dict[tuple[Constant, str], int] = {}
         self._names = Names()
         self._exact = exact
 
@@ -171,9 +172,39 @@ class Subgraph:
         if carried is not None:
             fields.update(tfl_file.from_dictionary("Tensor", carried))
             operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
+        index = len(self._tensors)
         self._tensors.append(fields)
-        entry = self._index[value] = (len(self._tensors) - 1, operand)
+        self._add_parts(fields, value.type, carried)
+        entry = self._index[value] = (index, operand)
         return entry
+
+    def _add_parts(self, fields: dict[str, Any], value_type: Attribute, carried: Attribute | None) -> None:
+        """Adds the tensors of scales and zero points that a type has, and lets a tensor's fields refer to them."""
+        element = types.element_of(value_type)
+        if not isinstance(element, quant.BlockedType):
+            return
+        blocks = element.data
+        quantization = fields.get("quantization", {})
+        details = {**quantization.get("details", ("", {}))[1], "block_size": blocks.block_size}
+        if blocks.dimensions:
+            details[element.dimensions_field] = blocks.dimensions
+        for part, constant in (("scales", blocks.scales), ("zero_points", blocks.zero_points)):
+            if constant is not None:
+                own = carried.data.get(part) if isinstance(carried, DictionaryAttr) else None
+                details[part] = self._part(constant, tfl_file.part_name(str(fields["name"]), part), own)
+        fields["quantization"] = {**quantization, "details": (element.details, details)}
+
+    def _part(self, constant: Constant, name: str, carried: Attribute | None) -> int:
+        """Returns the index of the tensor of scales or zero points; equal ones of one name are one."""
+        own = tfl_file.from_dictionary("Tensor", carried)
+        key = (constant, str(own.get("name", name)))
+        known = self._parts.get(key)
+        if known is None:
+            operand, fields = self._shared.tensor_type(constant.type)
+            buffer = self._shared.buffers.add(constant, operand.type)
+            known = self._parts[key] = len(self._tensors)
+            self._tensors.append({**fields, "name": self._unique(name), "buffer": buffer, **own})
+        return known
 
     def _operator(self, op: tfl.TFLOp, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
@@ -240,8 +271,9 @@ class Subgraph:
                 indices.append(-1)
                 continue
             fields = tfl_file.from_dictionary("Tensor", item)
+            indices.append(len(self._tensors))
             self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
-            indices.append(len(self._tensors) - 1)
+            self._add_parts(self._tensors[-1], value_type, item)
         return tuple(indices)
 
     def _constant(self, value: Value, user: str, is_variable: bool) -> tuple[int, Operand]:

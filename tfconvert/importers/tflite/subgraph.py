@@ -79,7 +79,7 @@ class Subgraph:
         self._shared = shared
         self._view = view
         self._symbol = symbol
-        self._tensors = Tensors(view["tensors"] or [])
+        self._tensors = Tensors(view["tensors"] or [], shared.buffers)
         self._values: dict[int, Value] = {}
         self._no_value: Value | None = None
         self._block = Block()
@@ -241,4 +241,9 @@ def _carried(tensor: Tensor, implied_name: str | None, *, with_state: bool) -> D
         fields["name"] = tensor.name
     if with_state and tensor.is_variable:
         fields["is_variable"] = True
-    return tfl_file.to_dictionary("Tensor", fields) if fields else _NOTHING
+    parts = {
+        name: _carried(part, tfl_file.part_name(tensor.name, name), with_state=False)
+        for name, part in tensor.parts.items()
+    }
+    own = tfl_file.to_dictionary("Tensor", fields) if fields else _NOTHING
+    return DictionaryAttr.get({**own.data, **{name: part for name, part in parts.items() if part.data}})

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
-from tfconvert.importers.tflite.buffers import elements, malformed
+from tfconvert.importers.tflite.buffers import Buffers, elements, malformed
 from tfconvert.schema.dialects import quant, types
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.quant import BlockedType, Blocks, BlockwiseType, MultiAxisType, Uniform, UniformType
+from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.types import IntegerType, TensorType, UnrankedTensorType
+from tfconvert.schema.ir.types import BF16, F16, F32, IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.tflite.reader import View
 from tfconvert.schema.tflite.versions import Operand
 
@@ -20,6 +22,8 @@ _IN_IR = frozenset(("shape", "type", "buffer", "name", "has_rank", "shape_signat
 """Fields of `Tensor` that types, names and ops stand for."""
 
 MAX_INDEX = 2**31 - 1
+
+_BLOCKED: Mapping[str, type[BlockedType]] = {row.details: row for row in (BlockwiseType, MultiAxisType)}
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class Tensor:
         buffer: Index of the buffer that may hold its value.
         is_variable: It holds state.
         fields: Further fields of its table.
+        parts: The tensors that its type has as constants, by the names of the fields that refer to them.
     """
 
     type: TensorType | UnrankedTensorType
@@ -39,6 +44,7 @@ class Tensor:
     buffer: int
     is_variable: bool
     fields: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def operand(self) -> Operand:
@@ -68,8 +74,9 @@ class Tensor:
 class Tensors:
     """The tensors of one subgraph, each looked at when it is first asked for."""
 
-    def __init__(self, views: list[View]) -> None:
+    def __init__(self, views: list[View], buffers: Buffers) -> None:
         self._views = views
+        self._buffers = buffers
         self._known: dict[int, Tensor] = {}
 
     def __len__(self) -> int:
@@ -83,10 +90,51 @@ class Tensors:
         """
         known = self._known.get(index)
         if known is None:
-            if not 0 <= index < len(self._views):
-                raise malformed(f"there is no tensor {index}")
-            known = self._known[index] = _tensor(self._views[index])
+            known = self._known[index] = self._made(index)
         return known
+
+    def _made(self, index: int) -> Tensor:
+        tensor = self._plain(index)
+        kind, details = tensor.fields.get("quantization", {}).get("details", ("", {}))
+        if kind in _BLOCKED:
+            del tensor.fields["quantization"]["details"]
+            tensor.fields = {key: value for key, value in tensor.fields.items() if value or key == "shape"}
+            self._set_blocks(tensor, _BLOCKED[kind], details)
+        return tensor
+
+    def _plain(self, index: int) -> Tensor:
+        if not 0 <= index < len(self._views):
+            raise malformed(f"there is no tensor {index}")
+        return _tensor(self._views[index])
+
+    def _set_blocks(self, tensor: Tensor, kind: type[BlockedType], details: Mapping[str, Any]) -> None:
+        """Replaces a tensor's element type by one that has its scales and zero points."""
+        storage = types.element_of(tensor.type)
+        if not _can_be_stored(storage):
+            raise malformed(f"tensor {tensor.name!r} has blocks of {storage}, but only integers have")
+        size = details.get("block_size", 0)
+        if size < 0:
+            raise malformed(f"tensor {tensor.name!r} has blocks of {size} elements")
+        # Writers state 0, the format's default, or -1 where there are no zero points.
+        zero_points = details.get("zero_points", 0)
+        tensor.parts = {"scales": self._plain(details.get("scales", 0))}
+        if zero_points > 0:
+            tensor.parts["zero_points"] = self._plain(zero_points)
+        elif zero_points < 0:
+            own = tensor.fields.setdefault("quantization", {})
+            own["details"] = (kind.details, {"zero_points": zero_points})
+        constants = {name: self._constant(part) for name, part in tensor.parts.items()}
+        if types.element_of(constants["scales"].type) not in (F16, BF16, F32):
+            raise malformed(f"tensor {tensor.name!r} has scales that are no floats")
+        numbers = tuple(details.get(kind.dimensions_field, ()))
+        blocks = Blocks(storage, size, numbers, **constants)
+        tensor.type = types.tensor(kind.get(blocks), types.shape_of(tensor.type))
+
+    def _constant(self, tensor: Tensor) -> Constant:
+        stored = tensor.stored_type(True)
+        if stored is None or "sparsity" in tensor.fields or not self._buffers.place(tensor.buffer)[1]:
+            raise malformed(f"tensor {tensor.name!r} holds scales or zero points, but is no constant")
+        return self._buffers.constant(tensor.buffer, stored)
 
 
 def _tensor(view: View) -> Tensor:
@@ -130,12 +178,17 @@ def _stripped(quantization: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in quantization.items() if value not in ((), 0)}
 
 
+def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
+    """Returns whether elements of a type can stand for real numbers."""
+    return isinstance(element, IntegerType) and element.width <= 32 and element is not types.I1
+
+
 def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:
     """Returns quantisation parameters as a type has them, `None` if no type has such."""
     scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
     if not scales or len(scales) != len(zero_points) or set(fields) - {"scale", "zero_point", "quantized_dimension"}:
         return None
-    if not isinstance(element, IntegerType) or element.width > 32 or element == types.I1:
+    if not _can_be_stored(element):
         return None
     if not all(0 < scale < math.inf for scale in scales):
         return None

@@ -3,19 +3,23 @@
 `!quant.uniform<i8:f32, 0.5:3>` has one scale (and a zero point, left out if it is 0) for a whole tensor,
 `!quant.uniform<i8:f32:1, {0.5, 0.25:3}>` one for each slice of an axis. Scales are written with as many digits as it
 takes to read the same 32-bit number back.
+
+Where there is a scale for each block of elements, the scales are a tensor, and perhaps the zero points are, too. MLIR
+has no such types; ours, `!quant.blockwise<i4:f32, 32, [], dense<0.5> : tensor<8x2xf16>>`, hold them as constants.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
 from tfconvert.schema.ir.dialect import Dialect
-from tfconvert.schema.ir.types import IntegerType, Signedness
+from tfconvert.schema.ir.types import FloatType, IntegerType, Signedness
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
@@ -75,8 +79,7 @@ class UniformType(Type):
     def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints what `parse_parameters` takes."""
         uniform = self.data
-        unsigned = uniform.storage.signedness is Signedness.UNSIGNED
-        printer.write(f"<{'u' if unsigned else 'i'}{uniform.storage.width}:f32")
+        printer.write(f"<{_storage_text(uniform.storage)}:f32")
         pairs = [
             _scale_text(scale) + (f":{zero}" if zero else "")
             for scale, zero in zip(uniform.scales, uniform.zero_points, strict=True)
@@ -85,6 +88,112 @@ class UniformType(Type):
             printer.write(f", {pairs[0]}>")
         else:
             printer.write(f":{uniform.axis}, {{{','.join(pairs)}}}>")
+
+
+class Blocks(NamedTuple):
+    """How stored integers stand for real numbers where each block of them has a scale.
+
+    Attributes:
+        storage: The type of the stored integers.
+        block_size: The number of elements in a block.
+        dimensions: What else tells the blocks: their shape, or the dimensions along which there are scales.
+        scales: The scales.
+        zero_points: The zero points, `None` if they are all 0.
+    """
+
+    storage: IntegerType
+    block_size: int
+    dimensions: tuple[int, ...]
+    scales: Constant
+    zero_points: Constant | None = None
+
+
+class BlockedType(Type):
+    """Base of the element types of tensors that are quantised by blocks, expressed in `f32`.
+
+    Attributes:
+        details: The table of the file format that says so.
+        dimensions_field: Its field that holds `Blocks.dimensions`.
+    """
+
+    __slots__ = ()
+
+    details: ClassVar[str]
+    dimensions_field: ClassVar[str]
+
+    data: Blocks
+
+    @classmethod
+    def get(cls, data: Blocks) -> Self:
+        """Returns the type of a rule."""
+        return cls.intern(data)
+
+    @property
+    def storage(self) -> IntegerType:
+        """The type of the stored integers."""
+        return self.data.storage
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> Self:
+        """Parses what is between the angle brackets."""
+        with parser.in_angle_brackets():
+            storage = _parse_storage(parser)
+            parser.parse_punctuation(":")
+            if parser.parse_type() is not types.F32:
+                parser.raise_error("expected f32, the only type that is expressed")
+            parser.parse_punctuation(",")
+            size = parser.parse_integer(False, False)
+            parser.parse_punctuation(",")
+            dimensions = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parser.parse_integer(False))
+            parser.parse_punctuation(",")
+            scales = _parse_constant(parser)
+            zero_points = _parse_constant(parser) if parser.parse_optional_punctuation(",") else None
+        return cls.get(Blocks(storage, size, tuple(dimensions), scales, zero_points))
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints what `parse_parameters` takes."""
+        blocks = self.data
+        numbers = ", ".join(map(str, blocks.dimensions))
+        printer.write(f"<{_storage_text(blocks.storage)}:f32, {blocks.block_size}, [{numbers}], ")
+        printer.attribute(blocks.scales)
+        if blocks.zero_points is not None:
+            printer.write(", ")
+            printer.attribute(blocks.zero_points)
+        printer.write(">")
+
+
+class BlockwiseType(BlockedType):
+    """`!quant.blockwise<...>`: blocks of equal size."""
+
+    __slots__ = ("data",)
+
+    NAME = "quant.blockwise"
+    details = "BlockwiseQuantization"
+    dimensions_field = "block_shape"
+
+
+class MultiAxisType(BlockedType):
+    """`!quant.multi_axis<...>`: a scale for each position along several dimensions."""
+
+    __slots__ = ("data",)
+
+    NAME = "quant.multi_axis"
+    details = "MultiAxisQuantization"
+    dimensions_field = "quantized_dimensions"
+
+
+def _parse_constant(parser: AttributeParser) -> Constant:
+    constant = parser.parse_attribute()
+    if not tensor_data.is_constant(constant):
+        parser.raise_error("expected a constant")
+    if isinstance(constant, TensorData) and isinstance(constant.type.element_type, IntegerType | FloatType):
+        # A text writes a type again wherever it is used, and handles of equal values are not equal.
+        return DenseElementsAttr.get(constant.type, constant.array().tobytes())
+    return constant
+
+
+def _storage_text(storage: IntegerType) -> str:
+    return f"{'u' if storage.signedness is Signedness.UNSIGNED else 'i'}{storage.width}"
 
 
 def _parse_storage(parser: AttributeParser) -> IntegerType:
@@ -112,7 +221,14 @@ def _scale_text(scale: float) -> str:
 
 def storage_of(element: Attribute) -> Attribute:
     """Returns the type in which elements are stored: of quantised ones the integers', else the type itself."""
-    return element.storage if isinstance(element, UniformType) else element
+    return element.storage if isinstance(element, UniformType | BlockedType) else element
 
 
-QUANT = Dialect("quant", types={"uniform": UniformType.parse_parameters})
+QUANT = Dialect(
+    "quant",
+    types={
+        "uniform": UniformType.parse_parameters,
+        "blockwise": BlockwiseType.parse_parameters,
+        "multi_axis": MultiAxisType.parse_parameters,
+    },
+)

@@ -50,6 +50,16 @@ _VECTORS: Mapping[str, Attribute] = {
 }  # fmt: skip
 
 
+def part_name(name: str, part: str) -> str:
+    """Returns the name of a tensor of scales or zero points, where the fields of the tensor that has them say none.
+
+    Args:
+        name: The name of the tensor that has them.
+        part: The field that refers to them.
+    """
+    return f"{name}_{part}"
+
+
 def is_variable(value: Value) -> bool:
     """Tells whether a value is the tensor of a file's variable, which several operators may share."""
     owner = value.owner
