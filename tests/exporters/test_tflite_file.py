@@ -136,6 +136,46 @@ def test_names_are_unique_and_come_from_locations(modules: Any) -> None:
     assert [item["name"] for item in tensors(content)] == ["x", "node_1", "node_2", "relu", "axis", "a", "node"]
 
 
+def names(content: bytes) -> list[list[str]]:
+    return [[item["name"] for item in view["tensors"]] for view in read_model(content)["subgraphs"]]
+
+
+def signatures(content: bytes) -> dict[str, tuple[list[str], list[str]]]:
+    sides = {
+        view["signature_key"]: tuple([item["name"] for item in view[side]] for side in ("inputs", "outputs"))
+        for view in read_model(content)["signature_defs"]
+    }
+    return {key: (inputs, outputs) for key, (inputs, outputs) in sides.items()}
+
+
+def test_no_two_tensors_of_a_file_have_one_name(modules: Any) -> None:
+    def main(f: Any) -> Any:
+        calls = {"cond": attrs.symbol("more"), "body": attrs.symbol("step")}
+        inner = f.op("neg", [f.args[0]], (2,), at="y")
+        return [f.add(tfl.build("while", [inner], [tensor(2)], calls, NameLoc.get("loop"))).results[0]]
+
+    def other(f: Any) -> Any:
+        return [f.op("neg", [f.constant(np.zeros(2, np.float32), at="arg0")], (2,), at="x"), f.args[0]]
+
+    builder = modules()
+    builder.function("first", [tensor(2)], main, ["first"], ("x", "out"))
+    builder.function("second", [tensor(2)], other, ["second"], ("x", "y"))
+    builder.function("third", [tensor(2)], other, ["third"], ("x", "y"), (["x"], ["y", "z"]))
+    builder.function("step", [tensor(2)], lambda f: [f.op("neg", [f.args[0]], (2,), at="loop")])
+    builder.function("more", [tensor(2)], lambda f: [f.constant(np.zeros(2, np.bool_), at="loop")])
+    content = export(builder.module).to_bytes()
+    assert content == export(builder.module).to_bytes()
+    assert names(content) == [
+        ["x", "y_2", "out"], ["x_1", "arg0_2", "y"], ["x_2", "arg0_3", "y_1"], ["arg0", "loop"], ["arg0_1", "loop_1"],
+    ]  # fmt: skip
+    # Signatures call their tensors what each subgraph would call them by itself.
+    assert signatures(content) == {
+        "first": (["x"], ["out"]),
+        "second": (["x"], ["y", "x"]),
+        "third": (["x"], ["y", "z"]),
+    }
+
+
 def test_unknown_dimensions_and_ranks(modules: Any) -> None:
     def body(f: Any) -> Any:
         return [f.op("neg", [f.args[0]], (-1, 3, -1)), f.op("neg", [f.args[1]], None), f.op("neg", [f.args[2]], ())]

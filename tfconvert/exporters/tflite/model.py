@@ -91,11 +91,16 @@ class _Exporter:
 
     def build(self) -> None:
         """Fills all subgraphs; those that are called join the list while it is worked through."""
+        named = 0
         while self._built < len(self.subgraphs):
+            # The entry functions come first, so that what they call has no name that one of their inputs has.
+            for subgraph in self.subgraphs[named:]:
+                function = subgraph.function
+                subgraph.reserve(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"))
+            named = len(self.subgraphs)
             subgraph = self.subgraphs[self._built]
-            function = subgraph.function
             called = partial(self.index, caller=subgraph)
-            subgraph.build(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"), called)
+            subgraph.build(_tensor_names(subgraph.function, "outputs"), called)
             self._built += 1
 
     def name_subgraphs(self, entries: Sequence[str]) -> None:
@@ -144,7 +149,7 @@ def _path(attributes: Attribute | None, position: int) -> str:
 
 def _maps(subgraph: Subgraph, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
     return [
-        {"name": _path(attributes, position) or subgraph.tensor_name(tensor), "tensor_index": tensor}
+        {"name": _path(attributes, position) or subgraph.signature_name(tensor), "tensor_index": tensor}
         for position, tensor in enumerate(tensors)
     ]
 

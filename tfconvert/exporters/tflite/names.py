@@ -1,10 +1,10 @@
-"""Names of tensors: as the user knows them, and no two alike in a subgraph."""
+"""Names of tensors: as the user knows them, and no two alike in a file."""
 
 from __future__ import annotations
 
 
 class Names:
-    """The names that are taken in a subgraph."""
+    """The names that are taken in a subgraph, or in a file."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

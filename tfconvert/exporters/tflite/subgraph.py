@@ -17,7 +17,6 @@ from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr
-from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Operand
@@ -34,6 +33,7 @@ class Shared:
         buffers: The constants.
         codes: The operators in use.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
+        names: The names of tensors that are taken in the file.
         problems: Why the model can't be exported.
 
     Args:
@@ -44,6 +44,7 @@ class Shared:
         self.buffers = Buffers()
         self.codes = OperatorCodes(versions)
         self.bytes_by_operator: Counter[str] = Counter()
+        self.names = Names()
         self.problems: list[Diagnostic] = []
         # By identity, since types are interned and hashing one takes longer than all else here.
         self._types: dict[int, tuple[Attribute, Operand, dict[str, Any]]] = {}
@@ -115,19 +116,19 @@ class Subgraph:
         self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
         self._parts: dict[tuple[Constant, str], int] = {}
         self._names = Names()
+        self._own_names: dict[str, str] = {}
+        self._reserved: dict[Value, str] = {}
         self._exact = exact
 
-    def build(self, inputs: Sequence[str], outputs: Sequence[str], subgraph: SubgraphIndex) -> None:
-        """Goes through the function.
+    def build(self, outputs: Sequence[str], subgraph: SubgraphIndex) -> None:
+        """Goes through the function, whose inputs and outputs have names already.
 
         Args:
-            inputs: Names of the inputs; those that are missing are called `arg0`, ...
             outputs: Names of the outputs; those that are missing are called as what computes them.
             subgraph: Finds the subgraphs that ops call.
         """
         block = self.function.body.block
-        returned: Sequence[Value] = block.last_op.operands if block.last_op is not None else ()
-        reserved = self._reserve(block, inputs, returned, outputs)
+        returned, reserved = self._returns, self._reserved
         carried = tfl_file.dictionaries(self.function.arg_attrs)
         for argument in block.args:
             fields = carried[argument.index] if argument.index < len(carried) else None
@@ -142,21 +143,35 @@ class Subgraph:
         for position, value in enumerate(returned):
             self.outputs.append(self._returned(value, outputs[position] if position < len(outputs) else ""))
 
-    def _reserve(
-        self, block: Block, inputs: Sequence[str], returned: Sequence[Value], outputs: Sequence[str]
-    ) -> dict[Value, str]:
-        """Gives the names of inputs and outputs out first: they are what the user sees."""
-        reserved: dict[Value, str] = {}
-        for position, argument in enumerate(block.args):
+    @property
+    def _returns(self) -> Sequence[Value]:
+        last = self.function.body.block.last_op
+        return last.operands if last is not None else ()
+
+    def reserve(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Gives the names of inputs and outputs out first: they are what the user sees.
+
+        Args:
+            inputs: Names of the inputs; those that are missing are called `arg0`, ...
+            outputs: Names of the outputs.
+        """
+        reserved = self._reserved
+        for position, argument in enumerate(self.function.body.block.args):
             wanted = inputs[position] if position < len(inputs) else f"arg{position}"
             reserved[argument] = self._unique(wanted)
-        for value, wanted in zip(returned, outputs, strict=False):
+        for value, wanted in zip(self._returns, outputs, strict=False):
             if value not in reserved and _whole(value) is None:
                 reserved[value] = self._unique(wanted)
-        return reserved
 
     def _unique(self, name: str) -> str:
-        return name if self._exact else self._names.unique(name)
+        """Returns a name that no other tensor of the file has, and remembers what it would be in the subgraph alone."""
+        if self._exact:
+            return name
+        own = self._names.unique(name)
+        unique = self._shared.names.unique(own)
+        if unique != own:
+            self._own_names[unique] = own
+        return unique
 
     def _add(self, value: Value, name: str, buffer: int, carried: Attribute | None = None) -> tuple[int, Operand]:
         """Adds the tensor of a value.
@@ -170,7 +185,7 @@ class Subgraph:
         operand, fields = self._shared.tensor_type(value.type)
         fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
         if carried is not None:
-            fields.update(tfl_file.from_dictionary("Tensor", carried))
+            fields.update(self._carried_fields(carried))
             operand = Operand(operand.type, operand.shape, operand.scales, "sparsity" in fields)
         index = len(self._tensors)
         self._tensors.append(fields)
@@ -203,8 +218,13 @@ class Subgraph:
             operand, fields = self._shared.tensor_type(constant.type)
             buffer = self._shared.buffers.add(constant, operand.type)
             known = self._parts[key] = len(self._tensors)
-            self._tensors.append({**fields, "name": self._unique(name), "buffer": buffer, **own})
+            self._tensors.append({**fields, **own, "name": self._unique(key[1]), "buffer": buffer})
         return known
+
+    def _carried_fields(self, carried: Attribute) -> dict[str, Any]:
+        """Returns the fields of a tensor that its type and its place don't tell."""
+        fields = tfl_file.from_dictionary("Tensor", carried)
+        return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
 
     def _operator(self, op: tfl.TFLOp, reserved: dict[Value, str], subgraph: SubgraphIndex) -> None:
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
@@ -270,7 +290,7 @@ class Subgraph:
             if value_type is None:
                 indices.append(-1)
                 continue
-            fields = tfl_file.from_dictionary("Tensor", item)
+            fields = self._carried_fields(item)
             indices.append(len(self._tensors))
             self._tensors.append({"name": "", **self._shared.tensor_type(value_type)[1], **fields})
             self._add_parts(self._tensors[-1], value_type, item)
@@ -313,7 +333,7 @@ class Subgraph:
             entry = self._index.get(value)
             return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]
         # A constant that is returned has a tensor of its own, under the name that the output has.
-        name = self._names.unique(name or _name_of(value))
+        name = self._unique(name or _name_of(value))
         return self._add(value, name, self._buffer(constant, value, "func.return"))[0]
 
     def _refuse(self, op: Operation) -> None:
@@ -321,9 +341,10 @@ class Subgraph:
             Diagnostic("unsupported-op", "LiteRT has no operator for it", op=op.name, node=node_of(op.location))
         )
 
-    def tensor_name(self, index: int) -> str:
-        """Returns the name of a tensor."""
-        return str(self._tensors[index]["name"])
+    def signature_name(self, index: int) -> str:
+        """Returns what a signature calls a tensor: its name, as far as the subgraph alone asks for."""
+        name = str(self._tensors[index]["name"])
+        return self._own_names.get(name, name)
 
     def tree(self) -> dict[str, Any]:
         """Returns the `SubGraph` table."""
