@@ -1,4 +1,7 @@
-"""Converts a SavedModel by the official converter: `python -m benchmarks.official SAVED_MODEL RESULT`.
+"""Converts a model by the official converter.
+
+    python -m benchmarks.official SAVED_MODEL RESULT
+    python -m benchmarks.official FROZEN_GRAPH RESULT INPUT OUTPUT
 
 Kept as small as a user's own script would be, since the whole process is what gets measured.
 """
@@ -13,8 +16,12 @@ def main() -> None:
     """Runs the command line."""
     import tensorflow as tf
 
-    source, target = sys.argv[1:]
-    Path(target).write_bytes(tf.lite.TFLiteConverter.from_saved_model(source).convert())
+    source, target, *ends = sys.argv[1:]
+    if ends:
+        converter = tf.compat.v1.lite.TFLiteConverter.from_frozen_graph(source, ends[:1], ends[1:])
+    else:
+        converter = tf.lite.TFLiteConverter.from_saved_model(source)
+    Path(target).write_bytes(converter.convert())
 
 
 if __name__ == "__main__":

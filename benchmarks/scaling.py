@@ -1,6 +1,7 @@
-"""Shows how our time and memory grow with the number of nodes.
+"""Shows how our time and memory grow with the number of nodes, and the official converter's beside them.
 
     python -m benchmarks.scaling
+    python -m benchmarks.scaling --official --nodes 10000,100000 --shape deep --runs 1
     python -m benchmarks.scaling --nodes 1000,10000 --shape wide --stages
 
 The budget: ten times the nodes take at most eleven times the time. Exit status 1 if a step is over it.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.litert import last_line
-from benchmarks.measure import child_environment, measure
+from benchmarks.measure import Run, child_environment, measure
 from benchmarks.synthetic import INPUT, OUTPUT, SHAPES, write
 from benchmarks.zoo import REPOSITORY
 
@@ -38,6 +39,7 @@ class Point:
         seconds: Median wall time of the whole process.
         peak: Median peak memory in bytes.
         stages: Seconds of each stage, empty if not asked for.
+        official: Median wall time of the official converter's process, run in turn with ours; `None` if not asked for.
     """
 
     shape: str
@@ -45,6 +47,7 @@ class Point:
     seconds: float
     peak: float
     stages: dict[str, float]
+    official: float | None = None
 
     def row(self, before: Point | None) -> str:
         """Returns a row of the table, with the growth since the next smaller size."""
@@ -52,7 +55,11 @@ class Point:
         if before is not None:
             growth = f"{self.nodes / before.nodes:.1f}x nodes, {self.seconds / before.seconds:.1f}x time"
         each = f"{self.seconds / self.nodes * 1e6:.0f} us"
-        return f"| {self.shape} | {self.nodes} | {self.seconds:.2f} s | {each} | {self.peak / 1e6:.0f} MB | {growth} |"
+        beside = f"{self.official:.2f} s | {self.official / self.seconds:.1f}x" if self.official is not None else " | "
+        return (
+            f"| {self.shape} | {self.nodes} | {self.seconds:.2f} s | {beside} | {each} | "
+            f"{self.peak / 1e6:.0f} MB | {growth} |"
+        )
 
     def too_slow(self, before: Point | None) -> bool:
         """Whether time has grown faster than nodes since the next smaller size."""
@@ -73,8 +80,8 @@ def stage_seconds(command: list[str]) -> dict[str, float]:
     return {stage["name"]: stage["seconds"] for stage in json.loads(done.stdout)["stages"]}
 
 
-def point(shape: str, nodes: int, folder: Path, runs: int, with_stages: bool) -> Point:
-    """Measures one size.
+def point(shape: str, nodes: int, folder: Path, options: argparse.Namespace) -> Point:
+    """Measures one size; the two converters take turns, so that both meet the same machine.
 
     Raises:
         RuntimeError: The conversion failed.
@@ -82,13 +89,20 @@ def point(shape: str, nodes: int, folder: Path, runs: int, with_stages: bool) ->
     source, result = folder / f"{shape}.pb", folder / f"{shape}.tflite"
     count = write(shape, nodes, source)
     command = [sys.executable, "-m", "tfconvert", str(source), "-o", str(result), "--input", INPUT, "--output", OUTPUT]
-    taken = [measure([*command, "--quiet"], REPOSITORY) for _ in range(runs)]
+    other = [sys.executable, "-m", "benchmarks.official", str(source), str(result), INPUT, OUTPUT]
+    taken: list[Run] = []
+    beside: list[Run] = []
+    for _ in range(options.runs):
+        taken.append(measure([*command, "--quiet"], REPOSITORY))
+        if options.official:
+            beside.append(measure(other, REPOSITORY))
     return Point(
         shape,
         count,
         statistics.median(run.seconds for run in taken),
         statistics.median(run.peak for run in taken),
-        stage_seconds(command) if with_stages else {},
+        stage_seconds(command) if options.stages else {},
+        statistics.median(run.seconds for run in beside) if beside else None,
     )
 
 
@@ -107,13 +121,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", default=NODES, metavar="N,...", help="ascending, default: %(default)s")
     parser.add_argument("--shape", choices=(*SHAPES, "all"), default="all", help="default: %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="of each size, default: %(default)s")
+    parser.add_argument("--official", action="store_true", help="measure the official converter beside ours")
     parser.add_argument("--stages", action="store_true", help="show the time of each stage too")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.nodes.split(",")]
     points: list[Point] = []
     slow = False
     print(
-        "| graph | nodes | time | a node | peak memory | growth |\n| --- | ---: | ---: | ---: | ---: | --- |",
+        "| graph | nodes | time | official | faster | a node | peak memory | growth |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as temporary:
@@ -121,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             before: Point | None = None
             for size in sizes:
                 try:
-                    now = point(shape, size, Path(temporary), options.runs, options.stages)
+                    now = point(shape, size, Path(temporary), options)
                 except RuntimeError as problem:
                     print(f"{shape} of {size} nodes: {last_line(str(problem))}", file=sys.stderr)
                     return 1
