@@ -25,12 +25,13 @@ MAY_IMPORT = {
 ROOMS = {
     "tfconvert.converter": (
         ("interpreter", "ir", "kernels"),
-        ("composites", "control_flow", "executor", "functionalize", "report", "resource_ops", "rewrite"),
+        ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
         ("options", "shapes"),
-        ("recurrence", "tensor_lists"),
+        ("pipeline", "recurrence", "tensor_lists"),
+        ("report",),
         ("passes",),
         ("litert", "stablehlo"),
-        ("pipeline", "validation"),
+        ("validation",),
         ("conversion",),
         ("api",),
         ("batch", "compat"),

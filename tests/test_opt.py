@@ -37,6 +37,18 @@ func.func @main() -> tensor<f32> {
   func.return %0 : tensor<f32>
 }
 """
+# The note names the call's place.
+KEPT_COMPOSITE = """\
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-note@+1 {{the function 'f' implements 'embedding_lookup', but}}
+  %0 = "tf.PartitionedCall"(%x) <{f = @f}> : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+func.func private @f(%x: tensor<2xf32>) -> tensor<2xf32> attributes {tf._implements = "embedding_lookup"} {
+  %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+"""
 
 
 def opt(*arguments: str | Path, text: str | None = None) -> Result:
@@ -183,6 +195,24 @@ def test_announced_diagnostics_are_compared() -> None:
     assert result.exit_code == 1
     assert "unexpected error: %y is used" in result.stderr
     assert 'the expected error "%y is used but ever defined" at line 2 did not come' in result.stderr
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_announced_notes_are_compared_part_by_part(count: int) -> None:
+    arguments = ["-", "-p", "prepare-composite-functions", "--split-input-file", "--verify-diagnostics"]
+    right = "// -----\n".join([KEPT_COMPOSITE] * count)
+    result = opt(*arguments, text=right)
+    assert (result.exit_code, result.stderr) == (0, "")
+    result = opt(*arguments, text=right + "// -----\n" + KEPT_COMPOSITE.replace("{{the function", "{{no function"))
+    assert result.exit_code == 1
+    assert result.stderr.count("unexpected note: ") == result.stderr.count("did not come") == 1
+
+
+def test_notes_are_told_once_for_each_part() -> None:
+    text = KEPT_COMPOSITE + "// -----\n" + KEPT_COMPOSITE
+    result = opt("-", "-p", "prepare-composite-functions", "--split-input-file", text=text)
+    assert result.exit_code == 0
+    assert result.stderr.count("[composite-kept]") == 2
 
 
 def test_text_options_need_text(digits_model: Path) -> None:

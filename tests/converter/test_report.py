@@ -22,6 +22,8 @@ def report() -> Report:
         operators=Counter({"CONV_2D": 2, "ADD": 7}),
         bytes_by_operator=Counter({"CONV_2D": 1_500_000, "ADD": 40}),
         rewrites={"freeze-variables": Counter({"frozen": 4}), "optimize": Counter({"fold-bias": 2})},
+        headings={"optimize": "fused and folded"},
+        frozen_variables=4,
         interfaces=[Interface("f", ("a", "b"), (Tensor("x", "f32[?,3]"),), (Tensor("y", "f32[?]"),))],
         size=1_502_000,
         verification=[OutputError("a", "y", 1e-5, 2e-6)],

@@ -6,8 +6,7 @@ Imports are late where they are, so that asking for help or making a mistake cos
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from tfconvert.converter.interpreter import COLLECTOR_PAUSE
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.features import NOTHING, presence_in
-from tfconvert.converter.pipeline.stage import Instrument, apply_watched, notes_of
+from tfconvert.converter.pipeline.stage import Instrument, apply_watched
 from tfconvert.converter.pipeline.stages import steps
 from tfconvert.converter.report import Report, Stage
 from tfconvert.importers.open_model import import_model
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -72,17 +71,10 @@ def run(
         module = timed("import", lambda: import_model(model, options))
         try:
             for step in timed("plan", lambda: steps(options, presence_in(module, options))):
-                applied = timed(step.run.name, partial(apply_watched, step, module, watching))
-                if applied:
-                    report.rewrites[step.run.name] = report.rewrites.get(step.run.name, Counter()) + applied
-                report.notes += notes_of(step.run)
-                if step.run.name == "inline":
-                    report.operations_before = count_operations(module)
+                report.add(step.run.name, timed(step.run.name, partial(apply_watched, step, module, watching)))
         except ConversionError as problem:
             raise _explained(problem, report.notes) from problem.__cause__
         file = timed("export", lambda: _export(module, options))
-    report.notes += _notes(report.rewrites)
-    report.notes += [note for instrument in watching for note in instrument.notes]
     report.interfaces = _interfaces(module)
     report.size = file.size
     report.operators = file.operators
@@ -101,20 +93,6 @@ def _interfaces(module: ModuleOp) -> list[Interface]:
     from tfconvert.converter.ir.interface import interfaces
 
     return list(interfaces(module))
-
-
-def _notes(rewrites: Mapping[str, Counter[str]]) -> list[Diagnostic]:
-    """Returns what the passes have dropped or changed so that it may show in the results."""
-    from tfconvert.converter.litert.legalize import registry
-    from tfconvert.converter.passes import canonicalize
-
-    texts = {**canonicalize.NOTES, **registry.notes(rewrites.get("legalize", ()))}
-    return [
-        Diagnostic("unchecked-or-inexact", f"{texts[pattern]} ({count} of them)", severity=WARNING)
-        for applied in rewrites.values()
-        for pattern, count in applied.items()
-        if pattern in texts
-    ]
 
 
 def _load(options: Options) -> None:
@@ -137,21 +115,3 @@ def _export(module: ModuleOp, options: Options) -> TFLiteFile:
         allow_custom_ops=options.allow_custom_ops,
     )
     return export(module, origin=origin)
-
-
-_STRUCTURE = ("func.", "builtin.", "tf_saved_model.")
-
-
-_NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoOp"})
-
-
-def count_operations(module: ModuleOp) -> Counter[str]:
-    """Returns how many ops of each name compute something, without their dialect's prefix."""
-    from tfconvert.converter.ir.edit import walk
-
-    names = Counter(op.name for op in walk(module))
-    return Counter({
-        name.partition(".")[2]: count
-        for name, count in names.items()
-        if name not in _NO_WORK and not name.startswith(_STRUCTURE)
-    })  # fmt: skip

@@ -11,6 +11,7 @@ from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
+    from tfconvert.converter.pipeline.pass_result import PassResult
 
 _FEW = 8
 """How many rows a section of the short text has."""
@@ -50,6 +51,8 @@ class Report:
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
         rewrites: What each pass that reports it did how often: patterns applied, variables frozen, ops folded.
+        headings: The titles under which the short text lists what some passes did, by the pass.
+        frozen_variables: How many variables became constants.
         interfaces: The exported functions from the outside.
         size: Bytes of the result.
         verification: Differences an output, empty unless verified.
@@ -62,15 +65,28 @@ class Report:
     operators: Counter[str] = field(default_factory=Counter)
     bytes_by_operator: Counter[str] = field(default_factory=Counter)
     rewrites: dict[str, Counter[str]] = field(default_factory=dict)
+    headings: dict[str, str] = field(default_factory=dict)
+    frozen_variables: int = 0
     interfaces: list[Interface] = field(default_factory=list)
     size: int = 0
     verification: list[OutputError] = field(default_factory=list)
     notes: list[Diagnostic] = field(default_factory=list)
 
-    @property
-    def frozen_variables(self) -> int:
-        """Number of variables that became constants."""
-        return self.rewrites.get("freeze-variables", Counter())["frozen"]
+    def add(self, name: str, result: PassResult) -> None:
+        """Takes in what a pass returned.
+
+        Args:
+            name: The pass.
+            result: What it returned; notes that are there already are left out.
+        """
+        if result.counts:
+            self.rewrites[name] = self.rewrites.get(name, Counter()) + result.counts
+        if result.heading:
+            self.headings[name] = result.heading
+        if result.operations is not None:
+            self.operations_before = result.operations
+        self.frozen_variables += result.frozen_variables
+        self.notes += [note for note in result.notes if note not in self.notes]
 
     @property
     def seconds(self) -> float:
@@ -110,10 +126,10 @@ class Report:
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)
-        lines += _section("fused and folded", _counter_rows(self.rewrites.get("optimize", Counter())), most)
+        for name, counts in self.rewrites.items():
+            if verbose or name in self.headings:
+                lines += _section(self.headings.get(name, name), _counter_rows(counts), most)
         if verbose:
-            for name in (name for name in self.rewrites if name != "optimize"):
-                lines += _section(name, _counter_rows(self.rewrites[name]), most)
             lines += _section("TensorFlow ops", _counter_rows(self.operations_before), most)
             lines += _section("stages", [(s.name, f"{s.seconds * 1000:.1f} ms") for s in self.stages], most)
         else:

@@ -14,6 +14,9 @@ ERROR = "error"
 WARNING = "warning"
 NOTE = "note"
 
+INEXACT = "unchecked-or-inexact"
+"""Code of the warning that something was dropped or changed so that it may show in the results."""
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -80,6 +81,16 @@ def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
         verify(rewritten)
         check_results(original, rewritten, rewrite.name)
         assert _anonymous(rewritten) == _anonymous(_parsed(after))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_a_pass_returns_depends_on_the_module_only(file: str) -> None:
+    module, rewrite = _pass(file)
+    assert all(isinstance(hash(getattr(rewrite, field.name)), int) for field in dataclasses.fields(rewrite))
+    for before, _ in _examples(module.__doc__ or ""):
+        results = [rewrite.apply(_parsed(before)) for _ in range(3)]
+        assert results[0] == results[1] == results[2]
+        assert 0 not in results[0].counts.values()
 
 
 @pytest.mark.parametrize("file", FILES)

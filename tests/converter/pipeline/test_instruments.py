@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 
 from tfconvert.converter.pipeline.instruments import CheckPasses, PrintIR, TimePasses, VerifyEach
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched
 from tfconvert.exporters.mlir import write_mlir
 from tfconvert.importers.mlir import import_mlir
@@ -32,9 +33,10 @@ class Custom:
     work: Callable[[ModuleOp], None]
     name: ClassVar[str] = "custom"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Works."""
         self.work(module)
+        return NOTHING_DONE
 
 
 def _swap(module: ModuleOp) -> None:
@@ -54,9 +56,9 @@ def _nothing(module: ModuleOp) -> None:
     assert list(module.ops)
 
 
-def _run(work: Callable[[ModuleOp], None], *instruments: Instrument, forbids: tuple[str, ...] = ()) -> None:
+def _run(work: Callable[[ModuleOp], None], *instruments: Instrument, forbids: tuple[str, ...] = ()) -> PassResult:
     step = Step(Custom(work), "the test wants it", forbids)
-    apply_watched(step, import_mlir(TEXT, "a.mlir"), instruments)
+    return apply_watched(step, import_mlir(TEXT, "a.mlir"), instruments)
 
 
 def test_a_pass_that_breaks_the_module_is_named_with_the_op() -> None:
@@ -119,10 +121,9 @@ def test_results_before_and_after_are_compared() -> None:
         return [note]
 
     checking = CheckPasses(check)
-    _run(_swap, checking)
-    _run(_nothing, checking)
+    assert _run(_swap, checking).notes == [note]
+    assert _run(_nothing, checking).notes == [note]
     assert compared == [("custom", False), ("custom", True)]
-    assert checking.notes == [note]
 
 
 def test_the_first_instrument_is_the_outermost() -> None:
@@ -135,8 +136,9 @@ def test_the_first_instrument_is_the_outermost() -> None:
         def before(self, step: Step, module: ModuleOp) -> None:
             order.append(f"before {self.name}")
 
-        def after(self, step: Step, module: ModuleOp) -> None:
+        def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
             order.append(f"after {self.name}")
+            return ()
 
     _run(_nothing, Watch("a"), Watch("b"))
     assert order == ["before a", "before b", "after b", "after a"]

@@ -12,6 +12,7 @@ import pytest
 
 from tests import sample_models
 from tfconvert.converter import conversion
+from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import control_flow_passes, stages
 from tfconvert.converter.pipeline.features import NOTHING, Presence
@@ -188,4 +189,4 @@ def test_only_what_computes_is_counted() -> None:
     }
     """
     module = IRParser(text).parse_module()
-    assert conversion.count_operations(module) == {"Relu": 2, "AddV2": 1}
+    assert count_operations(module) == {"Relu": 2, "AddV2": 1}

@@ -16,7 +16,7 @@ from tfconvert.converter.conversion import instruments
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
 from tfconvert.converter.pipeline.registry import PASSES, find, options_of, parse_passes, summary_of
-from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched, notes_of
+from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched
 from tfconvert.converter.pipeline.stages import PIPELINES, named_pipeline, names_of
 from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
@@ -135,12 +135,12 @@ class Job:
         """
         outcome = Outcome()
         if not self.request.is_text:
-            outcome.modules.append(self._rewritten(import_model(self.request.source, self.request.options)))
+            module = import_model(self.request.source, self.request.options)
+            self._rewrite(module, outcome.diagnostics)
+            outcome.modules.append(module)
         else:
             for part in self._parts():
                 self._run_part(part, outcome)
-        outcome.diagnostics += [note for step in self.steps for note in notes_of(step.run)]
-        outcome.diagnostics += [note for instrument in self._instruments for note in instrument.notes]
         return outcome
 
     def write(self, outcome: Outcome, stream: TextIO) -> None:
@@ -187,21 +187,23 @@ class Job:
         yield Part(text[start:], line)
 
     def _run_part(self, part: Part, outcome: Outcome) -> None:
-        found: Sequence[Diagnostic] = ()
+        found: list[Diagnostic] = []
         try:
             root = self.request.options.asset_root
             module = import_mlir(part.text, self._filename, first_line=part.first_line, asset_root=root)
-            outcome.modules.append(self._rewritten(module))
+            self._rewrite(module, found)
+            outcome.modules.append(module)
         except ConversionError as problem:
-            found = problem.diagnostics
+            found += [each for each in problem.diagnostics if each not in found]
         if self.request.verify_diagnostics:
             found = compare(expectations(part.text, self._filename, part.first_line), found, self._filename)
         outcome.diagnostics += found
 
-    def _rewritten(self, module: ModuleOp) -> ModuleOp:
+    def _rewrite(self, module: ModuleOp, found: list[Diagnostic]) -> None:
+        """Applies the passes to a module; adds what they note to what was found."""
         for step in self.steps:
-            apply_watched(step, module, self._instruments)
-        return module
+            result = apply_watched(step, module, self._instruments)
+            found += [note for note in result.notes if note not in found]
 
 
 def described_passes() -> str:

@@ -41,13 +41,13 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.effect_order import EffectOrder
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tf, tf_effects
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
 from tfconvert.schema.ir.block import Block
@@ -64,7 +64,7 @@ class BreakUpIslands:
 
     name: ClassVar[str] = "break-up-islands"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph, nested ones too; returns how many islands went."""
         broken = 0
         effects = tf_effects.ModuleEffects(module).effects
@@ -74,7 +74,7 @@ class BreakUpIslands:
                 if isinstance(op, IslandOp) and op.wrapped is None:
                     _Break(op, graph.body, has_dead).run(EffectOrder(effects))
                     broken += 1
-        return Counter({_APPLIED: broken}) if broken else Counter()
+        return PassResult.of({_APPLIED: broken})
 
 
 @dataclass(eq=False, slots=True)

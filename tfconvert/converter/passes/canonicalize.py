@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tfconvert.converter.ir.edit import restate_functions
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.driver import rewrite_greedily
@@ -57,15 +58,15 @@ _ERASED = ("NoOp", "Assert", "PrintV2", *_SUMMARIES)
 _UNCHECKED = "infinities and NaN pass unseen"
 _UNPRINTED = "nothing is printed when the model runs"
 
-NOTES: Mapping[str, str] = {
-    "erase-Assert": "Assert: the model stops at nothing, whatever its input",
-    "forward-CheckNumerics": f"CheckNumerics: {_UNCHECKED}",
-    "forward-CheckNumericsV2": f"CheckNumericsV2: {_UNCHECKED}",
-    "forward-Print": f"Print: {_UNPRINTED}",
-    "erase-PrintV2": f"PrintV2: {_UNPRINTED}",
-    **{f"erase-{name}": f"{name}: no summary is written" for name in _SUMMARIES},
+_NOTES: Mapping[str, str] = {
+    "Assert": "Assert: the model stops at nothing, whatever its input",
+    "CheckNumerics": f"CheckNumerics: {_UNCHECKED}",
+    "CheckNumericsV2": f"CheckNumericsV2: {_UNCHECKED}",
+    "Print": f"Print: {_UNPRINTED}",
+    "PrintV2": f"PrintV2: {_UNPRINTED}",
+    **{name: f"{name}: no summary is written" for name in _SUMMARIES},
 }
-"""What the user has to know where certain patterns were applied, by their names."""
+"""What the user has to know where ops of these names are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class Canonicalize:
     patterns: tuple[Pattern[Any], ...] = ()
     name: ClassVar[str] = "canonicalize"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
@@ -92,7 +93,7 @@ class Canonicalize:
         for function in functions:
             applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
         restate_functions(functions)
-        return applied
+        return PassResult(applied, patterns.notes(applied))
 
 
 def _match_forwarding(op: Operation) -> Failure | None:
@@ -115,7 +116,8 @@ def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
 
 
 PATTERNS = PatternSet([
-    *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward) for name in _FORWARDING),
+    *(Pattern(f"forward-{name}", f"tf.{name}", _match_forwarding, _forward, note=_NOTES.get(name, ""))
+      for name in _FORWARDING),
     Pattern("forward-cast", "tf.Cast", _match_forwarding, _forward),
-    *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), ()) for name in _ERASED),
+    *(rule(f"erase-{name}", op(f"tf.{name}", rest("operands")), (), note=_NOTES.get(name, "")) for name in _ERASED),
 ])  # fmt: skip

@@ -23,12 +23,12 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tf_effects, tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
@@ -50,10 +50,10 @@ class CommonSubexpressions:
 
     name: ClassVar[str] = "cse"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function, the regions of its ops too; returns how many ops went away."""
         merged = sum(_merge(block) for op in module.ops if isinstance(op, FuncOp) for block in op.body.blocks)
-        return Counter({_APPLIED: merged}) if merged else Counter()
+        return PassResult.of({_APPLIED: merged})
 
 
 def _merge(outermost: Block) -> int:

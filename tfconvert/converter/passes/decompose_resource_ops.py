@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.resource_ops.access import Access
 from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
 from tfconvert.converter.resource_ops.parts import PARTS, can_be_written
@@ -45,7 +46,7 @@ class DecomposeResourceOps:
 
     name: ClassVar[str] = "decompose-resource-ops"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many ops of each name are gone."""
         applied: Counter[str] = Counter()
         for function in module.ops:
@@ -54,4 +55,4 @@ class DecomposeResourceOps:
                     applied[op.name.removeprefix("tf.")] += 1
                     _DECOMPOSED[op.name](Access(op))
                     erase(op)
-        return applied
+        return PassResult(applied)

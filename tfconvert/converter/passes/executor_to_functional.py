@@ -35,6 +35,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.locations import error_at, place_of
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, FetchOp, GraphOp, IslandOp
@@ -52,7 +53,7 @@ class ExecutorToFunctional:
 
     name: ClassVar[str] = "executor-to-functional"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph, those inside of islands first.
 
         Raises:
@@ -75,6 +76,7 @@ class ExecutorToFunctional:
             raise ConversionError([_diagnostic(name, ops) for name, ops in refused.items()])
         for graph in reversed(graphs):
             _lift(graph)
+        return NOTHING_DONE
 
 
 def _look_through(graph: GraphOp, refused: dict[str, list[Operation]]) -> list[Operation]:

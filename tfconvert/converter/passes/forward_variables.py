@@ -36,6 +36,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tf_effects
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
@@ -56,7 +57,7 @@ class ForwardVariables:
 
     name: ClassVar[str] = "forward-variables"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every block by itself; returns how many reads and assignments are gone."""
         effects = tf_effects.ModuleEffects(module)
         applied: Counter[str] = Counter()
@@ -64,7 +65,7 @@ class ForwardVariables:
             if isinstance(function, FuncOp):
                 for block in _blocks(function):
                     _Contents(effects).go_through(block, applied)
-        return applied
+        return PassResult(applied)
 
 
 def _blocks(function: FuncOp) -> list[Block]:

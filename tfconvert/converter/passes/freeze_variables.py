@@ -21,7 +21,6 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
@@ -56,7 +56,7 @@ class FreezeVariables:
 
     name: ClassVar[str] = "freeze-variables"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Replaces reads by constants, erases handles and frozen global tensors; returns how many.
 
         Raises:
@@ -84,7 +84,7 @@ class FreezeVariables:
         if frozen:
             for function in functions:
                 restate_results(function)
-        return Counter({"frozen": frozen})
+        return PassResult.of({"frozen": frozen})._replace(frozen_variables=frozen)
 
 
 def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:

@@ -51,6 +51,7 @@ from typing import ClassVar
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
@@ -78,7 +79,7 @@ class FunctionalToRegions:
 
     name: ClassVar[str] = "functional-to-regions"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many of each kind.
 
         Raises:
@@ -89,7 +90,7 @@ class FunctionalToRegions:
         ops = [op for op in module.walk() if op.name in _KINDS]
         for op in ops:
             _replace(op, functions)
-        return Counter(op.name.removeprefix("tf.") for op in ops)
+        return PassResult(Counter(op.name.removeprefix("tf.") for op in ops))
 
 
 def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:

@@ -55,6 +55,7 @@ from typing import ClassVar
 from tfconvert.converter.functionalize.conditionals import Graph
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import ControlTriggerOp, MergeOp, SwitchNOp, SwitchOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -68,7 +69,7 @@ class FunctionalizeConditionals:
 
     name: ClassVar[str] = "functionalize-conditionals"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph of every function; returns how often a value was computed although it may be dead.
 
         Raises:
@@ -84,4 +85,4 @@ class FunctionalizeConditionals:
                 restore(function, graph, work.position)
                 if work.speculated:
                     speculated["speculate"] += work.speculated
-        return speculated
+        return PassResult(speculated)

@@ -59,6 +59,7 @@ from tfconvert.converter.functionalize import loops
 from tfconvert.converter.functionalize.frames import find_frames
 from tfconvert.converter.functionalize.graphs import graphs_with, restore
 from tfconvert.converter.functionalize.outline import Outliner
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -72,7 +73,7 @@ class FunctionalizeLoops:
 
     name: ClassVar[str] = "functionalize-loops"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph of every function.
 
         Raises:
@@ -88,3 +89,4 @@ class FunctionalizeLoops:
                 for frame in frames.innermost_first:
                     loops.functionalize(loops.find_loop(frame, frames), block, position, outliner)
                 restore(function, graph, position)
+        return NOTHING_DONE

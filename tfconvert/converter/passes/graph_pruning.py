@@ -30,10 +30,10 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.tf_executor import TOKEN, GraphOp, NextIterationSourceOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -48,11 +48,11 @@ class GraphPruning:
 
     name: ClassVar[str] = "graph-pruning"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Prunes every graph, inner ones first; returns how many executor ops went away."""
         graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
         pruned = sum(_prune(graph.body) for graph in reversed(graphs))
-        return Counter({_APPLIED: pruned}) if pruned else Counter()
+        return PassResult.of({_APPLIED: pruned})
 
 
 def _prune(body: Block) -> int:

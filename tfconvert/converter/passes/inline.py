@@ -31,6 +31,7 @@ from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
 from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import (
     erase_unreferenced,
     functions_of,
@@ -39,6 +40,7 @@ from tfconvert.converter.ir.symbol_table import (
     names_outside,
     symbols,
 )
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -59,8 +61,8 @@ class Inline:
 
     name: ClassVar[str] = "inline"
 
-    def apply(self, module: ModuleOp) -> None:
-        """Inlines calls, then erases private functions that nothing refers to.
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Inlines calls, erases private functions that nothing refers to; returns how many ops of each name are left.
 
         Raises:
             ConversionError: Functions call each other in a circle (`recursive-function`), a callee is missing
@@ -81,6 +83,7 @@ class Inline:
             if calls[name]:
                 restate_results(functions[name])
         erase_unreferenced(functions, outside)
+        return NOTHING_DONE._replace(operations=count_operations(module))
 
 
 def _callee(call: Operation) -> str:

@@ -45,12 +45,12 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects.tf_executor import CONTROL, GraphOp, IslandOp, YieldOp
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -66,7 +66,7 @@ class IslandCoarsening:
 
     name: ClassVar[str] = "island-coarsening"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every graph, inner ones first; returns how many islands went."""
         joined = 0
         for graph in reversed([op for op in module.walk() if isinstance(op, GraphOp)]):
@@ -78,7 +78,7 @@ class IslandCoarsening:
                 if len(islands) > 1:
                     _join(islands, leader, leaders)
                     joined += len(islands) - 1
-        return Counter({_APPLIED: joined}) if joined else Counter()
+        return PassResult.of({_APPLIED: joined})
 
 
 def _leaders(body: Block) -> dict[IslandOp, IslandOp]:

@@ -55,6 +55,7 @@ from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.constants import Scalar, constant_array, is_enumeration
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import classes
@@ -82,7 +83,7 @@ class LowerTensorLists:
 
     name: ClassVar[str] = "lower-tensor-lists"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function.
 
         Raises:
@@ -90,7 +91,7 @@ class LowerTensorLists:
                 `list-elements-differ`, `list-rank`, `list-element-shape`, `list-scatter`).
         """
         if not sum(_erase_unused(op) for op in module.ops):
-            return
+            return NOTHING_DONE
         calls = Calls(module)
         lists = classes.find(calls)
         class_of = {op: found for found in lists.values() for op in found.ops}
@@ -112,6 +113,7 @@ class LowerTensorLists:
             raise ConversionError(problems)
         calls.restate()
         ShapeInference().apply(module)  # What a list was made of tells more about what is read of it.
+        return NOTHING_DONE
 
 
 def _erase_unused(function: Operation) -> int:

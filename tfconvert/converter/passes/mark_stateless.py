@@ -48,6 +48,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_effects
 from tfconvert.schema.dialects.func import FuncOp
@@ -69,7 +70,7 @@ class MarkStateless:
 
     name: ClassVar[str] = "mark-stateless"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many are marked and erased.
 
         Functions that nothing but an erased op has named go with it.
@@ -77,7 +78,7 @@ class MarkStateless:
         functions = symbol_table.functions_of(module)
         applied: Counter[str] = Counter()
         if len(functions) < 2:
-            return applied  # nothing calls anything
+            return PassResult(applied)  # nothing calls anything
         purity = _Purity(functions)
         for function in functions.values():
             # Backwards, so that what only an unused op uses is met when it is unused itself.
@@ -87,7 +88,7 @@ class MarkStateless:
         if applied["erased"]:
             outside = symbol_table.names_outside(module)
             symbol_table.erase_unreferenced(functions, outside)
-        return +applied
+        return PassResult(+applied)
 
 
 def _improve(op: Operation, purity: _Purity) -> str:

@@ -42,6 +42,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, referring_ops
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
@@ -62,12 +63,12 @@ class MergeFunctions:
 
     name: ClassVar[str] = "merge-functions"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Merges functions, callees first, since callers become equal once their callees are one."""
         functions = functions_of(module)
         keys = {name: _key(function) for name, function in functions.items() if len(function.body.blocks) == 1}
         if len(set(keys.values())) == len(keys):
-            return
+            return NOTHING_DONE
         groups: dict[Hashable, list[FuncOp]] = {}
         renamed: dict[str, str] = {}
         referring = {name: referring_ops(function) for name, function in functions.items()}
@@ -87,6 +88,7 @@ class MergeFunctions:
             # Once more: functions that refer to each other have been looked at before some of their callees.
             _rename((op for name, ops in referring.items() if name not in renamed for op in ops), renamed)
             _rename((op for op in module.ops if not isinstance(op, FuncOp)), renamed)
+        return NOTHING_DONE
 
 
 def _key(function: FuncOp) -> Hashable:

@@ -61,6 +61,7 @@ from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, co
 from tfconvert.converter.control_flow.equal_variables import merge_equal
 from tfconvert.converter.control_flow.unused import drop_unused
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -70,7 +71,7 @@ class MergeLoopVariables:
 
     name: ClassVar[str] = "merge-loop-variables"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every loop whose functions nothing else runs; returns how many variables went."""
         functions = symbol_table.functions_of(module)
         ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
@@ -86,4 +87,4 @@ class MergeLoopVariables:
             if equal:
                 drop_unused(found)
             merged += equal
-        return Counter({self.name: merged}) if merged else Counter()
+        return PassResult.of({self.name: merged})

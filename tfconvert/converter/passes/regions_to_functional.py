@@ -62,6 +62,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import ReturnOp
@@ -84,16 +85,16 @@ class RegionsToFunctional:
 
     name: ClassVar[str] = "regions-to-functional"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every op with regions of control flow, inner ones first; returns how many of each kind."""
         ops = _with_regions(module)
         if not ops:
-            return Counter()
+            return NOTHING_DONE
         maker = symbol_table.FunctionMaker(module)
         applied = Counter(op.name.removeprefix("tf.") for op in ops)
         for op in reversed(ops):
             _outline(op, maker)
-        return applied
+        return PassResult(applied)
 
 
 def _with_regions(module: ModuleOp) -> list[Operation]:

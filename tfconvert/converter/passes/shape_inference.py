@@ -87,6 +87,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import restate_functions
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -97,7 +98,7 @@ class ShapeInference:
 
     name: ClassVar[str] = "shape-inference"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Sweeps every function, those that branches and loops run for what is handed to them.
 
         Raises:
@@ -108,3 +109,4 @@ class ShapeInference:
         outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)
         restate_functions(list(functions.values()))
+        return NOTHING_DONE

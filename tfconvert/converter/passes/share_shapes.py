@@ -45,7 +45,6 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,6 +54,7 @@ from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir import symbol_table as names
 from tfconvert.converter.ir.dims import UNKNOWN, Partial
 from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.loop_dims import hand_in
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists.insertion import Inserter
@@ -80,11 +80,11 @@ class ShareShapes:
 
     name: ClassVar[str] = "share-shapes"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function that has one caller at most; returns how many shapes were had elsewhere."""
         calls = Calls(module)
         if not any(op.name in _ASKING for function in calls.functions.values() for op in function.body.block.ops):
-            return Counter()
+            return NOTHING_DONE
         symbols = Symbols(calls, {}, supposes=False)
         shared = 0
         for function in calls.functions.values():
@@ -92,7 +92,7 @@ class ShareShapes:
             # With several callers, dimensions are equal for one of them only.
             if not callers or (len(callers) == 1 and names.is_private(function)):
                 shared += _Block(function.body.block, calls, symbols).share()
-        return Counter({self.name: shared}) if shared else Counter()
+        return PassResult.of({self.name: shared})
 
 
 class _Block:

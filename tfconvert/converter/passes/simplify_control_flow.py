@@ -65,6 +65,7 @@ from tfconvert.converter.control_flow.trip_count import trip_count
 from tfconvert.converter.control_flow.unused import drop_unused
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
@@ -88,14 +89,14 @@ class SimplifyControlFlow:
     unroll_up_to: int = 1
     name: ClassVar[str] = "simplify-control-flow"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each simplification was applied."""
         outside = symbol_table.names_outside(module)
         applied: Counter[str] = Counter()
         while True:
             functions = symbol_table.functions_of(module)
             if len(functions) < 2:
-                return applied  # nothing runs anything
+                return PassResult(applied)  # nothing runs anything
             work = _Work(functions, outside, self.unroll_up_to)
             work.decide()
             while work.prune():
@@ -104,7 +105,7 @@ class SimplifyControlFlow:
             if work.applied:
                 symbol_table.erase_unreferenced(functions, outside)
             if not work.applied["decide"] + work.applied["unroll"]:
-                return applied
+                return PassResult(applied)
             # What has been decided may decide more.
             flow.infer(symbol_table.functions_of(module), outside)
 

@@ -45,6 +45,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tf_effects, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attributes import ArrayAttr
@@ -64,14 +65,14 @@ class SinkHandles:
 
     name: ClassVar[str] = "sink-handles"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many operands of control flow went.
 
         Only private functions that one op names are changed: others are as their other users want them.
         """
         functions = symbol_table.functions_of(module)
         if len(functions) < 2:
-            return Counter()  # nothing calls anything
+            return NOTHING_DONE  # nothing calls anything
         users: Counter[str] = Counter()
         inner: dict[str, list[Operation]] = {}
         for name, function in functions.items():
@@ -82,7 +83,7 @@ class SinkHandles:
                     inner[name].append(op)
         own = {name for name, function in functions.items() if users[name] == 1 and symbol_table.is_private(function)}
         sunk = sum(_sink_from(name, functions, inner, own) for name in functions if name not in own)
-        return Counter({"handles": sunk}) if sunk else Counter()
+        return PassResult.of({"handles": sunk})
 
 
 def _sink_from(

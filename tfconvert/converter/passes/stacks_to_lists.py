@@ -69,6 +69,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.tensor_lists import stacks, stacks_as_lists
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -80,7 +81,7 @@ class StacksToLists:
 
     name: ClassVar[str] = "stacks-to-lists"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function.
 
         Raises:
@@ -92,3 +93,4 @@ class StacksToLists:
             calls = Calls(module)
             stacks_as_lists.to_lists(calls, stacks.find(calls))
             calls.restate()
+        return NOTHING_DONE

@@ -42,6 +42,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.tensor_lists import arrays
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -53,7 +54,7 @@ class TensorArraysToLists:
 
     name: ClassVar[str] = "tensor-arrays-to-lists"
 
-    def apply(self, module: ModuleOp) -> None:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function.
 
         Raises:
@@ -65,3 +66,4 @@ class TensorArraysToLists:
             calls = Calls(module)
             arrays.to_lists(calls)
             calls.restate()
+        return NOTHING_DONE

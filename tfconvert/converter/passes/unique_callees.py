@@ -53,6 +53,7 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import KINDS, callees, rename_callees
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
@@ -74,7 +75,7 @@ class UniqueCallees:
     max_operations: int = 100_000
     name: ClassVar[str] = "unique-callees"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Copies where needed; returns how many functions were.
 
         Raises:
@@ -84,13 +85,13 @@ class UniqueCallees:
         functions = symbol_table.functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
         if not any(users.values()):
-            return Counter()
+            return NOTHING_DONE
         outside = set(symbol_table.names_outside(module))
         roots = outside | {name for name, function in functions.items() if not symbol_table.is_private(function)}
         _check_size(functions, users, roots, self.max_operations)
         copier = _Copier(functions)
         copier.separate(roots)
-        return Counter({_COPIED: copier.count}) if copier.count else Counter()
+        return PassResult.of({_COPIED: copier.count})
 
 
 class _Copier:

@@ -6,7 +6,7 @@ Verifying, printing, timing, and running the module before and after each pass t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,7 +27,7 @@ REPORT_IT = "this is a mistake in the pass, not in the model; please report it w
 class VerifyEach(Instrument):
     """Verifies the module after each pass, and that the step did what it ensures."""
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
         """Verifies.
 
         Raises:
@@ -39,6 +39,7 @@ class VerifyEach(Instrument):
         if broken is not None:
             introduction = f"pass {step.run.name} broke the module: "
             raise ConversionError([broken.diagnostic("broken-ir", introduction, REPORT_IT)])
+        return ()
 
 
 @dataclass(slots=True)
@@ -62,10 +63,11 @@ class PrintIR(Instrument):
         if step.run.name in self.names_before:
             self._print("before", step, module)
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
         """Prints if this pass was asked for."""
         if self.names_after is None or step.run.name in self.names_after:
             self._print("after", step, module)
+        return ()
 
     def failed(self, step: Step, module: ModuleOp) -> None:
         """Prints what a pass that gave up has left, if this pass was asked for."""
@@ -92,9 +94,10 @@ class TimePasses(Instrument):
         """Starts the clock."""
         self._start = time.perf_counter()
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
         """Stops the clock."""
         self.seconds.append((step.run.name, time.perf_counter() - self._start))
+        return ()
 
     def failed(self, step: Step, module: ModuleOp) -> None:
         """Stops the clock."""
@@ -118,23 +121,20 @@ class CheckPasses(Instrument):
 
     Attributes:
         check: Compares two modules; raises if their results differ, returns notes of what it couldn't compare.
-        notes: What could not be compared.
     """
 
     check: Check
-    notes: list[Diagnostic] = field(default_factory=list)
     _before: ModuleOp | None = None
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Keeps a copy."""
         self._before = module.clone()
 
-    def after(self, step: Step, module: ModuleOp) -> None:
-        """Compares.
+    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+        """Compares; returns notes of what could not be compared.
 
         Raises:
             ConversionError: The pass changed what the module computes.
         """
-        if self._before is not None:
-            self.notes += [note for note in self.check(self._before, module, step.run.name) if note not in self.notes]
-            self._before = None
+        before, self._before = self._before, None
+        return () if before is None else self.check(before, module, step.run.name)

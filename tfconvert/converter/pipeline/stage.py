@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -19,22 +19,8 @@ class Pass(Protocol):
     name: ClassVar[str]
     """The name in `-p` and in the report; the file's name with dashes."""
 
-    def apply(self, module: ModuleOp) -> Counter[str] | None:
-        """Rewrites the module in place; may return how often each of its patterns was applied."""
-
-
-@runtime_checkable
-class Telling(Protocol):
-    """A pass that decides what the user should know of; its notes are of the last time that it was applied."""
-
-    @property
-    def notes(self) -> Sequence[Diagnostic]:
-        """What has been decided."""
-
-
-def notes_of(run: Pass) -> Sequence[Diagnostic]:
-    """Returns what a pass, once it was applied, has to tell."""
-    return run.notes if isinstance(run, Telling) else ()
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites the module in place; returns what it did, which depends on nothing but the module."""
 
 
 class Step(NamedTuple):
@@ -56,26 +42,21 @@ class Step(NamedTuple):
 
 
 class Instrument:
-    """Looks at the module before and after each step; this one sees nothing.
-
-    Attributes:
-        notes: What the report should tell.
-    """
-
-    notes: Sequence[Diagnostic] = ()
+    """Looks at the module before and after each step; this one sees nothing."""
 
     def before(self, step: Step, module: ModuleOp) -> None:
         """Looks at what a step is about to rewrite."""
 
-    def after(self, step: Step, module: ModuleOp) -> None:
-        """Looks at what a step has made."""
+    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+        """Looks at what a step has made; returns what the report should tell of it."""
+        return ()
 
     def failed(self, step: Step, module: ModuleOp) -> None:
         """Looks at what is there when a step has given up with an error."""
 
 
-def apply_watched(step: Step, module: ModuleOp, instruments: Sequence[Instrument]) -> Counter[str] | None:
-    """Applies a step under the eyes of instruments; returns what the pass returned.
+def apply_watched(step: Step, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
+    """Applies a step under the eyes of instruments; returns what the pass returned, with their notes behind its own.
 
     The first instrument is the outermost: it looks first before the pass and last after it.
     """
@@ -83,12 +64,11 @@ def apply_watched(step: Step, module: ModuleOp, instruments: Sequence[Instrument
         instrument.before(step, module)
     done = False
     try:
-        applied = step.run.apply(module)
+        result = step.run.apply(module)
         done = True
     finally:
         if not done:
             for instrument in reversed(instruments):
                 instrument.failed(step, module)
-    for instrument in reversed(instruments):
-        instrument.after(step, module)
-    return applied
+    notes = [note for instrument in reversed(instruments) for note in instrument.after(step, module)]
+    return result._replace(notes=[*result.notes, *notes]) if notes else result

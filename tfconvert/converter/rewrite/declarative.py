@@ -124,6 +124,7 @@ def rule(
     where: Sequence[Check | Computed | Callable[..., Any]] = (),
     also: Mapping[Op, Operand | Sequence[Operand]] | None = None,
     benefit: int | None = None,
+    note: str = "",
 ) -> Pattern[Match]:
     """Makes a declarative pattern.
 
@@ -137,6 +138,7 @@ def rule(
         also: Other matched ops whose results are replaced too, with what replaces them. It may use only what the op
             itself is made from.
         benefit: Patterns of one root are tried in falling order of it; the number of ops matched by default.
+        note: What the report tells as a warning where the pattern was applied, as a phrase; nothing by default.
 
     Returns:
         The pattern.
@@ -162,6 +164,7 @@ def rule(
         benefit=sum(1 for _ in ops_of(root)) if benefit is None else benefit,
         depth=depth_of(root),
         declaration=made,
+        note=note,
     )
 
 

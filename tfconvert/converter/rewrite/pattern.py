@@ -57,6 +57,7 @@ class Pattern(Generic[M]):
         producers: Names of the ops one of which has to make an operand, by the operand's index. A pattern set doesn't
             try the pattern where they don't.
         declaration: What the pattern was made from, if it is declarative.
+        note: What the user has to know where the pattern was applied, as a phrase; empty if there is nothing.
     """
 
     name: str
@@ -67,3 +68,4 @@ class Pattern(Generic[M]):
     depth: int = 1
     producers: Mapping[int, Collection[str]] = field(default_factory=dict)
     declaration: Declaration | None = None
+    note: str = ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tfconvert.converter.rewrite.automaton import Automaton
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
+from tfconvert.schema.diagnostics import INEXACT, WARNING, Diagnostic
 from tfconvert.schema.ir.operation import Operation
 
 
@@ -61,6 +62,18 @@ class PatternSet:
     def __iter__(self) -> Iterator[Pattern[Any]]:
         for bucket in self._buckets.values():
             yield from bucket
+
+    def notes(self, applied: Mapping[str, int]) -> list[Diagnostic]:
+        """Returns what the user has to know of the patterns that were applied.
+
+        Args:
+            applied: How often each pattern was applied, by its name.
+        """
+        return [
+            Diagnostic(INEXACT, f"{pattern.note} ({applied[pattern.name]} of them)", severity=WARNING)
+            for pattern in self
+            if pattern.note and pattern.name in applied
+        ]
 
     def reasons(self, op: Operation) -> list[str]:
         """Returns why each pattern that could rewrite an op declines it."""

@@ -30,6 +30,7 @@ from tests.converter.composites.modules import (
 from tfconvert.converter.composites.marks import KEPT
 from tfconvert.converter.litert.fusions import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
@@ -37,20 +38,19 @@ from tfconvert.schema.ir.operation import Operation
 LAYER = keras("lstm_1", time_major=False)
 
 
-def _fuse(source: str, *, custom: bool = True) -> tuple[list[Operation], PrepareCompositeFunctions]:
-    """Returns the ops of the marked function after the pass, and the pass."""
-    run = PrepareCompositeFunctions(allow_custom_ops=custom)
+def _fuse(source: str, *, custom: bool = True) -> tuple[list[Operation], PassResult]:
+    """Returns the ops of the marked function after the pass, and what the pass returned."""
     parsed = module(source)
-    run.apply(parsed)
+    result = PrepareCompositeFunctions(allow_custom_ops=custom).apply(parsed)
     verify(parsed)
     function = list(parsed.ops)[1]
-    return [op for op in function.walk() if op is not function], run
+    return [op for op in function.walk() if op is not function], result
 
 
 def _operator(source: str) -> Operation:
-    ops, run = _fuse(source)
+    ops, result = _fuse(source)
     operators = [op for op in ops if op.name.startswith("tfl.") and op.name != "tfl.no_value"]
-    assert len(operators) == 1, run.notes
+    assert len(operators) == 1, result.notes
     return operators[0]
 
 
@@ -126,9 +126,9 @@ def test_unpooling_has_the_pooling_parameters_for_options() -> None:
     "marks", [mark("gru_1"), keras("gru_1", time_major=False), mark("lstm_1"), mark("my.op", tfl_fusable_op=False)]
 )
 def test_other_marks_mean_nothing(marks: str) -> None:
-    ops, run = _fuse(text(marks, LSTM, LSTM_RESULTS))
+    ops, result = _fuse(text(marks, LSTM, LSTM_RESULTS))
     assert ops[0].name == "tf.Mystery"
-    assert not run.notes
+    assert not result.notes
 
 
 def test_the_state_that_the_operator_gives_may_be_used() -> None:

@@ -110,13 +110,13 @@ class Graph:
 
     def optimize(self) -> Counter[str]:
         """Runs the optimizer; returns how often each pattern was applied."""
-        applied = Optimize().apply(self.module)
+        applied = Optimize().apply(self.module).counts
         verify(self.module)
         return applied
 
     def merge(self) -> Counter[str]:
         """Runs the merging of common subexpressions."""
-        applied = CommonSubexpressions().apply(self.module)
+        applied = CommonSubexpressions().apply(self.module).counts
         verify(self.module)
         return applied
 

@@ -37,7 +37,7 @@ def test_a_case_of_any_size_chooses_the_branch_that_its_index_names(count: int) 
         {_branches(count)}
         """).parse_module()  # fmt: skip
         before = module.clone()
-        assert PrepareControlFlow().apply(module) == {"case": 1}
+        assert PrepareControlFlow().apply(module).counts == {"case": 1}
         verify(module)
         check_results(before, module, "prepare-control-flow")
         assert sum(op.name == "tf.If" for op in module.walk()) == max(1, count - 1)

@@ -207,7 +207,8 @@ class Lowering(NamedTuple):
 
     def pattern(self) -> Pattern[None]:
         """Returns the pattern that does what the lowering says."""
-        return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit)
+        note = f"{self.op}: {self.note}" if self.note else ""
+        return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit, note=note)
 
     def _match(self, op: Operation) -> Failure | None:
         if self.types:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from types import ModuleType
 
@@ -28,7 +28,7 @@ from tfconvert.converter.litert.legalize import (
     strings,
     variables,
 )
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row
+from tfconvert.converter.litert.legalize.entry import Entry, Row
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 _COMMON: Mapping[str, tuple[Entry, ...]] = {
@@ -84,23 +84,6 @@ def _rare() -> ModuleType:
 
 def _topics() -> Mapping[str, tuple[Entry, ...]]:
     return {**_COMMON, **_rare().TOPICS}
-
-
-@cache
-def _notes(are_common: bool) -> Mapping[str, str]:
-    topics = _COMMON if are_common else _topics()
-    lowerings = (entry for entries in topics.values() for entry in entries if isinstance(entry, Lowering))
-    return {entry.pattern_name: f"{entry.op}: {entry.note}" for entry in lowerings if entry.note}
-
-
-def notes(applied: Collection[str]) -> Mapping[str, str]:
-    """Returns what the user has to know where certain patterns were applied, by their names.
-
-    Args:
-        applied: The legalizations that were applied.
-    """
-    known = {pattern.name for patterns in common() for pattern in patterns}
-    return _notes(known.issuperset(applied))
 
 
 def supported_ops() -> Iterator[tuple[str, str, str, str]]:

@@ -55,14 +55,15 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct
+from tfconvert.converter.control_flow.constructs import KINDS, Kind, construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.recurrent.loops import replace_loop
 from tfconvert.converter.litert.recurrent.transposed_shapes import read_sizes_before
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import Plan, plan_of
 from tfconvert.converter.recurrence.lengths import Extents
@@ -78,25 +79,24 @@ KEPT = "recurrence-kept"
 
 @dataclass(frozen=True, slots=True)
 class FuseRecurrentLoops:
-    """Makes operators of loops that are recurrent layers.
+    """Makes operators of loops that are recurrent layers."""
 
-    Attributes:
-        notes: What has been decided, for the report.
-    """
-
-    notes: list[Diagnostic] = field(default_factory=list, compare=False)
     name: ClassVar[str] = "fuse-recurrent-loops"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
-        """Rewrites every function; returns how many layers of each kind there are."""
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many layers of each kind there are, and why loops have stayed."""
         functions = symbol_table.functions_of(module)
         extents = Extents(module)
         plans: list[Plan] = []
+        notes: list[Diagnostic] = []
         for function in functions.values():
             for op in function.body.walk():
                 found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
                 if found is not None and looks_recurrent(found):
-                    plans += self._plans(found, extents)
+                    try:
+                        plans.append(plan_of(scan_of(found), extents))
+                    except Declined as problem:
+                        notes.append(_finding(found.op, str(problem)))
         applied: Counter[str] = Counter()
         for plan in reversed(plans):  # What a loop takes of another is looked at while that still stands.
             applied.update(replace_loop(plan))
@@ -105,15 +105,7 @@ class FuseRecurrentLoops:
         if applied:
             symbol_table.erase_unreferenced(functions, symbol_table.names_outside(module))
             ShapeInference().apply(module)
-        return applied
-
-    def _plans(self, found: Construct, extents: Extents) -> list[Plan]:
-        """Returns what a loop becomes: nothing, if the report has to tell why not."""
-        try:
-            return [plan_of(scan_of(found), extents)]
-        except Declined as problem:
-            self.notes.append(_finding(found.op, str(problem)))
-            return []
+        return PassResult(applied, notes)
 
 
 def _finding(loop: Operation, reason: str) -> Diagnostic:

@@ -48,6 +48,7 @@ from typing import ClassVar
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.recurrent.unrolled import replace_chain
 from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.chains import chains_of, narrow_states
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
@@ -62,7 +63,7 @@ class FuseUnrolledLayers:
 
     name: ClassVar[str] = "fuse-unrolled-layers"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many layers of each kind there are."""
         applied: Counter[str] = Counter()
         blocks = [block for function in symbol_table.functions_of(module).values() for block in function.body.blocks]
@@ -77,4 +78,4 @@ class FuseUnrolledLayers:
                 continue  # its steps are ordinary ops, which nobody has to be told about
         if applied:
             ShapeInference().apply(module)
-        return applied
+        return PassResult(applied)

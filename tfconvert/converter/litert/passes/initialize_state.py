@@ -32,7 +32,6 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -41,6 +40,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.legalize.entry import element_name
 from tfconvert.converter.litert.legalize.variables import HELD
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
@@ -69,7 +69,7 @@ class InitializeState:
 
     name: ClassVar[str] = "initialize-state"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the exported functions; returns how many variables are kept.
 
         Raises:
@@ -80,7 +80,7 @@ class InitializeState:
         functions = symbol_table.functions_of(module)
         handles = [op for function in functions.values() for op in function.body.walk() if op.name in _HANDLES]
         if not handles and not initializers:
-            return Counter()
+            return NOTHING_DONE
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
         variables: dict[str, list[Operation]] = {}
         for op in handles:
@@ -101,7 +101,7 @@ class InitializeState:
                 needed.update(called)
         for name in filled.keys() - needed:
             erase(functions[name])
-        return Counter({"kept mutable": len(variables)}) if variables else Counter()
+        return PassResult.of({"kept mutable": len(variables)})
 
 
 def _state(handle: Operation) -> State:

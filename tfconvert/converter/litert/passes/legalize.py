@@ -33,6 +33,7 @@ from flatbuffers import flexbuffers
 from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.converter.litert.legalize import registry
 from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -70,7 +71,7 @@ class Legalize:
     allow_custom_ops: bool = False
     name: ClassVar[str] = "legalize"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
@@ -91,7 +92,7 @@ class Legalize:
             raise ConversionError(_unsupported(refused, phases[-1]))
         for op in left:
             _customize(op)
-        return applied
+        return PassResult(applied, [note for patterns in phases for note in patterns.notes(applied)])
 
 
 def _has_side_effects(op: Operation) -> bool:

@@ -43,7 +43,6 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +54,7 @@ from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, restate_results
 from tfconvert.converter.litert import hash_tables
 from tfconvert.converter.litert.vocabulary_files import Array, Format, column, read_lines
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -104,7 +104,7 @@ class LowerTables:
 
     name: ClassVar[str] = "lower-tables"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many tables there are.
 
         Raises:
@@ -114,7 +114,7 @@ class LowerTables:
         functions = symbol_table.functions_of(module)
         tables = _tables(functions.values())
         if not tables:
-            return Counter()
+            return NOTHING_DONE
         assets = {_text(op.properties["filename"]) for op in module.ops if isinstance(op, AssetOp)}
         for table in tables.values():
             if _read(table, assets):
@@ -128,7 +128,7 @@ class LowerTables:
         for function in functions.values():
             _erase_unused(function)
             restate_results(function)
-        return Counter({"tables": len(tables)})
+        return PassResult.of({"tables": len(tables)})
 
 
 def _text(attribute: Attribute | None) -> str:

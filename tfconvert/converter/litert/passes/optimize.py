@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tfconvert.converter.litert.optimize import registry
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
@@ -52,7 +53,7 @@ class Optimize:
     patterns: tuple[Pattern[Any], ...] = ()
     name: ClassVar[str] = "optimize"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
@@ -64,4 +65,4 @@ class Optimize:
         for function in module.ops:
             if isinstance(function, FuncOp):
                 applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
-        return applied
+        return PassResult(applied, patterns.notes(applied), "fused and folded")

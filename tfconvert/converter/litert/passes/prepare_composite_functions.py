@@ -47,9 +47,10 @@ from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, co
 from tfconvert.converter.ir.edit import erase, restate_results
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
 from tfconvert.converter.litert.fusions.registry import FUSIONS
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.scan import looks_recurrent
 from tfconvert.importers.graph import refusals
-from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import INEXACT, NOTE, WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
@@ -70,17 +71,15 @@ class PrepareCompositeFunctions:
         allow_custom_ops: Whether custom operators may be put in.
         composites: Fusions of the user's, looked at first.
         fuse_recurrent: Whether loops that are recurrent layers may go.
-        notes: What has been decided, for the report.
     """
 
     allow_custom_ops: bool = False
     composites: tuple[Fusion, ...] = ()
     fuse_recurrent: bool = True
-    notes: list[Diagnostic] = field(default_factory=list, compare=False)
     name: ClassVar[str] = "prepare-composite-functions"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
-        """Rewrites the functions that fit; returns how many for each fusion.
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites the functions that fit; returns how many for each fusion, and why others have kept their bodies.
 
         Raises:
             ConversionError: A function doesn't fit and its fusion insists (`composite-misfit`, one diagnostic each),
@@ -94,6 +93,7 @@ class PrepareCompositeFunctions:
         functions = functions_of(module)
         applied: Counter[str] = Counter()
         problems: list[Diagnostic] = []
+        notes: list[Diagnostic] = []
         told: dict[tuple[str, str], None] = {}
         met: set[str] = set()
         for composite, mark in _marked(module, functions):
@@ -109,17 +109,15 @@ class PrepareCompositeFunctions:
                 told[fusion.name, callbacks.note(fusion, composite)] = None
             elif finding.severity == NOTE:
                 if not (fusion.is_recurrent and _is_loop(composite, functions)):
-                    self.notes.append(finding)
+                    notes.append(finding)
                 problems += _python_calls(composite)
             else:
                 problems.append(finding)
-        self.notes.extend(_unmet(each) for each in self.composites if each in fusions and each.name not in met)
+        notes += [_unmet(each) for each in self.composites if each in fusions and each.name not in met]
         if problems:
-            raise ConversionError([*problems, *self.notes])
-        self.notes.extend(
-            Diagnostic("unchecked-or-inexact", f"{name}: {note}", severity=WARNING) for name, note in told if note
-        )
-        return applied
+            raise ConversionError([*problems, *notes])
+        notes += [Diagnostic(INEXACT, f"{name}: {note}", severity=WARNING) for name, note in told if note]
+        return PassResult(applied, notes)
 
     def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
         """Returns why a function is not fused, a note or an error; `None` if it is to be."""

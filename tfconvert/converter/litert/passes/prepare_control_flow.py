@@ -55,6 +55,7 @@ import numpy as np
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import restate_results
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
@@ -76,7 +77,7 @@ class PrepareControlFlow:
 
     name: ClassVar[str] = "prepare-control-flow"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many of each kind it has changed.
 
         Raises:
@@ -86,7 +87,7 @@ class PrepareControlFlow:
         maker = symbol_table.FunctionMaker(module)
         functions = maker.functions
         if len(functions) < 2:
-            return Counter()  # nothing calls anything
+            return NOTHING_DONE  # nothing calls anything
         found = [op for function in functions.values() for op in function.body.walk() if op.name in _ALL]
         applied: Counter[str] = Counter()
         decided: set[str] = set()
@@ -104,7 +105,7 @@ class PrepareControlFlow:
         if applied["case"]:
             outside = symbol_table.names_outside(module)
             symbol_table.erase_unreferenced(functions, outside)  # branches of which only a copy is called
-        return +applied
+        return PassResult(+applied)
 
 
 def _insert(op: Operation, before: Operation) -> Value:

@@ -24,10 +24,10 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
@@ -41,11 +41,11 @@ class SeparateReads:
 
     name: ClassVar[str] = "separate-reads"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many reads are new."""
         reads = [op for op in module.walk() if op.name == _READ]
         added = sum(map(_separate, reads))
-        return Counter({"reads": added}) if added else Counter()
+        return PassResult.of({"reads": added})
 
 
 def _separate(read: Operation) -> int:

@@ -83,13 +83,13 @@ After:
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import sequences, tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -106,11 +106,11 @@ class SeparateResults:
 
     name: ClassVar[str] = "separate-results"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the functions; returns how many values are copied."""
         functions = symbol_table.functions_of(module)
         if len(functions) < 2:
-            return Counter()  # nothing calls anything
+            return NOTHING_DONE  # nothing calls anything
         bodies: set[str] = set()
         branches: set[str] = set()
         for function in functions.values():
@@ -121,7 +121,7 @@ class SeparateResults:
                     branches.update(symbol_table.names(op))
         copied = sum(_separate_arguments(functions[name]) for name in functions if name in bodies)
         copied += sum(_separate_moved(functions[name]) for name in functions if name in branches)
-        return Counter({_APPLIED: copied}) if copied else Counter()
+        return PassResult.of({_APPLIED: copied})
 
 
 def _separate_arguments(body: FuncOp) -> int:

@@ -94,6 +94,7 @@ from typing import ClassVar
 import numpy as np
 
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
@@ -121,14 +122,14 @@ class SeparateState:
 
     name: ClassVar[str] = "separate-state"
 
-    def apply(self, module: ModuleOp) -> Counter[str]:
+    def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the functions; returns how many states of known shape are copied, and of open shape made."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
                 for block in function.body.blocks:
                     _Separation(block, applied).run()
-        return applied
+        return PassResult(applied)
 
 
 class _Separation:
