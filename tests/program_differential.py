@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -28,7 +29,8 @@ from tests.random_programs import Program, random_program
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.options import Options
-from tfconvert.converter.pipeline import stages
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.targets import PIPELINES
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
@@ -105,13 +107,7 @@ def _check_passes(
     expected: Sequence[Sequence[Array]],
 ) -> None:
     summary.counts["V1 ops"] += sum(op.name.startswith("tf_executor.Switch") for op in module.walk())
-    done = "import"
-    for step in [None, *stages.steps(options)]:
-        if step is not None:
-            if step.run.name == "initialize-state":
-                return
-            done = step.run.name
-            step.run.apply(module)
+    for done in chain(["import"], (done.name for done in run_stages(module, PIPELINES["tf-standard"], options))):
         verify(module)
         for feed, results in zip(program.feeds(), expected, strict=True):
             executor = Executor(module, max_iterations=_MAX_ITERATIONS)

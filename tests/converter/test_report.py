@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.report import OutputError, Report, Stage, ranked
+from tfconvert.converter.report import OutputError, Report, StageTime, ranked
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
 
 
@@ -17,7 +17,7 @@ def report() -> Report:
     """Returns a report that has everything."""
     return Report(
         "model",
-        stages=[Stage("import", 0.25), Stage("legalize", 0.5), Stage("export", 0.0125)],
+        stages=[StageTime("import", 0.25), StageTime("legalize", 0.5), StageTime("export", 0.0125)],
         operations_before=Counter({"Conv2D": 2, "BiasAdd": 2, "Relu": 1}),
         operators=Counter({"CONV_2D": 2, "ADD": 7}),
         bytes_by_operator=Counter({"CONV_2D": 1_500_000, "ADD": 40}),

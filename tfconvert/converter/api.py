@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
-from tfconvert.converter.report import Report, Stage
+from tfconvert.converter.report import Report, StageTime
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
@@ -39,7 +39,7 @@ class Model:
         """
         start = time.perf_counter()
         self._file.save(path)
-        self.report.stages.append(Stage("write", time.perf_counter() - start))
+        self.report.stages.append(StageTime("write", time.perf_counter() - start))
 
     def __bytes__(self) -> bytes:
         return self._file.to_bytes()

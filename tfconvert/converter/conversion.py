@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tfconvert.converter.interpreter import COLLECTOR_PAUSE
 from tfconvert.converter.options import Options
-from tfconvert.converter.pipeline.features import NOTHING, presence_in
-from tfconvert.converter.pipeline.stage import Instrument, apply_watched
-from tfconvert.converter.pipeline.stages import steps
-from tfconvert.converter.report import Report, Stage
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.stage import Instrument
+from tfconvert.converter.report import Report, StageTime
+from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.open_model import import_model
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -43,8 +42,27 @@ def instruments(options: Options) -> list[Instrument]:
     return asked
 
 
+def check_options(options: Options) -> None:
+    """Looks at what the user adds to the conversion.
+
+    Raises:
+        ConversionError: It is no pattern, or no fusion (`wrong-option`).
+    """
+    if options.patterns:
+        from tfconvert.converter.rewrite.user_patterns import of_dialect
+
+        of_dialect(options.patterns, "tf.")
+    if options.composites:
+        from tfconvert.converter.composites.registry import checked
+
+        checked(options.composites, "composites")
+
+
 def run(
-    model: str | Path, options: Options, on_stage: Callable[[str], None] = lambda name: None
+    model: str | Path,
+    options: Options,
+    on_stage: Callable[[str], None] = lambda name: None,
+    target: Target = LITERT,
 ) -> tuple[TFLiteFile, Report]:
     """Converts a model: import, the passes, the file's tables.
 
@@ -52,29 +70,34 @@ def run(
         model: What `import_model` takes.
         options: The settings.
         on_stage: Called with each stage's name before it runs.
+        target: What to convert to.
 
     Raises:
         ConversionError: The model can't be converted.
     """
     report = Report(str(model))
+    loading = 0.0
 
     def timed(name: str, work: Callable[[], Result]) -> Result:
         on_stage(name)
         start = time.perf_counter()
         result = work()
-        report.stages.append(Stage(name, time.perf_counter() - start))
+        report.stages.append(StageTime(name, time.perf_counter() - start))
         return result
 
-    watching = instruments(options)
+    check_options(options)
     with COLLECTOR_PAUSE:
-        timed("load", lambda: _load(options))
+        timed("load", lambda: _load(target))
         module = timed("import", lambda: import_model(model, options))
         try:
-            for step in timed("plan", lambda: steps(options, presence_in(module, options))):
-                report.add(step.run.name, timed(step.run.name, partial(apply_watched, step, module, watching)))
+            for done in run_stages(module, target.stages, options, instruments(options), on_stage):
+                report.add(done.name, done.result)
+                report.stages.append(StageTime(done.name, done.seconds))
+                loading += done.loading
         except ConversionError as problem:
             raise _explained(problem, report.notes) from problem.__cause__
-        file = timed("export", lambda: _export(module, options))
+        file = timed("export", lambda: target.export(module, options))
+    report.stages[0] = StageTime("load", report.stages[0].seconds + loading)
     report.interfaces = _interfaces(module)
     report.size = file.size
     report.operators = file.operators
@@ -95,23 +118,8 @@ def _interfaces(module: ModuleOp) -> list[Interface]:
     return list(interfaces(module))
 
 
-def _load(options: Options) -> None:
+def _load(target: Target) -> None:
     """Imports what every conversion needs, so that the report tells this time from the work's."""
-    import tfconvert.exporters.tflite.model
     import tfconvert.importers.saved_model  # noqa: F401
 
-    steps(options, NOTHING)
-
-
-def _export(module: ModuleOp, options: Options) -> TFLiteFile:
-    from tfconvert.exporters.tflite.metadata import Origin
-    from tfconvert.exporters.tflite.model import export
-    from tfconvert.schema.dialects import tf, tf_saved_model
-
-    version = module.attributes.get(tf.PRODUCER_VERSION)
-    origin = Origin(
-        model_type="TF_SAVED_MODEL" if tf_saved_model.SEMANTICS in module.attributes else "NONE",
-        tensorflow_version=str(tf.python_value(version)) if version is not None else "",
-        allow_custom_ops=options.allow_custom_ops,
-    )
-    return export(module, origin=origin)
+    target.load()

@@ -17,8 +17,8 @@ _FEW = 8
 """How many rows a section of the short text has."""
 
 
-class Stage(NamedTuple):
-    """One step of the pipeline: its name and how long it took, in seconds."""
+class StageTime(NamedTuple):
+    """One stage of a conversion: its name and how long it took, in seconds."""
 
     name: str
     seconds: float
@@ -46,7 +46,7 @@ class Report:
 
     Attributes:
         source: What was converted.
-        stages: The steps in order.
+        stages: The stages in order.
         operations_before: TensorFlow ops after import, by name.
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
@@ -60,7 +60,7 @@ class Report:
     """
 
     source: str
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[StageTime] = field(default_factory=list)
     operations_before: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     bytes_by_operator: Counter[str] = field(default_factory=Counter)

@@ -96,6 +96,6 @@ def test_what_a_pass_returns_depends_on_the_module_only(file: str) -> None:
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_is_named_as_its_pass_which_the_table_has(file: str) -> None:
     module, rewrite = _pass(file)
-    assert registry.PASSES[rewrite.name] is type(rewrite)
+    assert registry.pass_class(rewrite.name) is type(rewrite)
     assert rewrite.name == file.rpartition(".")[2].replace("_", "-")
     assert (module.__doc__ or "").startswith(f"Pass `{rewrite.name}`: ")

@@ -11,7 +11,7 @@ import pytest
 
 from tfconvert.converter.pipeline.instruments import CheckPasses, PrintIR, TimePasses, VerifyEach
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched
+from tfconvert.converter.pipeline.stage import Instrument, Stage, apply_watched
 from tfconvert.exporters.mlir import write_mlir
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
@@ -57,8 +57,8 @@ def _nothing(module: ModuleOp) -> None:
 
 
 def _run(work: Callable[[ModuleOp], None], *instruments: Instrument, forbids: tuple[str, ...] = ()) -> PassResult:
-    step = Step(Custom(work), "the test wants it", forbids)
-    return apply_watched(step, import_mlir(TEXT, "a.mlir"), instruments)
+    stage = Stage("custom", "the test wants it", forbids=forbids)
+    return apply_watched(Custom(work), stage, import_mlir(TEXT, "a.mlir"), instruments)
 
 
 def test_a_pass_that_breaks_the_module_is_named_with_the_op() -> None:
@@ -133,10 +133,10 @@ def test_the_first_instrument_is_the_outermost() -> None:
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def before(self, step: Step, module: ModuleOp) -> None:
+        def before(self, stage: Stage, module: ModuleOp) -> None:
             order.append(f"before {self.name}")
 
-        def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+        def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
             order.append(f"after {self.name}")
             return ()
 

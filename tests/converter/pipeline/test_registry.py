@@ -1,97 +1,49 @@
-"""Passes by name: all of them, with options read from text."""
+"""Passes by name: every file of a pass is found, and nothing but it is loaded."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tfconvert.converter.litert.passes.legalize import Legalize
-from tfconvert.converter.options import Options
-from tfconvert.converter.passes.cse import CommonSubexpressions
-from tfconvert.converter.pipeline import registry, stages
+from tfconvert.converter.pipeline import registry
+from tfconvert.converter.targets import PIPELINES
 from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_every_pass_is_there(root: Path) -> None:
     folders = (root / "tfconvert" / "converter" / "passes", root / "tfconvert" / "converter" / "litert" / "passes")
-    files = {path.stem for folder in folders for path in folder.glob("*.py")} - {"__init__"}
-    assert {name.replace("-", "_") for name in registry.PASSES} == files
-    assert list(registry.PASSES) == sorted(registry.PASSES)
+    files = [path.stem for folder in folders for path in folder.glob("*.py") if path.stem != "__init__"]
+    assert registry.pass_names() == tuple(sorted(file.replace("_", "-") for file in files))
+    assert {registry.pass_class(name).name for name in registry.pass_names()} == set(registry.pass_names())
 
 
-def test_every_pass_of_the_pipeline_is_there() -> None:
-    assert set(stages.names_of(stages.steps(Options()))) <= set(registry.PASSES)
-
-
-def test_every_pass_says_what_it_does_and_can_be_made() -> None:
-    for name, row in registry.PASSES.items():
-        assert len(registry.summary_of(row).split()) > 2, name
-        assert [run.name for run in registry.parse_passes(name)] == [name]
-
-
-def test_options_are_read() -> None:
-    plain, custom, switched, last = registry.parse_passes(
-        "legalize,legalize{allow_custom_ops=true},legalize{allow-custom-ops},cse"
-    )
-    assert plain == Legalize()
-    assert custom == switched == Legalize(allow_custom_ops=True)
-    assert last == CommonSubexpressions()
-
-
-@pytest.mark.parametrize(
-    ("hint", "given_values", "value"),
-    [
-        (bool, (False,), False),
-        (int, (3,), 3),
-        (float, (3,), 3.0),
-        (str, ("x",), "x"),
-        (str | None, ("x",), "x"),
-        (tuple[int, ...], (1, 2), (1, 2)),
-        (tuple[int, ...], (1,), (1,)),
-        (tuple[str, ...] | None, ("a", "b"), ("a", "b")),
-    ],
-)
-def test_values_have_the_fields_type(
-    hint: object, given_values: tuple[bool | int | float | str, ...], value: object
-) -> None:
-    made = registry.Option("x", hint, None).value(given_values)
-    assert made == value
-    assert type(made) is type(value)
-
-
-@pytest.mark.parametrize(("hint", "given_values"), [(bool, (3,)), (int, ("x",)), (int, (1, 2)), (str, ())])
-def test_values_of_another_type_are_refused(hint: object, given_values: tuple[int | str, ...]) -> None:
-    with pytest.raises(ValueError, match="is not"):
-        registry.Option("x", hint, None).value(given_values)
-
-
-@pytest.mark.parametrize(
-    ("text", "codes", "hint"),
-    [
-        ("inlin", ["unknown-pass"], "did you mean inline"),
-        ("zzzzz", ["unknown-pass"], "there are: "),
-        ("legalize{allow=true}", ["unknown-option"], "allow_custom_ops"),
-        ("legalize{allow_custom_ops=3}", ["wrong-option"], ""),
-        ("cse{x=1},nope", ["unknown-option", "unknown-pass"], ""),
-        ("cse{", ["malformed-pipeline"], "option=value"),
-        ("cse;inline", ["malformed-pipeline"], ""),
-    ],
-)
-def test_mistakes_are_told_together(text: str, codes: list[str], hint: str) -> None:
+@pytest.mark.parametrize("name", ["", "no-such-pass", "freeze_variables", "cse.x", "../cse", "--init--"])
+def test_what_is_no_pass_is_told(name: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        registry.parse_passes(text)
-    assert [one.code for one in caught.value.diagnostics] == codes
-    assert hint in caught.value.diagnostics[0].hint
+        registry.pass_class(name)
+    assert caught.value.code == "unknown-pass"
 
 
-@given(st.text('acse-{}=,1 "[].;\\\n', max_size=30))
-def test_any_text_is_a_pipeline_or_refused(text: str) -> None:
-    try:
-        found = {run.name for run in registry.parse_passes(text)}
-    except ConversionError as problem:
-        found = {one.code for one in problem.diagnostics}
-    codes = {"malformed-pipeline", "unknown-pass", "unknown-option", "wrong-option"}
-    assert found <= codes or found <= set(registry.PASSES)
+def test_every_pass_of_the_pipelines_is_there() -> None:
+    assert {stage.run for stages in PIPELINES.values() for stage in stages} <= set(registry.pass_names())
+
+
+def test_a_pass_by_name_loads_no_other(tmp_path: Path) -> None:
+    model = tmp_path / "model.mlir"
+    model.write_text("func.func @main() { func.return }")
+    script = (
+        "import sys; from tfconvert.converter.cli.main import main\n"
+        "main(['opt', sys.argv[1], '-p', 'cse'], standalone_mode=False)\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('tfconvert.')), sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(model)], capture_output=True, text=True, check=True,
+                          timeout=120)  # fmt: skip
+    loaded = set(done.stdout.splitlines())
+    passes = {name for name in loaded if ".passes." in name}
+    assert passes == {"tfconvert.converter.passes.cse"}
+    rooms = ("kernels", "shapes", "rewrite", "executor", "litert.legalize", "litert.optimize", "litert.fusions")
+    assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}" for room in rooms))]
+    assert not [name for name in loaded if name.startswith(("tfconvert.exporters.tflite", "tfconvert.importers.graph"))]

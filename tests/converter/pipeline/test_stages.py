@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,13 +13,28 @@ from types import ModuleType
 import pytest
 
 from tests import sample_models
+from tfconvert import composites, patterns
 from tfconvert.converter import conversion
+from tfconvert.converter.control_flow.constructs import KINDS, Kind
 from tfconvert.converter.ir.op_counts import count_operations
+from tfconvert.converter.litert.passes import prepare_control_flow
+from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.converter.options import Options
-from tfconvert.converter.pipeline import control_flow_passes, stages
-from tfconvert.converter.pipeline.features import NOTHING, Presence
+from tfconvert.converter.passes import (
+    decompose_resource_ops,
+    functionalize_conditionals,
+    functionalize_loops,
+    mark_stateless,
+    regions_to_functional,
+)
+from tfconvert.converter.pipeline import stages
+from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
+from tfconvert.converter.recurrence import step_reads
+from tfconvert.converter.shapes import list_ops
+from tfconvert.converter.targets import LITERT, PIPELINES
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import sequences
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -30,80 +47,128 @@ NAMES = [
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
 
 
-def _run_steps(module: ModuleOp) -> None:
-    """Runs all steps; what one forbids stays away."""
+def _run_stages(module: ModuleOp) -> None:
+    """Runs all stages; what one forbids stays away."""
     forbidden: tuple[str, ...] = ()
     verify(module)
-    for step in stages.steps(Options()):
-        step.run.apply(module)
+    for stage in LITERT.stages:
+        make_pass(stage, Options()).apply(module)
         verify(module)
-        assert step.left_over(module) is None, step.run.name
-        forbidden += step.forbids
+        assert stage.left_over(module) is None, stage.run
+        forbidden += stage.forbids
         assert not [op.name for op in module.walk() if op.name.startswith(forbidden)] or not forbidden
     assert not [op.name for op in module.walk() if op.name.startswith(FORBIDDEN_LAST)]
 
 
 def test_steps_ensure_what_they_say_of_the_example(digits_model: Path) -> None:
-    _run_steps(open_model.import_model(digits_model, Options()))
+    _run_stages(open_model.import_model(digits_model, Options()))
 
 
 @pytest.mark.parametrize("name", sample_models.MODELS)
 def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -> None:
     folder = sample_models.save(tf, sample_models.MODELS[name], tmp_path / "model")
-    _run_steps(open_model.import_model(folder, Options()))
+    _run_stages(open_model.import_model(folder, Options()))
 
 
-def _names(**present: bool) -> list[str]:
-    return stages.names_of(stages.steps(Options(), NOTHING._replace(**present)))
+def _run(text: str, options: Options | None = None) -> list[str]:
+    """Returns the names of the passes that a text needs; it has to be converted."""
+    module = IRParser(text).parse_module()
+    return [done.name for done in run_stages(module, LITERT.stages, options or Options())]
+
+
+PLAIN = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %v = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+  %0 = "tf.ReadVariableOp"(%v) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+  %1 = "tf.AddV2"(%x, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  func.return %1 : tensor<2xf32>
+}
+"tf_saved_model.global_tensor"() <{sym_name = "v", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>}> : () -> ()
+"""
+
+EVERYTHING = [
+    "merge-functions", "functionalize-loops", "functionalize-conditionals", "executor-to-functional",
+    "prepare-composite-functions", "regions-to-functional", "tensor-arrays-to-lists", "inline", "unique-callees",
+    "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
+    "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
+    "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
+    "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse", "separate-reads",
+    "separate-results", "separate-state",
+]  # fmt: skip
 
 
 def test_the_order() -> None:
-    assert _names() == NAMES
+    assert stages.names_of(LITERT.stages) == EVERYTHING
+    assert [stage.run for stage in LITERT.stages if not stage.needs and not stage.only_with] == NAMES
 
 
-@pytest.mark.parametrize("what", Presence._fields)
-def test_what_a_model_has_only_adds_passes(what: str) -> None:
-    names = _names(**{what: True})
-    rest = iter(names)
-    assert all(name in rest for name in NAMES)
-    assert len(names) > len(NAMES)
+def test_pipelines_by_name() -> None:
+    assert PIPELINES["tflite"] == LITERT.stages
+    standard = stages.names_of(PIPELINES["tf-standard"])
+    assert [*standard, "initialize-state"] == EVERYTHING[: len(standard) + 1]
 
 
-def test_control_flow_adds_all_of_its_passes() -> None:
-    own = {getattr(control_flow_passes, name).name for name in control_flow_passes.__all__}
-    assert own <= set(_names(control_flow=True))
+def test_a_plain_model_needs_no_more_than_the_others() -> None:
+    assert _run(PLAIN) == NAMES
 
 
-def test_marked_functions_are_fused_before_they_are_inlined() -> None:
-    assert _names(composites=True) == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
+def test_what_the_user_adds_is_asked_for() -> None:
+    fusion = composites.Fusion("own", "a", "nothing", lambda composite: "", lambda composite, body: [])
+    names = _run(PLAIN, Options(composites=[fusion]))
+    assert names == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
+    rule = patterns.rule("own", patterns.tf.Relu(patterns.value("x")), to=patterns.value("x"))
+    names = _run(PLAIN, Options(patterns=[rule]))
+    assert names == [*NAMES[:6], "canonicalize", "shape-inference", *NAMES[6:]]
+
+
+def test_stages_name_what_is_there() -> None:
+    settings = {field.name for field in dataclasses.fields(Options)}
+    for stage in LITERT.stages:
+        own = {field.name for field in dataclasses.fields(type(make_pass(stage, Options())))}  # type: ignore[arg-type]
+        assert set(stage.takes) <= own & settings, stage.run
+        assert {stage.only_with} <= settings | {""}, stage.run
+        asked = [prefix for group in stage.needs for prefix in group]
+        assert all(re.match(r"(tf|tfl|tf_executor)\.\w+$|options\.", prefix) for prefix in asked), stage.run
+        assert {prefix.removeprefix("options.") for prefix in asked if prefix.startswith("options.")} <= set(USER)
 
 
 @pytest.mark.parametrize(
-    "module",
+    ("name", "group", "ops"),
     [
-        "tfconvert.converter.pipeline.control_flow_passes",
-        "tfconvert.converter.litert.fusions.registry",
-        "tfconvert.converter.passes.decompose_resource_ops",
-        "tfconvert.converter.passes.forward_variables",
-        "tfconvert.converter.litert.passes.separate_reads",
-        "tfconvert.converter.litert.passes.lower_tables",
-        "tfconvert.converter.litert.passes.fuse_unrolled_layers",
-        "tfconvert.converter.litert.passes.separate_state",
-        "tfconvert.converter.litert.legalize.uncommon",
-        "tfconvert.converter.kernels.uncommon",
+        ("fuse-unrolled-layers", 1, set(step_reads._FINDERS)),
+        ("separate-state", 0, {f"tfl.{name}" for name in sequences.STEPS | sequences.SEQUENCES}),
+        ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
+        ("functionalize-loops", 0, {op.name for op in functionalize_loops._OF_LOOPS}),
+        ("functionalize-conditionals", 0, {op.name for op in functionalize_conditionals._CONDITIONAL}),
+        ("regions-to-functional", 0, set(regions_to_functional._FORMS)),
+        ("prepare-control-flow", 0, set(prepare_control_flow._ALL)),
+        ("mark-stateless", 0, set(mark_stateless._CONTROL_FLOW)),
+        ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
+        ("lower-tensor-lists", 0, set(list_ops.OPS)),
     ],
 )
-def test_models_load_no_pass_that_they_do_not_need(digits_model: Path, module: str) -> None:
-    script = f"import sys, tfconvert; tfconvert.convert(sys.argv[1]); print('{module}' in sys.modules)"
+def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops: set[str]) -> None:
+    assert ops
+    (stage,) = [stage for stage in LITERT.stages if stage.run == name]
+    assert not [op for op in ops if not op.startswith(stage.needs[group])]
+
+
+def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
+    script = "import sys, tfconvert; tfconvert.convert(sys.argv[1]); print(*sys.modules, sep='\\n')"
     done = subprocess.run(
         [sys.executable, "-c", script, str(digits_model)], capture_output=True, text=True, check=True, timeout=120
     )
-    assert done.stdout.strip() == "False"
+    loaded = set(done.stdout.splitlines())
+    passes = {name.rpartition(".")[2] for name in loaded if ".passes." in name}
+    assert passes == {name.replace("-", "_") for name in NAMES}
+    unneeded = {"recurrence", "litert.fusions", "litert.recurrent", "tensor_lists", "functionalize", "executor",
+                "litert.legalize.uncommon", "kernels.uncommon"}  # fmt: skip
+    assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}" for room in unneeded))]
 
 
-def test_every_step_tells_why_it_stands_there() -> None:
-    for step in stages.steps(Options()):
-        assert len(step.because.split()) > 3, step.run.name
+def test_every_stage_tells_why_it_stands_there() -> None:
+    for stage in LITERT.stages:
+        assert len(stage.because.split()) > 3, stage.run
 
 
 def test_a_broken_promise_is_named() -> None:
@@ -114,7 +179,7 @@ def test_a_broken_promise_is_named() -> None:
     }
     """
     module = IRParser(text).parse_module()
-    left = {step.run.name: step.left_over(module) for step in stages.steps(Options())}
+    left = {stage.run: stage.left_over(module) for stage in LITERT.stages}
     assert left["legalize"] is not None
     assert left["legalize"].name == "tf.Relu"
     assert left["executor-to-functional"] is left["cse"] is None
@@ -122,16 +187,14 @@ def test_a_broken_promise_is_named() -> None:
 
 def test_options_reach_the_passes() -> None:
     for allowed in (True, False):
-        (legalize,) = [
-            step.run for step in stages.steps(Options(allow_custom_ops=allowed)) if step.run.name == "legalize"
-        ]
-        assert getattr(legalize, "allow_custom_ops", None) is allowed
+        (stage,) = [stage for stage in LITERT.stages if stage.run == "legalize"]
+        assert make_pass(stage, Options(allow_custom_ops=allowed)) == Legalize(allow_custom_ops=allowed)
 
 
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:
     announced: list[str] = []
     _, report = conversion.run(digits_model, Options(), announced.append)
-    assert announced == ["load", "import", "plan", *NAMES, "export"]
+    assert announced == ["load", "import", *NAMES, "export"]
     assert [stage.name for stage in report.stages] == announced
     assert all(stage.seconds >= 0 for stage in report.stages)
 

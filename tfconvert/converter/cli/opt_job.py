@@ -15,9 +15,13 @@ from tfconvert.converter.cli.expected_diagnostics import compare, expectations
 from tfconvert.converter.conversion import instruments
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
-from tfconvert.converter.pipeline.registry import PASSES, find, options_of, parse_passes, summary_of
-from tfconvert.converter.pipeline.stage import Instrument, Step, apply_watched
-from tfconvert.converter.pipeline.stages import PIPELINES, named_pipeline, names_of
+from tfconvert.converter.pipeline.pass_options import find, options_of, parse_passes, summary_of
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_watched
+from tfconvert.converter.pipeline.stages import before, names_of
+from tfconvert.converter.targets import PIPELINES
 from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
 from tfconvert.importers.open_model import import_model
@@ -105,7 +109,7 @@ class Job:
 
     Attributes:
         request: What is asked for.
-        steps: The passes to run.
+        stages: The stages to run.
         timing: The stopwatch, if times are asked for.
     """
 
@@ -120,7 +124,8 @@ class Job:
             ConversionError: A pass, an option or a pipeline doesn't exist, or options contradict each other.
         """
         self.request = request
-        self.steps = _steps(request)
+        self._passes = parse_passes(request.passes) if request.passes is not None else []
+        self.stages = _stages(request, self._passes)
         self.timing = TimePasses() if request.time_passes else None
         self._write = partial(write_mlir, elide=request.elide, locations=request.locations)
         self._instruments = self._watching(log)
@@ -163,7 +168,7 @@ class Job:
 
     def _watching(self, log: TextIO) -> list[Instrument]:
         request = self.request
-        names = names_of(self.steps)
+        names = names_of(self.stages)
         for name in (*request.print_ir_before, *request.print_ir_after):
             find(name, names, "unknown-pass", "pass in this run called")
         watching = instruments(request.options)
@@ -201,23 +206,32 @@ class Job:
 
     def _rewrite(self, module: ModuleOp, found: list[Diagnostic]) -> None:
         """Applies the passes to a module; adds what they note to what was found."""
-        for step in self.steps:
-            result = apply_watched(step, module, self._instruments)
+        for result in self._results(module):
             found += [note for note in result.notes if note not in found]
+
+    def _results(self, module: ModuleOp) -> Iterator[PassResult]:
+        """Rewrites a module: passes that are asked for by name are all applied, those of a pipeline where needed."""
+        if self._passes:
+            for run, stage in zip(self._passes, self.stages, strict=True):
+                yield apply_watched(run, stage, module, self._instruments)
+        else:
+            for done in run_stages(module, self.stages, self.request.options, self._instruments):
+                yield done.result
 
 
 def described_passes() -> str:
     """Returns a text that tells all passes with their options, and the pipelines."""
-    width = max(map(len, (*PASSES, *PIPELINES))) + 2
+    width = max(map(len, (*pass_names(), *PIPELINES))) + 2
     lines = ["passes:"]
-    for name, row in PASSES.items():
+    for name in pass_names():
+        row = pass_class(name)
         lines.append(f"  {name:<{width}}{summary_of(row)}")
         lines += [
             f"  {'':<{width}}  {option.name}={option.kind} (default: {_as_text(option.default)})"
             for option in options_of(row)
         ]
     lines.append("pipelines:")
-    lines += [f"  {name:<{width}}{', '.join(names_of(named_pipeline(name, Options())))}" for name in PIPELINES]
+    lines += [f"  {name:<{width}}{', '.join(names_of(stages))}" for name, stages in PIPELINES.items()]
     return "\n".join(lines)
 
 
@@ -225,8 +239,8 @@ def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _steps(request: Request) -> list[Step]:
-    """Returns the passes that a request names.
+def _stages(request: Request, passes: Sequence[Pass]) -> Sequence[Stage]:
+    """Returns what a request asks to run, the passes that it names or a pipeline.
 
     Raises:
         ConversionError: It names what doesn't exist, or passes and a pipeline at once.
@@ -234,15 +248,15 @@ def _steps(request: Request) -> list[Step]:
     if request.passes is not None:
         if request.pipeline is not None or request.until is not None:
             raise error("wrong-option", "--passes says what to run; --pipeline and --until do too")
-        return [Step(run, "the user asked for it") for run in parse_passes(request.passes)]
+        return [Stage(run.name, "the user asked for it") for run in passes]
     if request.pipeline is None and request.until is None:
-        return []
+        return ()
     name = find(request.pipeline or "tflite", PIPELINES, "unknown-pipeline", "pipeline")
-    steps = named_pipeline(name, request.options)
+    stages = PIPELINES[name]
     if request.until is None:
-        return steps
-    names = names_of(steps)
-    return steps[: names.index(find(request.until, names, "unknown-pass", f"pass in pipeline {name} called")) + 1]
+        return stages
+    last = find(request.until, names_of(stages), "unknown-pass", f"pass in pipeline {name} called")
+    return stages[: len(before(stages, last)) + 1]
 
 
 def _read_stdin() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.operation import Operation
 
 IMPLEMENTS = "tf._implements"
@@ -16,11 +15,6 @@ API_IMPLEMENTS = "tf.api_implements"
 
 KEPT = "composite-kept"
 """Code of the note that a function has kept its body."""
-
-
-def has_composites(module: ModuleOp) -> bool:
-    """Tells whether a function of a module is marked."""
-    return any(map(is_marked, module.ops))
 
 
 def is_marked(function: Operation) -> bool:

@@ -74,7 +74,7 @@ class Canonicalize:
     """Forwards identities and erases what is dead.
 
     Attributes:
-        patterns: More patterns, the user's.
+        patterns: The user's patterns; those that start at ops of `tf` are for this pass.
     """
 
     patterns: tuple[Pattern[Any], ...] = ()
@@ -88,7 +88,7 @@ class Canonicalize:
                 (`rewrite-cycle`).
         """
         applied: Counter[str] = Counter()
-        patterns = user_patterns.joined(PATTERNS, self.patterns)
+        patterns = user_patterns.joined(PATTERNS, user_patterns.of_dialect(self.patterns, "tf."))
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         for function in functions:
             applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)

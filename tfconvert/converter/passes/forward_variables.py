@@ -65,7 +65,7 @@ class ForwardVariables:
             if isinstance(function, FuncOp):
                 for block in _blocks(function):
                     _Contents(effects).go_through(block, applied)
-        return PassResult(applied)
+        return PassResult.of(applied)
 
 
 def _blocks(function: FuncOp) -> list[Block]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from tfconvert.converter.pipeline.stage import Instrument, Step
+from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.verification import Broken, first_broken
 
@@ -25,19 +25,19 @@ REPORT_IT = "this is a mistake in the pass, not in the model; please report it w
 
 @dataclass(slots=True)
 class VerifyEach(Instrument):
-    """Verifies the module after each pass, and that the step did what it ensures."""
+    """Verifies the module after each pass, and that the stage has done what it ensures."""
 
-    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         """Verifies.
 
         Raises:
             ConversionError: The pass broke the module (`broken-ir`).
         """
         broken = first_broken(module)
-        if broken is None and (left := step.left_over(module)) is not None:
+        if broken is None and (left := stage.left_over(module)) is not None:
             broken = Broken(left, f"{left.name} should be gone")
         if broken is not None:
-            introduction = f"pass {step.run.name} broke the module: "
+            introduction = f"pass {stage.run} broke the module: "
             raise ConversionError([broken.diagnostic("broken-ir", introduction, REPORT_IT)])
         return ()
 
@@ -58,24 +58,24 @@ class PrintIR(Instrument):
     names_before: Collection[str] = ()
     names_after: Collection[str] | None = ()
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, stage: Stage, module: ModuleOp) -> None:
         """Prints if this pass was asked for."""
-        if step.run.name in self.names_before:
-            self._print("before", step, module)
+        if stage.run in self.names_before:
+            self._print("before", stage, module)
 
-    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         """Prints if this pass was asked for."""
-        if self.names_after is None or step.run.name in self.names_after:
-            self._print("after", step, module)
+        if self.names_after is None or stage.run in self.names_after:
+            self._print("after", stage, module)
         return ()
 
-    def failed(self, step: Step, module: ModuleOp) -> None:
+    def failed(self, stage: Stage, module: ModuleOp) -> None:
         """Prints what a pass that gave up has left, if this pass was asked for."""
-        if self.names_after is None or step.run.name in self.names_after:
-            self._print("after the failure of", step, module)
+        if self.names_after is None or stage.run in self.names_after:
+            self._print("after the failure of", stage, module)
 
-    def _print(self, when: str, step: Step, module: ModuleOp) -> None:
-        self.stream.write(f"// ----- IR {when} {step.run.name} -----\n")
+    def _print(self, when: str, stage: Stage, module: ModuleOp) -> None:
+        self.stream.write(f"// ----- IR {when} {stage.run} -----\n")
         self.write(module, self.stream)
 
 
@@ -90,18 +90,18 @@ class TimePasses(Instrument):
     seconds: list[tuple[str, float]] = field(default_factory=list)
     _start: float = 0.0
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, stage: Stage, module: ModuleOp) -> None:
         """Starts the clock."""
         self._start = time.perf_counter()
 
-    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         """Stops the clock."""
-        self.seconds.append((step.run.name, time.perf_counter() - self._start))
+        self.seconds.append((stage.run, time.perf_counter() - self._start))
         return ()
 
-    def failed(self, step: Step, module: ModuleOp) -> None:
+    def failed(self, stage: Stage, module: ModuleOp) -> None:
         """Stops the clock."""
-        self.after(step, module)
+        self.after(stage, module)
 
     def table(self) -> str:
         """Returns a table of passes, milliseconds and shares."""
@@ -126,15 +126,15 @@ class CheckPasses(Instrument):
     check: Check
     _before: ModuleOp | None = None
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, stage: Stage, module: ModuleOp) -> None:
         """Keeps a copy."""
         self._before = module.clone()
 
-    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         """Compares; returns notes of what could not be compared.
 
         Raises:
             ConversionError: The pass changed what the module computes.
         """
         before, self._before = self._before, None
-        return () if before is None else self.check(before, module, step.run.name)
+        return () if before is None else self.check(before, module, stage.run)

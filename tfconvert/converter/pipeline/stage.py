@@ -23,52 +23,60 @@ class Pass(Protocol):
         """Rewrites the module in place; returns what it did, which depends on nothing but the module."""
 
 
-class Step(NamedTuple):
-    """A pass in the pipeline.
+class Stage(NamedTuple):
+    """A pass's place in a pipeline.
 
     Attributes:
-        run: The pass.
+        run: The pass, by name.
         because: Why it stands here.
-        forbids: Prefixes of op names that no op has afterwards; what the next steps rely on.
+        needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
+            with one of the prefixes of each group. Names are those of ops, of attributes of functions, and
+            `options.` with those fields of `Options` that the user has set.
+        takes: Fields of `Options` that are options of the pass.
+        only_with: A field of `Options` without which the pass is skipped; empty if there is none.
+        forbids: Prefixes of op names that no op has afterwards; what the next stages rely on.
     """
 
-    run: Pass
+    run: str
     because: str
+    needs: tuple[tuple[str, ...], ...] = ()
+    takes: tuple[str, ...] = ()
+    only_with: str = ""
     forbids: tuple[str, ...] = ()
 
     def left_over(self, module: ModuleOp) -> Operation | None:
-        """Returns an op that should be gone, `None` if the step did what it ensures."""
+        """Returns an op that should be gone, `None` if the pass did what the stage ensures."""
         return next((op for op in module.walk() if op.name.startswith(self.forbids)), None) if self.forbids else None
 
 
 class Instrument:
-    """Looks at the module before and after each step; this one sees nothing."""
+    """Looks at the module before and after each stage; this one sees nothing."""
 
-    def before(self, step: Step, module: ModuleOp) -> None:
-        """Looks at what a step is about to rewrite."""
+    def before(self, stage: Stage, module: ModuleOp) -> None:
+        """Looks at what a pass is about to rewrite."""
 
-    def after(self, step: Step, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Looks at what a step has made; returns what the report should tell of it."""
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
+        """Looks at what a pass has made; returns what the report should tell of it."""
         return ()
 
-    def failed(self, step: Step, module: ModuleOp) -> None:
-        """Looks at what is there when a step has given up with an error."""
+    def failed(self, stage: Stage, module: ModuleOp) -> None:
+        """Looks at what is there when a pass has given up with an error."""
 
 
-def apply_watched(step: Step, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
-    """Applies a step under the eyes of instruments; returns what the pass returned, with their notes behind its own.
+def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
+    """Applies a pass under the eyes of instruments; returns what the pass returned, with their notes behind its own.
 
     The first instrument is the outermost: it looks first before the pass and last after it.
     """
     for instrument in instruments:
-        instrument.before(step, module)
+        instrument.before(stage, module)
     done = False
     try:
-        result = step.run.apply(module)
+        result = run.apply(module)
         done = True
     finally:
         if not done:
             for instrument in reversed(instruments):
-                instrument.failed(step, module)
-    notes = [note for instrument in reversed(instruments) for note in instrument.after(step, module)]
+                instrument.failed(stage, module)
+    notes = [note for instrument in reversed(instruments) for note in instrument.after(stage, module)]
     return result._replace(notes=[*result.notes, *notes]) if notes else result

@@ -61,7 +61,7 @@ class Optimize:
                 (`rewrite-cycle`).
         """
         applied: Counter[str] = Counter()
-        patterns = user_patterns.joined(registry.patterns(), self.patterns)
+        patterns = user_patterns.joined(registry.patterns(), user_patterns.of_dialect(self.patterns, "tfl."))
         for function in module.ops:
             if isinstance(function, FuncOp):
                 applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)

@@ -1,0 +1,63 @@
+"""Which names a module has or has had: what decides whether a stage is for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.ir.operation import Operation
+
+
+class OpNames:
+    """The names of a module's ops and of the attributes of its functions, those that are gone included.
+
+    The module is walked when a name is asked for that is not known, and only if a pass has been at work since.
+    """
+
+    __slots__ = ("_is_current", "_module", "_names")
+
+    def __init__(self, module: ModuleOp, others: Iterable[str] = ()) -> None:
+        """Walks nothing yet.
+
+        Args:
+            module: The module.
+            others: Names that count as if they were in it.
+        """
+        self._module = module
+        self._names = set(others)
+        self._is_current = False
+
+    def changed(self) -> None:
+        """Notes that the module may have new names."""
+        self._is_current = False
+
+    def have(self, groups: Iterable[tuple[str, ...]]) -> bool:
+        """Returns whether there is, or was, a name with one of the prefixes of each group."""
+        return all(self._has(prefixes) for prefixes in groups)
+
+    def _has(self, prefixes: tuple[str, ...]) -> bool:
+        if any(name.startswith(prefixes) for name in self._names):
+            return True
+        if self._is_current:
+            return False
+        self._names |= names_in(self._module)
+        self._is_current = True
+        return any(name.startswith(prefixes) for name in self._names)
+
+
+def names_in(module: ModuleOp) -> set[str]:
+    """Returns the names of all ops in a module, and of the attributes of the ops on its top level."""
+    names: set[str] = set()
+    for function in module.ops:
+        names.update(function.attributes)
+    pending: list[Operation] = [module]
+    while pending:
+        for region in pending.pop().regions:
+            for block in region.blocks:
+                for op in block.ops:
+                    names.add(op.name)
+                    if op.regions:
+                        pending.append(op)
+    return names

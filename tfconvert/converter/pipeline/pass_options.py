@@ -1,0 +1,147 @@
+"""Passes with their options, read from text: the fields of a pass's dataclass whose values can be written so."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from tfconvert.converter.pipeline.pass_text import PassText, Value, parse_pass_text
+from tfconvert.converter.pipeline.registry import pass_class, pass_names
+from tfconvert.converter.pipeline.stage import Pass
+from tfconvert.schema.diagnostics import ConversionError, error
+
+_WRITABLE: Mapping[Any, str] = {bool: "true|false", int: "int", float: "float", str: "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a pass.
+
+    Attributes:
+        name: The field's name.
+        hint: The field's type.
+        default: What it is when nobody says anything; `MISSING` if it has to be said.
+    """
+
+    name: str
+    hint: Any
+    default: Any
+
+    @property
+    def kind(self) -> str:
+        """The type as a person writes values of it."""
+        several = ",..." if any(get_origin(part) is tuple for part in _parts(self.hint)) else ""
+        kinds = [_WRITABLE[kind] for kind in _kinds(self.hint)]
+        return "|".join(kinds) + several
+
+    def value(self, given: tuple[Value, ...]) -> Any:
+        """Returns what was given as the field's value.
+
+        Raises:
+            ValueError: It is of another type.
+        """
+        if not given and _fits(True, self.hint):
+            return True  # An option without a value is a switch.
+        single = given[0] if len(given) == 1 else given
+        if float in _kinds(self.hint) and type(single) is int:
+            single = float(single)
+        for candidate in (single, given):
+            if _fits(candidate, self.hint):
+                return candidate
+        raise ValueError(f"{','.join(map(str, given)) or 'nothing'} is not {self.kind}")
+
+
+def options_of(row: type[Pass]) -> list[Option]:
+    """Returns a pass's options; fields that no text can give (patterns, functions) are none."""
+    hints = get_type_hints(row)
+    own: tuple[Field[Any], ...] = fields(row)  # type: ignore[arg-type]
+    return [Option(item.name, hints[item.name], _default(item)) for item in own if _kinds(hints[item.name])]
+
+
+def summary_of(row: type[Pass]) -> str:
+    """Returns what a pass does, in a line."""
+    return (row.__doc__ or "").strip().partition("\n")[0]
+
+
+def parse_passes(text: str) -> list[Pass]:
+    """Returns the passes that a text names, in its order.
+
+    Raises:
+        ConversionError: The syntax is wrong (`malformed-pipeline`), or a pass (`unknown-pass`) or an option
+            (`unknown-option`, `wrong-option`) doesn't exist; all that is wrong, in one.
+    """
+    passes: list[Pass] = []
+    problems: list[ConversionError] = []
+    for written in parse_pass_text(text):
+        try:
+            passes.append(_made(written))
+        except ConversionError as problem:
+            problems.append(problem)
+    if problems:
+        raise ConversionError(diagnostic for problem in problems for diagnostic in problem.diagnostics)
+    return passes
+
+
+def find(name: str, known: Iterable[str], code: str, what: str) -> str:
+    """Returns a name if it is known.
+
+    Raises:
+        ConversionError: It is not; the hint tells similar ones.
+    """
+    names = sorted(set(known))
+    if name not in names:
+        similar = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(similar)}?" if similar else f"there are: {', '.join(names) or 'none'}"
+        raise error(code, f"there is no {what} {name!r}", hint=hint)
+    return name
+
+
+def _made(written: PassText) -> Pass:
+    row = pass_class(find(written.name, pass_names(), "unknown-pass", "pass"))
+    options = {option.name: option for option in options_of(row)}
+    values = {}
+    for key, given in written.options.items():
+        name = find(key.replace("-", "_"), options, "unknown-option", f"option of {written.name} called")
+        try:
+            values[name] = options[name].value(given)
+        except ValueError as problem:
+            raise error("wrong-option", f"option {name} of {written.name}: {problem}") from problem
+    missing = [option.name for option in options.values() if option.default is MISSING and option.name not in values]
+    if missing:
+        raise error("wrong-option", f"{written.name} needs its option {', '.join(missing)}")
+    return row(**values)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Returns whether a value is of a type that options have: one that text can give, a tuple or a choice of them."""
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+    return type(value) is hint
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    return (hint, *get_args(hint))
+
+
+def _kinds(hint: Any) -> list[type]:
+    """Returns the kinds of text values that a type takes; none if it takes something that text can't give."""
+    kinds: list[type] = []
+    pending = [hint]
+    while pending:
+        part = pending.pop(0)
+        if part in _WRITABLE:
+            kinds.append(part)
+        elif get_origin(part) in (tuple, Union, UnionType):
+            pending += get_args(part)
+        elif part is not Ellipsis and part is not NoneType:
+            return []
+    return kinds
+
+
+def _default(item: Field[Any]) -> Any:
+    return item.default_factory() if item.default_factory is not MISSING else item.default

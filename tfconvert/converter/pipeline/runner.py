@@ -1,0 +1,77 @@
+"""Runs stages on a module, each if the module and the settings need it when its turn comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.op_names import OpNames
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_watched
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.builtin import ModuleOp
+
+USER = ("composites", "patterns")
+"""Fields of `Options` by which the user adds something to the conversion, so that stages may ask for it."""
+
+
+class Applied(NamedTuple):
+    """A stage that was run.
+
+    Attributes:
+        name: The pass.
+        result: What it returned.
+        loading: Seconds that importing it took.
+        seconds: Seconds that it worked.
+    """
+
+    name: str
+    result: PassResult
+    loading: float
+    seconds: float
+
+
+def run_stages(
+    module: ModuleOp,
+    stages: Sequence[Stage],
+    options: Options,
+    instruments: Sequence[Instrument] = (),
+    on_stage: Callable[[str], None] = lambda name: None,
+) -> Iterator[Applied]:
+    """Rewrites a module stage by stage; yields those that were needed.
+
+    Args:
+        module: The module.
+        stages: The stages, in order.
+        options: The settings.
+        instruments: What looks at the module between the passes.
+        on_stage: Called with each stage's name before its pass runs.
+
+    Raises:
+        ConversionError: A pass or an instrument gives up.
+    """
+    names = OpNames(module, (f"options.{name}" for name in USER if getattr(options, name)))
+    for stage in stages:
+        if (stage.only_with and not getattr(options, stage.only_with)) or not names.have(stage.needs):
+            continue
+        start = time.perf_counter()
+        run = make_pass(stage, options)
+        loaded = time.perf_counter()
+        on_stage(stage.run)
+        result = apply_watched(run, stage, module, instruments)
+        names.changed()
+        yield Applied(stage.run, result, loaded - start, time.perf_counter() - loaded)
+
+
+def make_pass(stage: Stage, options: Options) -> Pass:
+    """Returns the pass of a stage, with those of its options that are settings."""
+    values = {name: _frozen(getattr(options, name)) for name in stage.takes}
+    return pass_class(stage.run)(**values)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,51 @@
+"""What a model can be converted to, and the pipelines that can be asked for by name.
+
+The exporter's import is late, so that looking at a pipeline doesn't load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tfconvert.converter.litert import stages as litert
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.stage import Stage
+from tfconvert.converter.pipeline.stages import before
+
+if TYPE_CHECKING:
+    from tfconvert.exporters.tflite.model import TFLiteFile
+    from tfconvert.schema.ir.builtin import ModuleOp
+
+
+class Target(NamedTuple):
+    """A target.
+
+    Attributes:
+        stages: Its pipeline.
+        load: Imports what `export` needs, so that the report tells this time from the work's.
+        export: Returns the file of a module that the pipeline has rewritten.
+    """
+
+    stages: Sequence[Stage]
+    load: Callable[[], None]
+    export: Callable[[ModuleOp, Options], TFLiteFile]
+
+
+def _load_litert() -> None:
+    import tfconvert.converter.litert.tflite_file  # noqa: F401
+
+
+def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
+    from tfconvert.converter.litert.tflite_file import export_file
+
+    return export_file(module, allow_custom_ops=options.allow_custom_ops)
+
+
+LITERT = Target(litert.STAGES, _load_litert, _export_litert)
+
+PIPELINES: Mapping[str, Sequence[Stage]] = {
+    "tflite": LITERT.stages,
+    "tf-standard": before(LITERT.stages, "initialize-state"),
+}
+"""Pipelines that can be asked for by name: the whole conversion, and what stands before the first of LiteRT's ops."""
