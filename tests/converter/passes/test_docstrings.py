@@ -8,15 +8,23 @@ import inspect
 import pkgutil
 import re
 import textwrap
+from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+import tfconvert
 from tests.converter.conftest import check_results
 from tfconvert.converter import passes
 from tfconvert.converter.litert import passes as litert_passes
+from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import registry
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.stage import Instrument, Stage
+from tfconvert.converter.targets import LITERT
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -26,6 +34,9 @@ FILES = [
     for package in (passes, litert_passes)
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
+
+NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked through, which the example has none of"}
+"""Passes that the pipeline leaves out for their own examples, with the reason."""
 
 
 def _pass(file: str) -> tuple[ModuleType, Any]:
@@ -81,6 +92,54 @@ def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
         verify(rewritten)
         check_results(original, rewritten, rewrite.name)
         assert _anonymous(rewritten) == _anonymous(_parsed(after))
+
+
+class _Effects(Instrument):
+    """Notes which passes are run, and which of them change the module.
+
+    Attributes:
+        ran: The passes that were run.
+        changed: Those that changed it.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.changed: set[str] = set()
+        self._before = ""
+
+    def before(self, stage: Stage, module: ModuleOp) -> None:
+        self.ran.append(stage.run)
+        self._before = str(module)
+
+    def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
+        if str(module) != self._before:
+            self.changed.add(stage.run)
+        return ()
+
+
+@pytest.mark.parametrize("name", [name for name in registry.pass_names() if name in {s.run for s in LITERT.stages}])
+def test_what_a_docstring_shows_is_done_by_the_whole_pipeline(name: str) -> None:
+    """No stage is left out, and none before takes the work away; what comes behind may refuse the example."""
+    rewrite = registry.pass_class(name)
+    for before, _ in _examples(importlib.import_module(rewrite.__module__).__doc__ or ""):
+        module, effects = _parsed(before), _Effects()
+        try:
+            stages = [done.name for done in run_stages(module, LITERT.stages, Options(), [effects])]
+        except ConversionError:
+            stages = effects.ran[:-1]
+        assert (name in stages) is (name not in NOT_BY_ITSELF)
+        assert (name in effects.changed) is (name not in NOT_BY_ITSELF)
+
+
+@pytest.mark.parametrize("activation", ["Tanh", "Relu", "Relu6"])
+def test_unrolled_layers_are_fused_whatever_their_activation(activation: str, tmp_path: Path) -> None:
+    file, _ = _pass("tfconvert.converter.litert.passes.fuse_unrolled_layers")
+    ((before, _),) = _examples(file.__doc__ or "")
+    path = tmp_path / "layer.mlir"
+    path.write_text(before.replace("tf.Tanh", f"tf.{activation}"))
+    report = tfconvert.convert(path).report
+    assert report.operators["UNIDIRECTIONAL_SEQUENCE_RNN"] == 1
+    assert not report.operators["FULLY_CONNECTED"]
 
 
 @pytest.mark.parametrize("file", FILES)

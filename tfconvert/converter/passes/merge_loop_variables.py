@@ -5,12 +5,12 @@ are the same, too. Variables that begin alike, and of which the body makes the s
 
 Before:
 
-    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>) {
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>, tensor<i32>) {
       %0 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
       %1 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
       %2:3 = "tf.While"(%0, %1, %x) <{cond = @cond, body = @body, is_stateless = true, parallel_iterations = 10 : i64}>
         : (tensor<i32>, tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<i32>, tensor<2xf32>)
-      func.return %2#2, %2#1 : tensor<2xf32>, tensor<i32>
+      func.return %2#2, %2#1, %2#0 : tensor<2xf32>, tensor<i32>, tensor<i32>
     }
     func.func private @cond(%i: tensor<i32>, %j: tensor<i32>, %x: tensor<2xf32>) -> tensor<i1> {
       %0 = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
@@ -30,12 +30,12 @@ Before:
 
 After:
 
-    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>) {
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>, tensor<i32>) {
       %0 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
       %1 = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
       %2:2 = "tf.While"(%0, %x) <{cond = @cond, body = @body, is_stateless = true, parallel_iterations = 10 : i64}>
         : (tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<2xf32>)
-      func.return %2#1, %2#0 : tensor<2xf32>, tensor<i32>
+      func.return %2#1, %2#0, %2#0 : tensor<2xf32>, tensor<i32>, tensor<i32>
     }
     func.func private @cond(%i: tensor<i32>, %x: tensor<2xf32>) -> tensor<i1> {
       %0 = "tf.Const"() <{value = dense<3> : tensor<i32>}> : () -> tensor<i32>
