@@ -40,7 +40,7 @@ ROOMS = {
     ),
     "tfconvert.converter.litert": (
         ("hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
-        ("fusions", "runtime_process"),
+        ("fusions", "runtime_process", "tflite_file"),
         ("quantize",),
         ("passes",),
         ("stages",),
@@ -66,6 +66,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.conversion",
     "tfconvert.converter.kernels.registry",
     "tfconvert.converter.litert.legalize.registry",
+    "tfconvert.converter.pipeline.registry",
     "tfconvert.converter.service.app",
     "tfconvert.converter.targets",
     "tfconvert.importers.open_model",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from tfconvert.converter.executor import control_flow, tables, variables
@@ -19,7 +21,15 @@ def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
 
 
 def test_an_op_has_one_kernel() -> None:
-    assert not COMMON.keys() & uncommon.KERNELS.keys()
+    assert not COMMON.keys() & uncommon.BY_OP.keys()
+    assert len(uncommon.BY_OP) == sum(len(ops.split()) for ops in uncommon.MODULES.values())
+
+
+def test_the_table_of_uncommon_kernels_is_that_of_their_files() -> None:
+    for module, ops in uncommon.MODULES.items():
+        kernels = importlib.import_module(f"tfconvert.converter.kernels.{module}").KERNELS
+        assert ops.split() == sorted(kernels), module
+        assert all(kernel(op) is kernels[op] for op in kernels)
 
 
 @pytest.mark.parametrize(("op", "reason"), [("RandomUniform", "generator"), ("NoSuchOp", "no reference kernel")])

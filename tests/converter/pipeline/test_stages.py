@@ -17,6 +17,8 @@ from tfconvert import composites, patterns
 from tfconvert.converter import conversion
 from tfconvert.converter.control_flow.constructs import KINDS, Kind
 from tfconvert.converter.ir.op_counts import count_operations
+from tfconvert.converter.kernels import uncommon as kernels
+from tfconvert.converter.litert.legalize import uncommon as legalize
 from tfconvert.converter.litert.passes import prepare_control_flow
 from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.converter.options import Options
@@ -161,9 +163,13 @@ def test_models_load_no_pass_that_they_do_not_need(digits_model: Path) -> None:
     loaded = set(done.stdout.splitlines())
     passes = {name.rpartition(".")[2] for name in loaded if ".passes." in name}
     assert passes == {name.replace("-", "_") for name in NAMES}
-    unneeded = {"recurrence", "litert.fusions", "litert.recurrent", "tensor_lists", "functionalize", "executor",
-                "litert.legalize.uncommon", "kernels.uncommon"}  # fmt: skip
-    assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}" for room in unneeded))]
+    unneeded = [
+        "recurrence", "litert.fusions", "litert.recurrent", "tensor_lists", "functionalize", "executor",
+        *(f"litert.legalize.{topic.module}" for topic in legalize.TOPICS),
+        *(f"kernels.{name}" for name in kernels.MODULES),
+    ]  # fmt: skip
+    assert not [name for name in loaded if name.startswith(tuple(f"tfconvert.converter.{room}." for room in unneeded))]
+    assert not loaded & {f"tfconvert.converter.{room}" for room in unneeded}
 
 
 def test_every_stage_tells_why_it_stands_there() -> None:

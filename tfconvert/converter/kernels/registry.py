@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tfconvert.converter.kernels import (
     shape,
 )
 from tfconvert.converter.kernels.call import Array, Call, Kernel, Results
+from tfconvert.converter.kernels.uncommon import BY_OP
 from tfconvert.schema.diagnostics import error
 
 COMMON: Mapping[str, Kernel] = {
@@ -45,13 +47,13 @@ WITHOUT: Mapping[str, str] = dict.fromkeys(
 
 def kernel(op_name: str) -> Kernel | None:
     """Returns the kernel of an op by its name in TensorFlow's registry, `None` if there is none."""
-    return COMMON.get(op_name) or _rare().get(op_name)
+    found = COMMON.get(op_name)
+    return _uncommon(op_name) if found is None and op_name in BY_OP else found
 
 
-def _rare() -> Mapping[str, Kernel]:
-    from tfconvert.converter.kernels import uncommon
-
-    return uncommon.KERNELS
+def _uncommon(op_name: str) -> Kernel:
+    kernels: Mapping[str, Kernel] = import_module(f"tfconvert.converter.kernels.{BY_OP[op_name]}").KERNELS
+    return kernels[op_name]
 
 
 def evaluate(call: Call) -> Results:

@@ -1,31 +1,38 @@
-"""Kernels of ops that few networks have, or that are hardly ever given constants; `registry.py` loads them late."""
+"""Ops that few networks have, or that are hardly ever given constants: which file has their kernels.
+
+`registry.py` loads each file alone, when one of its ops is met. None of these ops is among the common ones.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tfconvert.converter.kernels import (
-    binning,
-    colors,
-    gradients,
-    image,
-    signal,
-    sparse,
-    stacks,
-    suppression,
-    tensor_lists,
-)
-from tfconvert.converter.kernels.call import Kernel
-
-KERNELS: Mapping[str, Kernel] = {
-    **binning.KERNELS,
-    **colors.KERNELS,
-    **gradients.KERNELS,
-    **image.KERNELS,
-    **signal.KERNELS,
-    **sparse.KERNELS,
-    **stacks.KERNELS,
-    **suppression.KERNELS,
-    **tensor_lists.KERNELS,
+MODULES: Mapping[str, str] = {
+    "binning": "Bincount Bucketize DenseBincount StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
+    "colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "gradients": "BiasAddGrad InvGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad",
+    "image": (
+        "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor "
+        "ScaleAndTranslate"
+    ),
+    "signal": "IRFFT IRFFT2D RFFT RFFT2D",
+    "sparse": (
+        "SparseFillEmptyRows SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments "
+        "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+        "SparseTensorDenseMatMul"
+    ),
+    "stacks": "StackCloseV2 StackPopV2 StackPushV2 StackV2",
+    "suppression": "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5",
+    "tensor_lists": (
+        "EmptyTensorList TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3 "
+        "TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3 TensorArrayV3 TensorArrayWriteV3 TensorListConcat "
+        "TensorListConcatLists TensorListConcatV2 TensorListElementShape TensorListFromTensor TensorListGather "
+        "TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack TensorListPushBackBatch "
+        "TensorListReserve TensorListResize TensorListScatter TensorListScatterIntoExistingList TensorListScatterV2 "
+        "TensorListSetItem TensorListSplit TensorListStack XlaDynamicUpdateSlice"
+    ),
 }
-"""Op name -> kernel; none of these ops is among the common ones."""
+"""File -> its ops, separated by spaces."""
+
+BY_OP: Mapping[str, str] = {op: module for module, ops in MODULES.items() for op in ops.split()}
+"""Op name -> file."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from tests import test_state
 from tests.converter.litert.legalize import (
     test_binning,
@@ -15,8 +18,11 @@ from tests.converter.litert.legalize import (
     test_shapes,
     test_strings,
 )
+from tests.run_text import parse
+from tfconvert.converter.kernels import uncommon as kernels
 from tfconvert.converter.litert.legalize import registry, uncommon
 from tfconvert.converter.litert.legalize.entry import Lowering
+from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
 
@@ -56,23 +62,61 @@ def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
 
 
 def test_patterns_are_made_once() -> None:
-    assert registry.phases_for({"tf.Relu"}) is registry.common() is registry.common()
-    assert registry.phases_for({"tf.Relu", "tf.While"}) is registry.everything() is registry.everything()
+    assert registry.phases_for({"tf.Relu", "tf.NoSuchOp"}) is registry.common() is registry.common()
+    assert registry.phases_for(uncommon.BY_OP) is registry.everything() is registry.everything()
+    assert registry.phases_for({"tf.Relu", "tf.While"}) is registry.phases_for({"tf.If"})
+    assert registry.phases_for({"tf.While"}) is not registry.everything()
+
+
+def test_the_table_of_topics_is_that_of_their_files() -> None:
+    for topic in uncommon.TOPICS:
+        entries, patterns = registry._file(topic)
+        roots = {entry.op for entry in entries} | {pattern.root.removeprefix("tf.") for pattern in patterns}
+        assert topic.ops.split() == sorted(roots), topic.module
+    modules = [topic.module for topic in uncommon.TOPICS]
+    assert len(modules) == len(set(modules))
 
 
 def test_what_most_networks_need_is_never_rare() -> None:
-    """Neither at once nor after something was lowered; and an op's patterns are all there or all away."""
-    rare_ops = {entry.op for entries in uncommon.TOPICS.values() for entry in entries}
-    common = [row for row in registry.supported_ops() if row[0] not in uncommon.TOPICS]
+    """Neither at once nor after something was lowered."""
+    titles = {topic.title for topic in uncommon.TOPICS}
+    rare_ops = {name.removeprefix("tf.") for name in uncommon.BY_OP}
+    common = [row for row in registry.supported_ops() if row[0] not in titles]
     assert not rare_ops & {op for _, op, _, _ in common}
     assert not rare_ops & {name for _, _, becomes, _ in common for name in becomes.split()}
-    assert {pattern.root.removeprefix("tf.") for pattern in uncommon.FUSIONS} <= rare_ops
+
+
+def test_topics_are_loaded_alone() -> None:
+    script = (
+        "import sys; from tfconvert.converter.litert.legalize import registry, uncommon\n"
+        "from tfconvert.converter.kernels.registry import kernel\n"
+        "registry.phases_for({'tf.Relu', 'tf.NoSuchOp'}); kernel('NoSuchOp'); kernel('Relu')\n"
+        "print(*sys.modules); registry.phases_for({'tf.Roll'}); kernel('RFFT'); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    before, after = map(str.split, done.stdout.splitlines())
+    topics = {f"tfconvert.converter.litert.legalize.{topic.module}" for topic in uncommon.TOPICS}
+    topics |= {f"tfconvert.converter.kernels.{module}" for module in kernels.MODULES}
+    assert not topics & set(before)
+    assert topics & set(after) == {"tfconvert.converter.litert.legalize.roll", "tfconvert.converter.kernels.signal"}
+
+
+def test_what_an_op_of_one_topic_is_lowered_to_may_be_of_another() -> None:
+    text = """
+    func.func @main(%x: tensor<5x2xf32>, %i: tensor<3x1xi32>, %u: tensor<3x2xf32>) -> tensor<5x2xf32> {
+      %0 = "tf.TensorScatterMax"(%x, %i, %u)
+        : (tensor<5x2xf32>, tensor<3x1xi32>, tensor<3x2xf32>) -> tensor<5x2xf32>
+      func.return %0 : tensor<5x2xf32>
+    }
+    """
+    assert not registry.phases_for({"tf.TensorScatterMax"})[1].for_root("tf.UnsortedSegmentMax")
+    counts = Legalize().apply(parse(text)).counts
+    assert counts["UnsortedSegmentMax-to-unsorted_segment_max"] == 1
 
 
 def test_rare_legalizations_are_told_too() -> None:
-    noted = [
-        entry for entries in uncommon.TOPICS.values() for entry in entries if isinstance(entry, Lowering) and entry.note
-    ]
+    entries = [entry for topic in uncommon.TOPICS for entry in registry._file(topic)[0]]
+    noted = [entry for entry in entries if isinstance(entry, Lowering) and entry.note]
     assert noted
     for entry in noted:
         (note,) = registry.everything()[-1].notes({entry.pattern_name: 3, "Relu-to-relu": 1})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from types import ModuleType
+from importlib import import_module
+from typing import Any
 
 from tfconvert.converter.litert.legalize import (
     activation,
@@ -29,6 +30,8 @@ from tfconvert.converter.litert.legalize import (
     variables,
 )
 from tfconvert.converter.litert.legalize.entry import Entry, Row
+from tfconvert.converter.litert.legalize.uncommon import BY_OP, TOPICS, Topic
+from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 _COMMON: Mapping[str, tuple[Entry, ...]] = {
@@ -57,37 +60,38 @@ Phases = tuple[PatternSet, PatternSet]
 """Patterns that recognise what one op can do, and those that legalize what is left after them."""
 
 
-@cache
 def common() -> Phases:
     """Returns the patterns of the ops that most networks are made of."""
-    return PatternSet(gelu.PATTERNS), PatternSet(entry.pattern() for entries in _COMMON.values() for entry in entries)
+    return _phases(frozenset())
 
 
-@cache
 def everything() -> Phases:
     """Returns all patterns."""
-    entries = (entry for entries in _topics().values() for entry in entries)
-    return PatternSet((*gelu.PATTERNS, *_rare().FUSIONS)), PatternSet(entry.pattern() for entry in entries)
+    return _phases(frozenset(TOPICS))
 
 
 def phases_for(names: Iterable[str]) -> Phases:
-    """Returns the patterns that a module with ops of some names needs; the rare ones are loaded if it needs any."""
-    _, patterns = common()
-    return common() if all(not name.startswith("tf.") or patterns.for_root(name) for name in names) else everything()
+    """Returns the patterns that a module with ops of some names needs: the common ones and those of some topics."""
+    return _phases(frozenset().union(*(BY_OP[name] for name in names if name in BY_OP)))
 
 
-def _rare() -> ModuleType:
-    from tfconvert.converter.litert.legalize import uncommon
+@cache
+def _phases(topics: frozenset[Topic]) -> Phases:
+    loaded = [_file(topic) for topic in TOPICS if topic in topics]
+    entries = [*_COMMON.values(), *(entries for entries, _ in loaded)]
+    fusions = (pattern for _, patterns in loaded for pattern in patterns)
+    return PatternSet((*gelu.PATTERNS, *fusions)), PatternSet(entry.pattern() for group in entries for entry in group)
 
-    return uncommon
 
-
-def _topics() -> Mapping[str, tuple[Entry, ...]]:
-    return {**_COMMON, **_rare().TOPICS}
+def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:
+    """Returns the entries and the patterns in a topic's file, which may be loaded for that."""
+    module = import_module(f"tfconvert.converter.litert.legalize.{topic.module}")
+    return getattr(module, "ENTRIES", ()), getattr(module, "PATTERNS", ())
 
 
 def supported_ops() -> Iterator[tuple[str, str, str, str]]:
     """Yields topic, TensorFlow's op, what it becomes and the element types it takes, for the table of support."""
-    for topic, entries in _topics().items():
+    uncommon = ((topic.title, _file(topic)[0]) for topic in TOPICS)
+    for topic, entries in (*_COMMON.items(), *uncommon):
         for entry in entries:
             yield topic, entry.op, entry.target if isinstance(entry, Row) else entry.becomes, entry.types

@@ -1,59 +1,63 @@
-"""Legalizations of ops that few networks have: `registry.py` loads them when it meets such an op.
+"""Legalizations of ops that few networks have: `registry.py` loads each topic alone, when one of its ops is met.
 
-No op may stand here that `registry.py` has too, and none may that something is lowered to which stands there.
+What an op here is lowered to may be of another topic, which is loaded in its turn. No op may stand here that
+`registry.py` has too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
-from tfconvert.converter.litert.legalize import (
-    argmax_pooling,
-    binning,
-    colors,
-    control_flow,
-    cross_entropy,
-    cross_product,
-    diagonals,
-    partition,
-    patches,
-    ragged,
-    random,
-    resample,
-    roll,
-    scatter,
-    search,
-    segments,
-    sharded_tables,
-    signal,
-    sparse,
-    strided_update,
-    uniques,
-)
-from tfconvert.converter.litert.legalize.entry import Entry
-from tfconvert.converter.rewrite.pattern import Pattern
 
-TOPICS: Mapping[str, tuple[Entry, ...]] = {
-    "losses": cross_entropy.ENTRIES,
-    "rolling": roll.ENTRIES,
-    "scattering": scatter.ENTRIES,
-    "segments": segments.ENTRIES,
-    "partitions": partition.ENTRIES,
-    "diagonals": diagonals.ENTRIES,
-    "sets": uniques.ENTRIES,
-    "sparse tensors": sparse.ENTRIES,
-    "ragged tensors": ragged.ENTRIES,
-    "strided update": strided_update.ENTRIES,
-    "colours": colors.ENTRIES,
-    "sorted rows": search.ENTRIES,
-    "cross product": cross_product.ENTRIES,
-    "signal": signal.ENTRIES,
-    "random": random.ENTRIES,
-    "control flow": control_flow.ENTRIES,
-    "counting": binning.ENTRIES,
-    "pooling with places": argmax_pooling.ENTRIES,
-    "resampling": (*resample.ENTRIES, *patches.ENTRIES),
+class Topic(NamedTuple):
+    """A file that is loaded when it is needed.
+
+    Attributes:
+        module: The file's name; it has `ENTRIES`, or `PATTERNS` that recognise what several ops are together.
+        title: The topic in the table of support.
+        ops: The ops that its entries and patterns start at, separated by spaces.
+    """
+
+    module: str
+    title: str
+    ops: str
+
+
+TOPICS: tuple[Topic, ...] = (
+    Topic("cross_entropy", "losses", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
+    Topic("roll", "rolling", "Roll"),
+    Topic("scatter", "scattering",
+          "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate"),
+    Topic("segments", "segments",
+          "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
+          "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
+          "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum"),
+    Topic("partition", "partitions", "DynamicPartition DynamicStitch InvertPermutation ParallelDynamicStitch"),
+    Topic("sharded_tables", "partitions", "DynamicStitch ParallelDynamicStitch"),
+    Topic("diagonals", "diagonals",
+          "Diag DiagPart MatrixDiag MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixDiagV2 MatrixDiagV3 "
+          "MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3"),
+    Topic("uniques", "sets", "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2"),
+    Topic("sparse", "sparse tensors",
+          "SparseFillEmptyRows SparseReorder SparseReshape SparseTensorDenseMatMul SparseToDense"),
+    Topic("ragged", "ragged tensors", "RaggedTensorToSparse RaggedTensorToTensor"),
+    Topic("strided_update", "strided update", "TensorStridedSliceUpdate"),
+    Topic("colors", "colours", "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV"),
+    Topic("search", "sorted rows", "LowerBound UpperBound"),
+    Topic("cross_product", "cross product", "Cross"),
+    Topic("signal", "signal", "IRFFT IRFFT2D RFFT RFFT2D"),
+    Topic("random", "random", "Multinomial RandomStandardNormal RandomUniform"),
+    Topic("control_flow", "control flow", "If StatelessIf StatelessWhile ToBool While"),
+    Topic("binning", "counting", "Bincount Bucketize DenseBincount"),
+    Topic("argmax_pooling", "pooling with places", "MaxPoolWithArgmax"),
+    Topic("resample", "resampling", "ResizeArea ResizeBicubic ScaleAndTranslate"),
+    Topic("patches", "resampling", "ExtractImagePatches"),
+)  # fmt: skip
+
+BY_OP: Mapping[str, frozenset[Topic]] = {
+    f"tf.{op}": frozenset(topic for topic in TOPICS if op in topic.ops.split())
+    for topic in TOPICS
+    for op in topic.ops.split()
 }
-
-FUSIONS: tuple[Pattern[Any], ...] = (*sharded_tables.PATTERNS, *sparse.PATTERNS)
+"""Op with its dialect's prefix -> the topics that are loaded for it."""

@@ -79,20 +79,30 @@ class Legalize:
                 constant never becomes a custom op.
         """
         applied: Counter[str] = Counter()
-        phases = registry.phases_for({op.name for op in walk(module)} - _ERASED)
-        left: list[Operation] = []
-        for function in module.ops:
-            if isinstance(function, FuncOp):
-                for patterns in phases:
-                    applied += rewrite_greedily(function.body, patterns, _has_side_effects)
-                left += _left_over(function)
-                restate_results(function)
+        phases, left = self._rewrite(module, applied)
         refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
         if refused:
             raise ConversionError(_unsupported(refused, phases[-1]))
         for op in left:
             _customize(op)
         return PassResult(applied, [note for patterns in phases for note in patterns.notes(applied)])
+
+    def _rewrite(self, module: ModuleOp, applied: Counter[str]) -> tuple[registry.Phases, list[Operation]]:
+        """Applies patterns; returns all that were needed, and the ops that they have left."""
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        names = {op.name for op in walk(module)}
+        while True:
+            phases = registry.phases_for(names)
+            for function in functions:
+                for patterns in phases:
+                    applied += rewrite_greedily(function.body, patterns, _has_side_effects)
+            left = [op for function in functions for op in _left_over(function)]
+            names.update(op.name for op in left)
+            if registry.phases_for(names) is phases:
+                break
+        for function in functions:
+            restate_results(function)
+        return phases, left
 
 
 def _has_side_effects(op: Operation) -> bool:
