@@ -31,7 +31,7 @@ from tfconvert.converter.litert import runtime
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets import PIPELINES
-from tfconvert.importers import open_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -83,14 +83,14 @@ def check_program(tf: ModuleType, summary: Summary, name: str, program: Program)
         program: The program.
     """
     expected = session_results(tf, program)
-    options = Options(inputs=list(program.inputs), outputs=program.fetches)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.pb"
         path.write_bytes(program.graph.SerializeToString())
+        source = Source(path, inputs=list(program.inputs), outputs=program.fetches)
         try:
-            _check_passes(summary, name, program, open_model.import_model(path, options), options, expected)
+            _check_passes(summary, name, program, source.open(), expected)
             if not program.log:
-                content = bytes(tfconvert.convert(path, inputs=options.inputs, outputs=options.outputs))
+                content = bytes(tfconvert.convert(path, inputs=source.inputs, outputs=source.outputs))
                 for feed, results in zip(program.feeds(), expected, strict=True):
                     summary.compare(f"{name} in LiteRT", results, runtime.run_file(content, "", feed, []))
         except ConversionError as problem:
@@ -103,11 +103,10 @@ def _check_passes(
     name: str,
     program: Program,
     module: ModuleOp,
-    options: Options,
     expected: Sequence[Sequence[Array]],
 ) -> None:
     summary.counts["V1 ops"] += sum(op.name.startswith("tf_executor.Switch") for op in module.walk())
-    for done in chain(["import"], (done.name for done in run_stages(module, PIPELINES["tf-standard"], options))):
+    for done in chain(["import"], (done.name for done in run_stages(module, PIPELINES["tf-standard"], Options()))):
         verify(module)
         for feed, results in zip(program.feeds(), expected, strict=True):
             executor = Executor(module, max_iterations=_MAX_ITERATIONS)

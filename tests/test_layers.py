@@ -51,7 +51,8 @@ ROOMS = {
         ("graph",),
         ("graph_def", "saved_model"),
         ("concrete_functions", "keras", "meta_graph"),
-        ("open_model", "source"),
+        ("open_model",),
+        ("source",),
     ),
 }
 FLOORS = {

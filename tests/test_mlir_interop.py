@@ -13,7 +13,7 @@ from tests.mlir import graphs, oracle
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets import PIPELINES
-from tfconvert.importers import open_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 # The control text must be refused, or the oracle judges nothing.
@@ -22,12 +22,12 @@ _WRONG = "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { func.return %x : te
 _BUILDS = sample_models.MODELS | sample_models.UNSUPPORTED
 
 
-def _texts(model: Path, options: Options) -> dict[str, str]:
+def _texts(source: Source) -> dict[str, str]:
     """Returns the module as imported and after each pass before the dialect is LiteRT's, by pass."""
-    module = open_model.import_model(model, options)
+    module = source.open()
     texts = {"import": oracle.whole_text(module)}
     with suppress(ConversionError):
-        for done in run_stages(module, PIPELINES["tf-standard"], options):
+        for done in run_stages(module, PIPELINES["tf-standard"], Options()):
             texts[done.name] = oracle.whole_text(module)
     return texts
 
@@ -36,18 +36,14 @@ def _texts(model: Path, options: Options) -> dict[str, str]:
 def problems(tf: ModuleType, digits_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Returns what TensorFlow's MLIR says against our texts, by `model/pass`."""
     folder = tmp_path_factory.mktemp("models")
-    models = {"digits": (digits_model, Options())}
+    models = {"digits": Source(digits_model)}
     for name, build in _BUILDS.items():
-        models[name] = sample_models.save(tf, build, folder / name), Options()
+        models[name] = Source(sample_models.save(tf, build, folder / name))
     for name, case in graphs.CASES.items():
         graph = graphs.build(tf, case)
         inputs = tuple(each[0] for each in graph.inputs)
-        models[f"{name} graph"] = graph.save(folder / f"{name}.pb"), Options(inputs=inputs, outputs=graph.outputs)
-    texts = {
-        f"{name}/{stage}": text
-        for name, (model, options) in models.items()
-        for stage, text in _texts(model, options).items()
-    }
+        models[f"{name} graph"] = Source(graph.save(folder / f"{name}.pb"), inputs=inputs, outputs=graph.outputs)
+    texts = {f"{name}/{stage}": text for name, source in models.items() for stage, text in _texts(source).items()}
     return oracle.problems({"wrong": _WRONG, **texts})
 
 

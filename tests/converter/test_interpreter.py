@@ -42,7 +42,7 @@ def test_no_depth_takes_new_memory_with_every_call() -> None:
 
 
 def test_a_conversion_has_room() -> None:
-    assert api.convert_with.__code__.co_stacksize == CLAIM
+    assert api.convert_source.__code__.co_stacksize == CLAIM
 
 
 def test_arguments_results_and_errors_go_through() -> None:

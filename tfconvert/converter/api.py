@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report, StageTime
+from tfconvert.importers.source import Source
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from tfconvert.converter.composites.fusion import Fusion
     from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.exporters.tflite.model import TFLiteFile
@@ -52,13 +55,14 @@ class Model:
 
 
 def convert(
-    model: str | os.PathLike[str],
+    model: str | os.PathLike[str] | Message,
     *,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any]] = (),
     composites: Sequence[Fusion] = (),
@@ -71,13 +75,15 @@ def convert(
 
     Args:
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), or
-            MLIR text (`.mlir`).
+            MLIR text (`.mlir`); or a SavedModel or GraphDef message in memory.
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
             placeholders that the outputs need; one with a default is fed only if it is named.
         outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
+        checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
+            endings.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         patterns: Rewrites of your own, made with `tfconvert.patterns`: those that start at `tf` ops run before ops are
             chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
@@ -98,31 +104,24 @@ def convert(
         ConversionError: The model can't be converted; the error says what, where and what to do.
     """
     options = Options(
-        inputs,
-        outputs,
-        input_shapes,
-        signatures,
-        tags,
-        allow_custom_ops,
-        verify,
+        allow_custom_ops=allow_custom_ops,
+        verify=verify,
         check_passes=check_passes,
         patterns=patterns,
         composites=composites,
         fuse_recurrent=fuse_recurrent,
-        asset_root=asset_root,
     )
-    return convert_with(model, options)
+    return convert_source(Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options)
 
 
 @with_room
-def convert_with(model: str | os.PathLike[str], options: Options) -> Model:
-    """Converts a model with the settings in one object; see `convert`."""
+def convert_source(source: Source, options: Options) -> Model:
+    """Converts a model with what to import of it and the settings in one object each; see `convert`."""
     from tfconvert.converter import conversion
 
-    path = os.fspath(model)
-    result = Model(*conversion.run(path, options))
+    result = Model(*conversion.run(source, options))
     if options.verify:
         from tfconvert.converter.validation import result_check
 
-        result.report.verification = result_check.verify(path, options, bytes(result))
+        result.report.verification = result_check.verify(source, bytes(result))
     return result

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tfconvert.converter.interpreter import COLLECTOR_PAUSE
@@ -16,7 +15,7 @@ from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
-from tfconvert.importers.open_model import import_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def check_options(options: Options) -> None:
 
 
 def run(
-    model: str | Path,
+    source: Source,
     options: Options,
     on_stage: Callable[[str], None] = lambda name: None,
     target: Target = LITERT,
@@ -67,7 +66,7 @@ def run(
     """Converts a model: import, the passes, the file's tables.
 
     Args:
-        model: What `import_model` takes.
+        source: The model.
         options: The settings.
         on_stage: Called with each stage's name before it runs.
         target: What to convert to.
@@ -75,7 +74,7 @@ def run(
     Raises:
         ConversionError: The model can't be converted.
     """
-    report = Report(str(model))
+    report = Report(source.name)
     loading = 0.0
 
     def timed(name: str, work: Callable[[], Result]) -> Result:
@@ -88,7 +87,7 @@ def run(
     check_options(options)
     with COLLECTOR_PAUSE:
         timed("load", lambda: _load(target))
-        module = timed("import", lambda: import_model(model, options))
+        module = timed("import", source.open)
         try:
             for done in run_stages(module, target.stages, options, instruments(options), on_stage):
                 report.add(done.name, done.result)

@@ -34,6 +34,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _WITH_DEFAULT = "PlaceholderWithDefault"
+_WANTED = "give a frozen graph (.pb, .pbtxt) or a SavedModel folder"
 
 
 def import_graph_def(
@@ -57,7 +58,24 @@ def import_graph_def(
     Raises:
         ConversionError: The file is no GraphDef, or what it holds can't be imported.
     """
-    graph = read_graph_def(path)
+    return import_graph(read_graph_def(path), inputs, outputs, input_shapes, is_raw=is_raw)
+
+
+def import_graph(
+    graph: pb.GraphDef,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    is_raw: bool = False,
+) -> ModuleOp:
+    """Returns the module of a frozen graph in memory, which is not changed; see `import_graph_def`.
+
+    Raises:
+        ConversionError: The graph has no nodes (`not-a-graph-def`), or what it holds can't be imported.
+    """
+    if not graph.node:
+        raise error("not-a-graph-def", "the GraphDef holds no nodes", hint=_WANTED)
     check_versions(graph.versions)
     nodes = {node.name: node for node in graph.node}
     context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw)
@@ -119,11 +137,9 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     try:
         graph = parse_proto(data, pb.GraphDef, is_text=os.fspath(path).endswith((".pbtxt", ".prototxt")))
     except DecodeError as problem:
-        raise error("not-a-graph-def", f"{os.fspath(path)} is no GraphDef: {problem}",
-                    hint="give a frozen graph (.pb, .pbtxt) or a SavedModel folder") from None  # fmt: skip
+        raise error("not-a-graph-def", f"{os.fspath(path)} is no GraphDef: {problem}", hint=_WANTED) from None
     if not graph.node:
-        raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes",
-                    hint="give a frozen graph (.pb, .pbtxt) or a SavedModel folder")  # fmt: skip
+        raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes", hint=_WANTED)
     return graph
 
 

@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Protocol
 from tfconvert.schema.diagnostics import error
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
     from tfconvert.schema.ir.builtin import ModuleOp
+
+_NO_TENSORS = "names tensors of a GraphDef; a SavedModel has signatures"
+_SIGNATURES = "choose signatures instead"
 
 
 class Selection(Protocol):
-    """What to import of a model: settings of which each format knows some."""
+    """What to import of a model: settings of which each format takes some and refuses the others."""
 
     @property
     def inputs(self) -> Sequence[str] | None:
@@ -43,23 +48,54 @@ class Selection(Protocol):
     def asset_root(self) -> str | os.PathLike[str] | None:
         """MLIR text: the folder below which it may name files."""
 
+    @property
+    def checkpoint(self) -> str | os.PathLike[str] | None:
+        """SavedModel messages: the path of the checkpoint that holds the variables' values."""
 
-def import_model(model: str | Path, options: Selection) -> ModuleOp:
-    """Returns the module of a SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file.
+
+def import_model(model: str | os.PathLike[str] | Message, options: Selection) -> ModuleOp:
+    """Returns the module of a model in a file, a folder or in memory.
+
+    Args:
+        model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
+            GraphDef message.
+        options: What to import of it.
 
     Raises:
         ConversionError: It is none of these, or can't be imported.
     """
+    if not isinstance(model, str | os.PathLike):
+        return _import_message(model, options)
+    _refuse(options, ("checkpoint",), "is for messages in memory; a model's folder has its own")
+    return _import_path(Path(model), options)
+
+
+def _import_message(message: Message, options: Selection) -> ModuleOp:
+    from tfconvert.importers.graph.protos import own_message
+    from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+    model = own_message(message)
+    if isinstance(model, pb.GraphDef):
+        from tfconvert.importers.graph_def import import_graph
+
+        _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef has nodes only")
+        return import_graph(model, options.inputs, options.outputs, options.input_shapes)
+    from tfconvert.importers.saved_model import Files, import_message
+
+    _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
+    files = Files(None, None if options.checkpoint is None else Path(options.checkpoint), None)
+    return import_message(model, files, options.signatures, options.tags, options.input_shapes)
+
+
+def _import_path(path: Path, options: Selection) -> ModuleOp:
     from tfconvert.importers.saved_model import import_saved_model, is_saved_model
 
-    path = Path(model)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent
     if path.suffix != ".mlir":
         _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
     if is_saved_model(path):
-        _refuse(options, ("inputs", "outputs"), "names tensors of a GraphDef; a SavedModel has signatures",
-                "choose signatures instead")  # fmt: skip
+        _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
         return import_saved_model(path, options.signatures, options.tags, options.input_shapes)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
         from tfconvert.importers.graph_def import import_graph_def

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from tfconvert.importers.graph.debug_info import load_debug_info
+from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
     EntryPoint,
     GraphInput,
@@ -47,6 +48,25 @@ _WRAPPER_NODES = 8
 _TRAIN_OP = "__saved_model_train_op"
 
 
+class Files(NamedTuple):
+    """What lies beside a SavedModel's message, as far as there are files.
+
+    Attributes:
+        assets: The folder of the vocabularies and other files that the model reads.
+        checkpoint: The path of the variables' values, without their files' endings.
+        debug: The model's folder, where debug info may be.
+    """
+
+    assets: Path | None
+    checkpoint: Path | None
+    debug: Path | None
+
+    @classmethod
+    def of(cls, folder: Path) -> Files:
+        """Returns the files in a SavedModel's folder."""
+        return cls(folder / "assets", folder / "variables" / "variables", folder)
+
+
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Tells whether a path is a folder that holds a SavedModel's graph."""
     return any((Path(path) / name).is_file() for name in _FILES)
@@ -71,17 +91,41 @@ def import_saved_model(
             that can't be imported.
     """
     folder = Path(path)
-    meta_graph = _meta_graph(_read(folder), tags, folder)
+    return import_message(_read(folder), Files.of(folder), signatures, tags, input_shapes)
+
+
+def import_message(
+    saved_model: pb.SavedModel,
+    files: Files,
+    signatures: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+) -> ModuleOp:
+    """Returns the module of a SavedModel's message, which is not changed; see `import_saved_model`.
+
+    Args:
+        saved_model: The message.
+        files: What lies beside it.
+        signatures: The signatures to export.
+        tags: The tags of the MetaGraph.
+        input_shapes: Shapes of inputs by name.
+
+    Raises:
+        ConversionError: An unknown tag, signature or input; an op that can't be imported; a variable or an asset whose
+            file is not given.
+    """
+    meta_graph = _meta_graph(saved_model, tags)
     graph = meta_graph.graph_def
     nodes = {node.name: node for node in graph.node}
     check_versions(graph.versions)
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
     entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
-    context = ImportContext(registry, FunctionLibrary(graph.library), load_debug_info(folder))
+    source_of = no_source if files.debug is None else load_debug_info(files.debug)
+    context = ImportContext(registry, FunctionLibrary(graph.library), source_of)
     functions = import_entries(nodes, context, entries)
-    initializers = import_table_initializers(folder / "assets", meta_graph, nodes, context, functions)
+    initializers = import_table_initializers(files.assets, meta_graph, nodes, context, functions)
     called = import_callees(context)
-    variables = import_variables(folder / "variables" / "variables", meta_graph, nodes, functions)
+    variables = import_variables(files.checkpoint, meta_graph, nodes, functions)
     module = ModuleOp.of([*variables, *functions, *initializers, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr.intern()
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
@@ -107,7 +151,7 @@ def _read(folder: Path) -> pb.SavedModel:
     return saved_model
 
 
-def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None, folder: Path) -> pb.MetaGraphDef:
+def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None) -> pb.MetaGraphDef:
     graphs = list(saved_model.meta_graphs)
     wanted = {"serve"} if tags is None else set(tags)
     for graph in graphs:
@@ -116,7 +160,7 @@ def _meta_graph(saved_model: pb.SavedModel, tags: Sequence[str] | None, folder: 
     if tags is None and len(graphs) == 1:
         return graphs[0]
     there = "; ".join(",".join(graph.meta_info_def.tags) or "(none)" for graph in graphs)
-    raise error("unknown-tags", f"{folder} has no graph with the tags {','.join(sorted(wanted))}",
+    raise error("unknown-tags", f"the model has no graph with the tags {','.join(sorted(wanted))}",
                 hint=f"the tags of its graphs are: {there}")  # fmt: skip
 
 

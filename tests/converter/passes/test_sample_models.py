@@ -11,7 +11,7 @@ from tests import sample_models
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.targets import LITERT
-from tfconvert.importers import open_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -22,7 +22,7 @@ def imported(request: pytest.FixtureRequest, tf: ModuleType, tmp_path_factory: p
     model: Path = sample_models.save(
         tf, sample_models.MODELS[request.param], tmp_path_factory.mktemp("models") / request.param
     )
-    return open_model.import_model(model, Options())
+    return Source(model).open()
 
 
 def test_what_is_done_is_done(imported: ModuleOp) -> None:

@@ -34,7 +34,7 @@ from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
 from tfconvert.converter.recurrence import step_reads
 from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.targets import LITERT, PIPELINES
-from tfconvert.importers import open_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import sequences
 from tfconvert.schema.dialects.parsing import IRParser
@@ -63,13 +63,13 @@ def _run_stages(module: ModuleOp) -> None:
 
 
 def test_steps_ensure_what_they_say_of_the_example(digits_model: Path) -> None:
-    _run_stages(open_model.import_model(digits_model, Options()))
+    _run_stages(Source(digits_model).open())
 
 
 @pytest.mark.parametrize("name", sample_models.MODELS)
 def test_steps_ensure_what_they_say(name: str, tf: ModuleType, tmp_path: Path) -> None:
     folder = sample_models.save(tf, sample_models.MODELS[name], tmp_path / "model")
-    _run_stages(open_model.import_model(folder, Options()))
+    _run_stages(Source(folder).open())
 
 
 def _run(text: str, options: Options | None = None) -> list[str]:
@@ -199,7 +199,7 @@ def test_options_reach_the_passes() -> None:
 
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:
     announced: list[str] = []
-    _, report = conversion.run(digits_model, Options(), announced.append)
+    _, report = conversion.run(Source(digits_model), Options(), announced.append)
     assert announced == ["load", "import", *NAMES, "export"]
     assert [stage.name for stage in report.stages] == announced
     assert all(stage.seconds >= 0 for stage in report.stages)
@@ -243,7 +243,7 @@ def _file(suffix: str, content: bytes) -> Callable[[Path], Path]:
 )
 def test_what_is_no_model_is_told(make: Callable[[Path], Path], code: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as caught:
-        conversion.run(make(tmp_path / "model"), Options())
+        conversion.run(Source(make(tmp_path / "model")), Options())
     assert caught.value.code == code
 
 

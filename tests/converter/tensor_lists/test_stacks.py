@@ -13,8 +13,7 @@ import pytest
 import tfconvert
 from tests.conftest import RunTFLite
 from tfconvert.converter.executor import executor
-from tfconvert.converter.options import Options
-from tfconvert.importers import open_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 Function = Callable[[Any, Any], Any]
@@ -98,9 +97,9 @@ def test_gradients(
 ) -> None:
     graph = save(FUNCTIONS[name])
     assert any(node.op == "StackPushV2" for node in graph.as_graph_def().node)
-    options = Options(inputs=["x"], outputs=["y", "gradient"])
+    source = Source(tmp_path / "graph.pb", inputs=["x"], outputs=["y", "gradient"])
     content = bytes(tfconvert.convert(tmp_path / "graph.pb", inputs=["x"], outputs=["y", "gradient"]))
-    module = open_model.import_model(tmp_path / "graph.pb", options)
+    module = source.open()
     with tf.compat.v1.Session(graph=graph) as session:
         for batch in (1, 3):
             x = np.random.default_rng(batch).standard_normal((batch, 4)).astype(np.float32) * 0.5

@@ -11,9 +11,9 @@ import pytest
 import tfconvert
 from tests import sample_models
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.options import Options
 from tfconvert.converter.validation import result_check
 from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import TensorData
@@ -28,7 +28,7 @@ def content(digits_model: Path) -> bytes:
 
 
 def test_a_right_result_passes(digits_model: Path, content: bytes) -> None:
-    (checked,) = result_check.verify(str(digits_model), Options(), content)
+    (checked,) = result_check.verify(Source(digits_model), content)
     assert checked.output == "output_0"
     assert checked.max_relative < 1e-5
 
@@ -49,7 +49,7 @@ def test_a_wrong_weight_is_found(digits_model: Path, content: bytes) -> None:
     wrong = np.frombuffer(bias, np.float32).copy()
     wrong[3] += 1
     with pytest.raises(ConversionError) as caught:
-        result_check.verify(str(digits_model), Options(), content.replace(bias, wrong.tobytes()))
+        result_check.verify(Source(digits_model), content.replace(bias, wrong.tobytes()))
     (problem,) = caught.value.diagnostics
     assert problem.code == "verification-failed"
     assert "output_0" in problem.message
@@ -64,13 +64,13 @@ def _last_bias(model: Path) -> np.ndarray:
 def test_another_models_file_is_found(digits_model: Path, tf: ModuleType, tmp_path: Path) -> None:
     folder = sample_models.save(tf, sample_models.nested, tmp_path / "model")
     with pytest.raises(ConversionError) as caught:
-        result_check.verify(str(digits_model), Options(), bytes(tfconvert.convert(folder)))
+        result_check.verify(Source(digits_model), bytes(tfconvert.convert(folder)))
     assert caught.value.code in ("runtime-error", "verification-failed")
 
 
 def test_bytes_that_are_no_model_are_refused(digits_model: Path) -> None:
     with pytest.raises(ConversionError) as caught:
-        result_check.verify(str(digits_model), Options(), b"hello" * 100)
+        result_check.verify(Source(digits_model), b"hello" * 100)
     assert caught.value.code == "runtime-error"
 
 

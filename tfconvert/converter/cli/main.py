@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.converter.cli.opt import opt
-from tfconvert.converter.cli.options import CONTEXT, keep_loops_option, show, source_options, to_options
+from tfconvert.converter.cli.options import (
+    CONTEXT,
+    SOURCE_SETTINGS,
+    keep_loops_option,
+    show,
+    source_options,
+    to_source,
+)
+from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
-    from tfconvert.converter.options import Options
     from tfconvert.converter.report import Report
+    from tfconvert.importers.source import Source
 
 _EXAMPLES = """
 \b
@@ -80,17 +88,18 @@ def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
     try:
-        report = _convert(model, output_file, to_options(**settings))
+        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+        report = _convert(source, output_file, Options(**settings))
     except ConversionError as problem:
         _print_error(problem, as_json)
         sys.exit(1)
     _print_report(report, output_file, as_json, quiet, verbose)
 
 
-def _convert(model: str, output_file: str, options: Options) -> Report:
-    from tfconvert.converter.api import convert_with
+def _convert(source: Source, output_file: str, options: Options) -> Report:
+    from tfconvert.converter.api import convert_source
 
-    converted = convert_with(model, options)
+    converted = convert_source(source, options)
     converted.save(output_file)
     return converted.report
 

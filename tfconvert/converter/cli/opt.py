@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.converter.cli.options import CONTEXT, keep_loops_option, show, source_options, to_options, utf8
+from tfconvert.converter.cli.options import (
+    CONTEXT,
+    SOURCE_SETTINGS,
+    keep_loops_option,
+    show,
+    source_options,
+    to_source,
+    utf8,
+)
+from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
@@ -88,7 +97,8 @@ def _job(model: str, settings: dict[str, Any]) -> Job:
     from tfconvert.converter.cli.opt_job import Job, Request
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
-    return Job(Request(model, to_options(**settings), **own), utf8(sys.stderr))
+    source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+    return Job(Request(source, Options(**settings), **own), utf8(sys.stderr))
 
 
 def _list_passes() -> None:

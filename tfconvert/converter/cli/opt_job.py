@@ -24,7 +24,7 @@ from tfconvert.converter.pipeline.stages import before, names_of
 from tfconvert.converter.targets import PIPELINES
 from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
-from tfconvert.importers.open_model import import_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, ConversionError, Diagnostic, error
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -37,8 +37,8 @@ class Request:
     """What the command line asks for.
 
     Attributes:
-        source: The file or folder, `-` for MLIR text on standard input.
-        options: What to import of a model, and the settings of pipelines.
+        source: The model; its path is `-` for MLIR text on standard input.
+        options: The settings of pipelines.
         passes: The passes to run, as text.
         pipeline: The name of the pipeline to run.
         until: The name of the pass after which the pipeline stops.
@@ -58,7 +58,7 @@ class Request:
     )  # fmt: skip
     """The attributes that are options of `opt` alone."""
 
-    source: str
+    source: Source
     options: Options
     passes: str | None = None
     pipeline: str | None = None
@@ -75,7 +75,7 @@ class Request:
     @property
     def is_text(self) -> bool:
         """Whether the source is MLIR text."""
-        return self.source == _STDIN or self.source.endswith(".mlir")
+        return self.source.name == _STDIN or self.source.name.endswith(".mlir")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Job:
         """
         outcome = Outcome()
         if not self.request.is_text:
-            module = import_model(self.request.source, self.request.options)
+            module = self.request.source.open()
             self._rewrite(module, outcome.diagnostics)
             outcome.modules.append(module)
         else:
@@ -164,7 +164,7 @@ class Job:
 
     @property
     def _filename(self) -> str:
-        return "<stdin>" if self.request.source == _STDIN else self.request.source
+        return "<stdin>" if self.request.source.name == _STDIN else self.request.source.name
 
     def _watching(self, log: TextIO) -> list[Instrument]:
         request = self.request
@@ -180,7 +180,8 @@ class Job:
         return watching
 
     def _parts(self) -> Iterator[Part]:
-        text = _read_stdin() if self.request.source == _STDIN else read_mlir(Path(self.request.source))
+        name = self.request.source.name
+        text = _read_stdin() if name == _STDIN else read_mlir(Path(name))
         if not self.request.split_input_file:
             yield Part(text, 1)
             return
@@ -194,7 +195,7 @@ class Job:
     def _run_part(self, part: Part, outcome: Outcome) -> None:
         found: list[Diagnostic] = []
         try:
-            root = self.request.options.asset_root
+            root = self.request.source.asset_root
             module = import_mlir(part.text, self._filename, first_line=part.first_line, asset_root=root)
             self._rewrite(module, found)
             outcome.modules.append(module)

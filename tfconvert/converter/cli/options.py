@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import click
 
-from tfconvert.converter.options import Options
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -51,6 +51,9 @@ _SOURCE_OPTIONS = (
                  help="MLIR: the folder below which the text may name files to be read. Default: none."),
 )  # fmt: skip
 
+SOURCE_SETTINGS = ("signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root")
+"""The parameters that `source_options` adds to a command."""
+
 Function = Callable[..., Any]
 
 
@@ -68,22 +71,24 @@ keep_loops_option = click.option(
 """The option that keeps loops, whether marks or their structure tell what they compute."""
 
 
-def to_options(
+def to_source(
+    model: str,
     signatures: Iterable[str],
     tags: Iterable[str],
     inputs: Iterable[str],
     outputs: Iterable[str],
     input_shapes: Iterable[tuple[str, list[int]]],
-    **others: Any,
-) -> Options:
-    """Returns the settings that the options of `source_options` and others say."""
-    return Options(
+    asset_root: str | None = None,
+) -> Source:
+    """Returns a model with what the options of `source_options` say of it."""
+    return Source(
+        model,
         inputs=tuple(inputs) or None,
         outputs=tuple(outputs) or None,
         input_shapes=dict(input_shapes) or None,
         signatures=tuple(signatures) or None,
         tags=",".join(tags).split(",") if tags else None,
-        **others,
+        asset_root=asset_root,
     )
 
 

@@ -12,10 +12,9 @@ import numpy as np
 from tfconvert.converter.executor import executor
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.options import Options
 from tfconvert.converter.passes.merge_functions import MergeFunctions
 from tfconvert.converter.report import OutputError
-from tfconvert.importers.open_model import import_model
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -34,12 +33,11 @@ _OTHER = 32
 """Size of other unknown dimensions."""
 
 
-def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
+def verify(source: Source, content: bytes) -> list[OutputError]:
     """Returns how far LiteRT's outputs are from the reference's, for every exported function.
 
     Args:
-        model: The model that was converted.
-        options: The settings it was converted with.
+        source: The model that was converted.
         content: The converted file's bytes.
 
     Raises:
@@ -48,7 +46,7 @@ def verify(model: str, options: Options, content: bytes) -> list[OutputError]:
             be made up (strings).
     """
     runtime.require()
-    module = import_model(model, options)
+    module = source.open()
     MergeFunctions().apply(module)
     errors = []
     for function in module.ops:

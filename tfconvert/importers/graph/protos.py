@@ -1,11 +1,14 @@
-"""Protobuf messages from files that may hold anything, in binary or as text."""
+"""Protobuf messages from files that may hold anything, in binary or as text, and from other packages."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
+
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
@@ -34,6 +37,25 @@ def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMes
     if problem is not None:
         raise problem
     return kind()
+
+
+def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
+    """Returns a SavedModel or GraphDef as a message of ours, which TensorFlow's own classes are not.
+
+    Raises:
+        ConversionError: It is another object (`unknown-format`), or too large to be copied (`too-large`).
+    """
+    for kind in (pb.SavedModel, pb.GraphDef):
+        if isinstance(message, kind):
+            return message
+        if isinstance(message, Message) and message.DESCRIPTOR.name == kind.DESCRIPTOR.name:
+            try:
+                return kind.FromString(message.SerializeToString())
+            except (EncodeError, DecodeError) as problem:
+                raise error("too-large", f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
+                            hint="save the model to a folder, and convert that") from None  # fmt: skip
+    raise error("unknown-format", f"a {type(message).__name__} is neither a path nor a SavedModel or GraphDef message",
+                hint="give a path, or export the model with tf.saved_model.save")  # fmt: skip
 
 
 def _binary(data: bytes, kind: type[AnyMessage]) -> AnyMessage:

@@ -37,7 +37,7 @@ _STRING = 7
 
 
 def import_table_initializers(
-    assets: Path,
+    assets: Path | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     context: ImportContext,
@@ -46,14 +46,15 @@ def import_table_initializers(
     """Returns the function that fills the tables that functions use, and the ops that say so; nothing without tables.
 
     Args:
-        assets: The folder of the model's assets.
+        assets: The folder of the model's assets; `None` if the model has no folder.
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
         context: What all graphs of the model share.
         functions: The imported entry points.
 
     Raises:
-        ConversionError: An asset is outside of its folder (`bad-asset`), or what fills a table can't be imported.
+        ConversionError: An asset is outside of its folder (`bad-asset`) or there is no folder (`missing-asset`), or
+            what fills a table can't be imported.
     """
     tables = {node_name(op) for op in ops_in_islands(functions) if op.name == _TABLE}
     if not tables:
@@ -94,7 +95,7 @@ def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Colle
     ]  # fmt: skip
 
 
-def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path) -> dict[str, str]:
+def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path | None) -> dict[str, str]:
     """Returns the nodes that hold files' paths, with the paths as they are here."""
     paths = {}
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
@@ -102,6 +103,9 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path) -> dict[str, str]:
             raise error("bad-asset", f"{assets} is a link that leads out of the model's folder",
                         hint="put the files that it leads to into the model's folder")  # fmt: skip
         name = asset.filename
+        if assets is None:
+            raise error("missing-asset", f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
+                        node=asset.tensor_info.name, hint="save the model to a folder, and convert that")  # fmt: skip
         path = assets / name
         if not name or not is_within(path, assets):
             raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,

@@ -31,7 +31,7 @@ _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.Variab
 
 
 def import_variables(
-    prefix: str | os.PathLike[str],
+    prefix: str | os.PathLike[str] | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     functions: Sequence[FuncOp],
@@ -39,7 +39,7 @@ def import_variables(
     """Returns a global tensor for each variable that the functions reach, and points the handles at them.
 
     Args:
-        prefix: The checkpoint's path without its files' endings.
+        prefix: The checkpoint's path without its files' endings; `None` if the model is a message without one.
         meta_graph: The graph's MetaGraph.
         nodes: The main graph's nodes by name, as the file has them.
         functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
@@ -53,7 +53,7 @@ def import_variables(
         return []
     saved, checkpoint = _saved_values(prefix, meta_graph, nodes, ops)
     tensors: dict[Saved | str, GlobalTensorOp] = {}
-    missing = []
+    missing: list[Operation] = []
     for handle in handles:
         node = _variable_name(handle)
         key = saved.get(node) or node
@@ -64,26 +64,29 @@ def import_variables(
             else:
                 value = initial_value(node, meta_graph, nodes)
             if value is None:
-                missing.append(_untracked(handle, node, is_object=meta_graph.HasField("object_graph_def")))
+                missing.append(handle)
                 continue
             tensors[key] = _global_tensor(handle, node, value, len(tensors))
         handle.properties["shared_name"] = tensors[key].properties["sym_name"]
     if missing:
+        if prefix is None:
+            raise ConversionError(map(_without_checkpoint, missing))
         if checkpoint is None:
             Checkpoint(prefix)  # it is needed, so let it tell what is wrong with it
-        raise ConversionError(missing)
+        is_object = meta_graph.HasField("object_graph_def")
+        raise ConversionError(_untracked(handle, is_object=is_object) for handle in missing)
     return list(tensors.values())
 
 
 def _saved_values(
-    prefix: str | os.PathLike[str],
+    prefix: str | os.PathLike[str] | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     ops: Sequence[Operation],
 ) -> tuple[Mapping[str, Saved], Checkpoint | None]:
     """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
     is_object = meta_graph.HasField("object_graph_def")
-    if not is_object and not Path(f"{os.fspath(prefix)}.index").exists():
+    if prefix is None or (not is_object and not Path(f"{os.fspath(prefix)}.index").exists()):
         return {}, None
     checkpoint = Checkpoint(prefix)
     if is_object:
@@ -112,9 +115,15 @@ def check_values(functions: Sequence[FuncOp]) -> None:
         )  # fmt: skip
 
 
-def _untracked(handle: Operation, node: str, *, is_object: bool) -> Diagnostic:
+def _without_checkpoint(handle: Operation) -> Diagnostic:
+    return Diagnostic("no-checkpoint", "the variable's value is in a checkpoint, and the model came without one",
+                      handle.name, _variable_name(handle),
+                      hint="give the checkpoint's path (checkpoint=...), or save the model to a folder")  # fmt: skip
+
+
+def _untracked(handle: Operation, *, is_object: bool) -> Diagnostic:
     return Diagnostic(
-        "untracked-variable", "the variable's value is not in the checkpoint", handle.name, node,
+        "untracked-variable", "the variable's value is not in the checkpoint", handle.name, _variable_name(handle),
         hint="track the variable (assign its owner to an attribute of the saved object) before saving"
         if is_object else "save it with the others, or have the model's init op assign it a constant",
     )  # fmt: skip
