@@ -83,12 +83,41 @@ def test_a_missing_runtime_is_told(digits_model: Path, monkeypatch: pytest.Monke
     assert "tfconvert[verify]" in problem.hint
 
 
-def test_strings_cant_be_made_up(tf: ModuleType, tmp_path: Path) -> None:
+def test_strings_are_verified(tf: ModuleType, tmp_path: Path) -> None:
     folder = sample_models.save(tf, sample_models.strings, tmp_path / "model")
+    report = tfconvert.convert(folder, verify=True).report
+    assert report.verification
+    assert all(each.max_absolute == 0 for each in report.verification)
+
+
+def test_inputs_that_do_not_suit_a_model_are_left_out(tmp_path: Path) -> None:
+    """Of the random batches, only one of a single row can be squeezed."""
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<?x4xf32>) -> tensor<4xf32>
+        attributes {tf.entry_function = {inputs = "x", outputs = "y"}} {
+      %0 = "tf.Squeeze"(%x) <{squeeze_dims = [0]}> : (tensor<?x4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+    """)
+    content = bytes(tfconvert.convert(path))
+    (checked,) = result_check.verify(Source(path), content)
+    assert checked.max_absolute == 0
+
+
+def test_a_model_that_no_random_inputs_suit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<?x4xf32>) -> tensor<7x4xf32>
+        attributes {tf.entry_function = {inputs = "x", outputs = "y"}} {
+      %0 = "tf.Const"() <{value = dense<[7, 4]> : tensor<2xi32>}> : () -> tensor<2xi32>
+      %1 = "tf.Reshape"(%x, %0) : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<7x4xf32>
+      func.return %1 : tensor<7x4xf32>
+    }
+    """)
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(folder, verify=True)
-    assert caught.value.code == "unverifiable-input"
-    assert "words" in caught.value.diagnostics[0].message
+        result_check.verify(Source(path), bytes(tfconvert.convert(path)))
+    assert caught.value.code == "bad-operand"
 
 
 def test_a_plain_graph_is_verified_in_its_own_order(tmp_path: Path) -> None:

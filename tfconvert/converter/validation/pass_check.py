@@ -11,8 +11,6 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
@@ -20,6 +18,8 @@ from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.validation import samples
+from tfconvert.converter.validation.comparison import compare, is_equal
+from tfconvert.converter.validation.samples import REFUSED_INPUT
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import types
@@ -29,16 +29,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 MAX_ITERATIONS = 2000
 """Loops that random inputs keep going for longer are not compared."""
-
-_TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
-_TOLERANCE_OF_OTHERS = 1e-3
-"""Largest difference, relative to a result's largest value, that rounding explains: a pass may reorder sums."""
-
-_REFUSED_INPUT = frozenset({
-    "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
-    "uninitialized-variable", "call-depth", "empty-tensor", OUTSIDE,
-})  # fmt: skip
-"""Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
 
 
 def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> list[Diagnostic]:
@@ -119,7 +109,7 @@ class _Side:
         changed = {}
         for symbol, variable in executor.variables.items():
             initial = executor.first_value(symbol)
-            if variable.value is not None and (initial is None or not _is_equal(initial, variable.value)):
+            if variable.value is not None and (initial is None or not is_equal(initial, variable.value)):
                 changed[symbol] = variable.value
         return _Outcome(results, changed)
 
@@ -166,21 +156,20 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
     arguments = [list(side.functions[name].body.block.args) for side in (one, other)]
     known = [types.most_specific(a.type, b.type) for a, b in zip(*arguments, strict=True)]
     refusals: list[ConversionError] = []
-    for draw in range(samples.DRAWS if known else 1):
-        inputs = [samples.value_of(each, str(index), draw, seed) for index, each in enumerate(known)]
-        if None in {None if value is None else True for value in inputs}:
-            return _Compared([_unchecked(pass_name, name, "no value can be made up for a handle")])
-        given = [value for value in inputs if value is not None]
+    draws = list(samples.draws(known, [str(index) for index in range(len(known))], seed))
+    if not draws:
+        return _Compared([_unchecked(pass_name, name, "no value can be made up for a handle")])
+    for given in draws:
         try:
             problems = list(_differences(one.run(name, given), other, name, pass_name, given))
         except ConversionError as problem:
-            if problem.code not in _REFUSED_INPUT:
+            if problem.code not in REFUSED_INPUT:
                 raise
             refusals.append(problem)
             continue
         if problems:
             return _Compared(problems=problems)
-    if len(refusals) == (samples.DRAWS if known else 1):
+    if len(refusals) == len(draws):
         reason = f"random inputs don't suit it: {refusals[0].diagnostics[0]}"
         return _Compared([_unchecked(pass_name, name, reason)])
     return _Compared()
@@ -201,7 +190,7 @@ def _differences(
         yield _changed(pass_name, name, f"it has {len(got.results)} results, not {len(expected.results)}")
         return
     for index, (was, now) in enumerate(zip(expected.results, got.results, strict=True)):
-        difference = compare(was, now)
+        difference = compare(was, now).what
         if difference:
             yield _changed(pass_name, name, f"result {index} {difference}")
     if other.is_file:
@@ -210,45 +199,8 @@ def _differences(
         if symbol not in expected.variables or symbol not in got.variables:
             verb = "is no longer" if symbol in expected.variables else "is now"
             yield _changed(pass_name, name, f"variable {symbol!r} {verb} assigned")
-        elif difference := compare(expected.variables[symbol], got.variables[symbol]):
+        elif difference := compare(expected.variables[symbol], got.variables[symbol]).what:
             yield _changed(pass_name, name, f"variable {symbol!r} {difference}")
-
-
-def compare(was: Array, now: Array) -> str:
-    """Returns how one value differs from another, empty if it doesn't.
-
-    Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
-    NaN, an infinity itself only.
-    """
-    if was.shape != now.shape:
-        return f"has shape {list(now.shape)}, not {list(was.shape)}"
-    if was.dtype.kind == "O" or now.dtype.kind in "OSU":
-        return "" if was.tolist() == now.tolist() else "differs from the text it was"
-    if was.dtype != now.dtype:
-        return f"is of type {now.dtype.name}, not {was.dtype.name}"
-    if _is_equal(was, now):
-        return ""
-    if was.dtype.kind in "iub":
-        count = int(np.count_nonzero(was != now))
-        return f"differs in {count} of {was.size} numbers, by up to {np.max(np.abs(_wide(was) - _wide(now)))}"
-    a, b = _wide(was), _wide(now)
-    with np.errstate(invalid="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        distance = np.where(same, 0, np.abs(a - b))
-    largest = float(np.max(distance))
-    scale = float(np.max(np.abs(a), where=np.isfinite(a), initial=0))
-    tolerance = _TOLERANCE.get(was.dtype.name, _TOLERANCE_OF_OTHERS)
-    if largest <= tolerance * scale or largest <= np.finfo(np.float32).tiny:
-        return ""
-    return f"differs by up to {largest:.3g}; the largest number is {scale:.3g}"
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-
-
-def _is_equal(one: Array, other: Array) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
 
 
 def _unchecked(pass_name: str, function: str, reason: str) -> Diagnostic:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.kernels.call import Array
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -18,6 +20,28 @@ _OTHER = (32, 5, 8)
 """Sizes of unknown dimensions, a draw each: the first is most often a batch, the others are wide or odd."""
 
 _WORDS = (b"", b"a", b"two words", "gr\u00fc\u00df".encode(), b"a longer text, with 42.")
+
+
+REFUSED_INPUT = frozenset({
+    "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
+    "uninitialized-variable", "call-depth", "empty-tensor", OUTSIDE,
+})  # fmt: skip
+"""Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
+
+
+def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0) -> Iterator[list[Array]]:
+    """Yields values for a function's arguments, several times; once without arguments, never if there is a handle.
+
+    Args:
+        kinds: The arguments' types.
+        names: Tell arguments of the same type apart.
+        seed: Tells runs apart.
+    """
+    for draw in range(DRAWS if kinds else 1):
+        values = [value_of(kind, name, draw, seed) for kind, name in zip(kinds, names, strict=True)]
+        made = [value for value in values if value is not None]
+        if len(made) == len(values):
+            yield made
 
 
 def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Array | None:

@@ -1,0 +1,75 @@
+"""When two values count as equal, for every check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.kernels.call import Array
+
+_TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-6, "complex128": 1e-6}
+_TOLERANCE_OF_OTHERS = 1e-3
+"""Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order."""
+
+
+class Difference(NamedTuple):
+    """How one value differs from another.
+
+    Attributes:
+        what: A phrase that says how, as the end of a sentence that begins with the value; empty if they agree.
+        absolute: The largest absolute difference; infinite for values that can't be subtracted.
+        relative: The same, relative to the largest magnitude.
+    """
+
+    what: str
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+SAME = Difference("")
+
+
+def compare(was: Array, now: Array) -> Difference:
+    """Returns how one value differs from another.
+
+    Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
+    NaN, an infinity itself only.
+    """
+    if was.shape != now.shape:
+        return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
+    if was.dtype.kind == "O" or now.dtype.kind in "OSU":
+        return SAME if was.tolist() == now.tolist() else _unlike("differs from the text it was")
+    if was.dtype != now.dtype:
+        return _unlike(f"is of type {now.dtype.name}, not {was.dtype.name}")
+    if is_equal(was, now):
+        return SAME
+    a, b = _wide(was), _wide(now)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        distance = np.where(same, 0, np.abs(a - b))
+    largest = float(np.max(distance))
+    scale = float(np.max(np.abs(a), where=np.isfinite(a), initial=0))
+    relative = largest / scale if scale else largest
+    if was.dtype.kind in "iub":
+        count = int(np.count_nonzero(~same))
+        what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
+        return Difference(what, largest, relative)
+    tolerance = _TOLERANCE.get(was.dtype.name, _TOLERANCE_OF_OTHERS)
+    if largest <= tolerance * scale or largest <= np.finfo(np.float32).tiny:
+        return Difference("", largest, relative)
+    return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
+
+
+def is_equal(one: Array, other: Array) -> bool:
+    """Returns whether two values are the same, bit for bit."""
+    return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _unlike(what: str) -> Difference:
+    return Difference(what, np.inf, np.inf)
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
