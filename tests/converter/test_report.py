@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.report import OutputError, Report, StageTime, ranked
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.report import OutputError, Recorder, Report, StageTime, ranked
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
 
 
@@ -17,17 +19,17 @@ def report() -> Report:
     """Returns a report that has everything."""
     return Report(
         "model",
-        stages=[StageTime("import", 0.25), StageTime("legalize", 0.5), StageTime("export", 0.0125)],
+        stages=(StageTime("import", 0.25), StageTime("legalize", 0.5), StageTime("export", 0.0125)),
         operations_before=Counter({"Conv2D": 2, "BiasAdd": 2, "Relu": 1}),
         operators=Counter({"CONV_2D": 2, "ADD": 7}),
         bytes_by_operator=Counter({"CONV_2D": 1_500_000, "ADD": 40}),
         rewrites={"freeze-variables": Counter({"frozen": 4}), "optimize": Counter({"fold-bias": 2})},
         headings={"optimize": "fused and folded"},
         frozen_variables=4,
-        interfaces=[Interface("f", ("a", "b"), (Tensor("x", "f32[?,3]"),), (Tensor("y", "f32[?]"),))],
+        interfaces=(Interface("f", ("a", "b"), (Tensor("x", "f32[?,3]"),), (Tensor("y", "f32[?]"),)),),
         size=1_502_000,
-        verification=[OutputError("a", "y", 1e-5, 2e-6)],
-        notes=[Diagnostic("dropped", "an assertion is gone", op="tf.Assert", severity=WARNING)],
+        verification=(OutputError("a", "y", 1e-5, 2e-6),),
+        notes=(Diagnostic("dropped", "an assertion is gone", op="tf.Assert", severity=WARNING),),
     )
 
 
@@ -60,7 +62,7 @@ def test_operators_come_largest_first(report: Report) -> None:
 
 
 def test_only_verbose_text_lists_everything(report: Report) -> None:
-    report.operators = Counter({f"OP_{index:02}": index + 1 for index in range(30)})
+    report = replace(report, operators=Counter({f"OP_{index:02}": index + 1 for index in range(30)}))
     short, long = report.to_text(), report.to_text(verbose=True)
     assert "and 22 more" in short
     assert "OP_00" not in short
@@ -68,6 +70,20 @@ def test_only_verbose_text_lists_everything(report: Report) -> None:
     assert "BiasAdd" in long
     assert "BiasAdd" not in short
     assert "import" in long
+
+
+def test_counts_of_one_pass_are_added_up() -> None:
+    recorder = Recorder()
+    note = Diagnostic("a", "b", severity=WARNING)
+    recorder.add("cse", PassResult.of({"cse": 2, "none": 0}))
+    recorder.add("optimize", PassResult(Counter(a=1), [note], "fused", 3))
+    recorder.add("cse", PassResult(Counter(cse=1), [note], frozen_variables=1, operations=Counter(Relu=1)))
+    recorder.add("inline", NOTHING_DONE)
+    report = recorder.report("model")
+    assert report.rewrites == {"cse": {"cse": 3}, "optimize": {"a": 1}}
+    assert (report.notes, report.frozen_variables, report.operations_before) == ((note,), 4, {"Relu": 1})
+    assert "fused:" in report.to_text()
+    assert "cse:" not in report.to_text()
 
 
 def test_an_empty_report_is_told_too() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
-from tfconvert.converter.report import Report, StageTime
+from tfconvert.converter.report import Report
 from tfconvert.importers.source import Source
 
 if TYPE_CHECKING:
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from tfconvert.exporters.tflite.model import TFLiteFile
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Model:
-    """A converted model.
+    """A converted model; it doesn't change any more.
 
     Weights are still where they were, in the source's files: saving copies them straight to the new file.
 
@@ -29,9 +30,8 @@ class Model:
         report: What the conversion did.
     """
 
-    def __init__(self, file: TFLiteFile, report: Report) -> None:
-        self._file = file
-        self.report = report
+    _file: TFLiteFile
+    report: Report
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the `.tflite` file; it appears whole or not at all.
@@ -40,9 +40,7 @@ class Model:
             ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
                 (`bad-checksum`).
         """
-        start = time.perf_counter()
         self._file.save(path)
-        self.report.stages.append(StageTime("write", time.perf_counter() - start))
 
     def __bytes__(self) -> bytes:
         return self._file.to_bytes()
@@ -119,9 +117,9 @@ def convert_source(source: Source, options: Options) -> Model:
     """Converts a model with what to import of it and the settings in one object each; see `convert`."""
     from tfconvert.converter import conversion
 
-    result = Model(*conversion.run(source, options))
+    file, report = conversion.run(source, options)
     if options.verify:
         from tfconvert.converter.validation import result_check
 
-        result.report.verification = result_check.verify(source, bytes(result))
-    return result
+        report = replace(report, verification=tuple(result_check.verify(source, file.to_bytes())))
+    return Model(file, report)

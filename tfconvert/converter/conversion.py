@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from tfconvert.converter.interpreter import COLLECTOR_PAUSE
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
-from tfconvert.converter.report import Report, StageTime
+from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -74,33 +74,35 @@ def run(
     Raises:
         ConversionError: The model can't be converted.
     """
-    report = Report(source.name)
+    recorder = Recorder()
     loading = 0.0
 
     def timed(name: str, work: Callable[[], Result]) -> Result:
         on_stage(name)
         start = time.perf_counter()
         result = work()
-        report.stages.append(StageTime(name, time.perf_counter() - start))
+        recorder.stages.append(StageTime(name, time.perf_counter() - start))
         return result
 
     check_options(options)
-    with COLLECTOR_PAUSE:
-        timed("load", lambda: _load(target))
-        module = timed("import", source.open)
-        try:
-            for done in run_stages(module, target.stages, options, instruments(options), on_stage):
-                report.add(done.name, done.result)
-                report.stages.append(StageTime(done.name, done.seconds))
-                loading += done.loading
-        except ConversionError as problem:
-            raise _explained(problem, report.notes) from problem.__cause__
-        file = timed("export", lambda: target.export(module, options))
-    report.stages[0] = StageTime("load", report.stages[0].seconds + loading)
-    report.interfaces = _interfaces(module)
-    report.size = file.size
-    report.operators = file.operators
-    report.bytes_by_operator = file.bytes_by_operator
+    timed("load", lambda: _load(target))
+    module = timed("import", source.open)
+    try:
+        for done in run_stages(module, target.stages, options, instruments(options), on_stage):
+            recorder.add(done.name, done.result)
+            recorder.stages.append(StageTime(done.name, done.seconds))
+            loading += done.loading
+    except ConversionError as problem:
+        raise _explained(problem, recorder.notes) from problem.__cause__
+    file = timed("export", lambda: target.export(module, options))
+    recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
+    report = replace(
+        recorder.report(source.name),
+        interfaces=_interfaces(module),
+        size=file.size,
+        operators=file.operators,
+        bytes_by_operator=file.bytes_by_operator,
+    )
     return file, report
 
 
@@ -111,10 +113,10 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
     return ConversionError([*problem.diagnostics, *(note for note in notes if note.code == KEPT)])
 
 
-def _interfaces(module: ModuleOp) -> list[Interface]:
+def _interfaces(module: ModuleOp) -> tuple[Interface, ...]:
     from tfconvert.converter.ir.interface import interfaces
 
-    return list(interfaces(module))
+    return tuple(interfaces(module))
 
 
 def _load(target: Target) -> None:

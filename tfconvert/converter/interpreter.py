@@ -9,8 +9,6 @@ one piece for all that it calls. Memory that is never touched is never taken.
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import TypeVar
@@ -27,34 +25,3 @@ def with_room(function: Function) -> Function:
     if isinstance(function, FunctionType):
         function.__code__ = function.__code__.replace(co_stacksize=CLAIM)
     return function
-
-
-class _CollectorPause:
-    """Keeps the cycle collector from walking the whole IR again and again while it only grows.
-
-    Several threads may convert at once: the first to come switches the collector off, the last to go switches it on.
-    """
-
-    __slots__ = ("_inside", "_lock", "_was_enabled")
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._was_enabled = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._inside:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-            self._inside += 1
-
-    def __exit__(self, *problem: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if not self._inside and self._was_enabled:
-                gc.enable()
-
-
-COLLECTOR_PAUSE = _CollectorPause()
-"""Entered by each conversion."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,9 +40,9 @@ class OutputError(NamedTuple):
     max_relative: float
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The story of a conversion.
+    """The story of a conversion; it doesn't change any more.
 
     Attributes:
         source: What was converted.
@@ -60,33 +60,17 @@ class Report:
     """
 
     source: str
-    stages: list[StageTime] = field(default_factory=list)
+    stages: tuple[StageTime, ...] = ()
     operations_before: Counter[str] = field(default_factory=Counter)
     operators: Counter[str] = field(default_factory=Counter)
     bytes_by_operator: Counter[str] = field(default_factory=Counter)
-    rewrites: dict[str, Counter[str]] = field(default_factory=dict)
-    headings: dict[str, str] = field(default_factory=dict)
+    rewrites: Mapping[str, Counter[str]] = field(default_factory=dict)
+    headings: Mapping[str, str] = field(default_factory=dict)
     frozen_variables: int = 0
-    interfaces: list[Interface] = field(default_factory=list)
+    interfaces: tuple[Interface, ...] = ()
     size: int = 0
-    verification: list[OutputError] = field(default_factory=list)
-    notes: list[Diagnostic] = field(default_factory=list)
-
-    def add(self, name: str, result: PassResult) -> None:
-        """Takes in what a pass returned.
-
-        Args:
-            name: The pass.
-            result: What it returned; notes that are there already are left out.
-        """
-        if result.counts:
-            self.rewrites[name] = self.rewrites.get(name, Counter()) + result.counts
-        if result.heading:
-            self.headings[name] = result.heading
-        if result.operations is not None:
-            self.operations_before = result.operations
-        self.frozen_variables += result.frozen_variables
-        self.notes += [note for note in result.notes if note not in self.notes]
+    verification: tuple[OutputError, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -147,6 +131,51 @@ class Report:
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
         return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
+
+
+class Recorder:
+    """Gathers what passes return while a conversion runs.
+
+    Attributes:
+        stages: The times of the stages so far.
+        notes: Their notes.
+    """
+
+    def __init__(self) -> None:
+        self.stages: list[StageTime] = []
+        self.notes: list[Diagnostic] = []
+        self._rewrites: dict[str, Counter[str]] = {}
+        self._headings: dict[str, str] = {}
+        self._operations: Counter[str] = Counter()
+        self._frozen = 0
+
+    def add(self, name: str, result: PassResult) -> None:
+        """Takes in what a pass returned.
+
+        Args:
+            name: The pass.
+            result: What it returned; notes that are there already are left out.
+        """
+        if result.counts:
+            self._rewrites[name] = self._rewrites.get(name, Counter()) + result.counts
+        if result.heading:
+            self._headings[name] = result.heading
+        if result.operations is not None:
+            self._operations = result.operations
+        self._frozen += result.frozen_variables
+        self.notes += [note for note in result.notes if note not in self.notes]
+
+    def report(self, source: str) -> Report:
+        """Returns what has been gathered, as a report that says nothing of the file yet."""
+        return Report(
+            source,
+            tuple(self.stages),
+            operations_before=self._operations,
+            rewrites=self._rewrites,
+            headings=self._headings,
+            frozen_variables=self._frozen,
+            notes=tuple(self.notes),
+        )
 
 
 def ranked(counter: Counter[str]) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,10 +100,13 @@ def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool
 
 def _convert(source: Source, output_file: str, options: Options) -> Report:
     from tfconvert.converter.api import convert_source
+    from tfconvert.converter.report import StageTime
 
     converted = convert_source(source, options)
+    start = time.perf_counter()
     converted.save(output_file)
-    return converted.report
+    written = StageTime("write", time.perf_counter() - start)
+    return replace(converted.report, stages=(*converted.report.stages, written))
 
 
 def _print_error(problem: ConversionError, as_json: bool) -> None:
