@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from tfconvert.converter.kernels.call import Call
+from tfconvert.converter.kernels.registry import evaluate
+from tfconvert.schema.diagnostics import ConversionError
 
 Agree = Callable[..., None]
 
@@ -125,3 +130,15 @@ def test_strided_slice(
     agree: Agree, dim: int, begin: int, end: int, stride: int, begin_mask: int, end_mask: int
 ) -> None:
     agree("StridedSlice", (f"f32[{dim}]", [begin], [end], [stride]), masks(begin_mask, end_mask))
+
+
+@pytest.mark.parametrize("stride", [0, -1])
+def test_a_single_index_has_a_positive_stride(tf: ModuleType, stride: int) -> None:
+    """TensorFlow refuses others, and LiteRT reads what is not there."""
+    x = np.arange(4, dtype=np.float32)
+    bounds = [np.array([value], np.int32) for value in (1, 2, stride)]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.raw_ops.StridedSlice(input=x, begin=bounds[0], end=bounds[1], strides=bounds[2], **masks(shrink=1))
+    with pytest.raises(ConversionError) as caught:
+        evaluate(Call("StridedSlice", (x, *bounds), masks(shrink=1)))
+    assert caught.value.code == "bad-operand"

@@ -90,6 +90,21 @@ def test_strings_are_verified(tf: ModuleType, tmp_path: Path) -> None:
     assert all(each.max_absolute == 0 for each in report.verification)
 
 
+def test_a_single_text_is_verified(tmp_path: Path) -> None:
+    """LiteRT's Python binding hands on its address if it is not told better."""
+    path = tmp_path / "model.mlir"
+    path.write_text("""
+    func.func @main(%x: tensor<!tf_type.string>) -> tensor<2x!tf_type.string>
+        attributes {tf.entry_function = {inputs = "x", outputs = "y"}} {
+      %0 = "tf.Const"() <{value = dense<2> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %1 = "tf.Fill"(%0, %x) : (tensor<1xi32>, tensor<!tf_type.string>) -> tensor<2x!tf_type.string>
+      func.return %1 : tensor<2x!tf_type.string>
+    }
+    """)
+    (checked,) = tfconvert.convert(path, verify=True).report.verification
+    assert checked.max_absolute == 0
+
+
 def test_inputs_that_do_not_suit_a_model_are_left_out(tmp_path: Path) -> None:
     """Of the random batches, only one of a single row can be squeezed."""
     path = tmp_path / "model.mlir"

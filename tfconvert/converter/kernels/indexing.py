@@ -38,6 +38,8 @@ def strided_index(call: Call, rank: int, begin: Array, end: Array, strides: Arra
         on = {name: bool(mask >> i & 1) for name, mask in masks.items()}
         if step == 0:
             raise call.bad("a stride is 0")
+        if on["shrink_axis"] and step < 0:
+            raise call.bad("a single index has a negative stride")
         if on["ellipsis"]:
             index.append(Ellipsis)
         elif on["new_axis"]:

@@ -38,17 +38,26 @@ def run_file(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Seq
         outputs: The names of the outputs.
 
     Raises:
-        ConversionError: LiteRT is not installed (`litert-missing`), refuses the file (`runtime-error`), or a signature
-            has an empty result, which its Python binding can't read (`empty-tensor`).
+        ConversionError: LiteRT is not installed (`litert-missing`), refuses the file (`runtime-error`), or its Python
+            binding can't take an input, or read a signature's result, since it is empty (`empty-tensor`).
     """
     require()
     try:
-        return _run(content, key, inputs, outputs)
+        return _run(content, key, {name: _fed(value) for name, value in inputs.items()}, outputs)
     except (RuntimeError, ValueError) as problem:
         if str(problem).startswith(_EMPTY):
             raise error("empty-tensor", "LiteRT's Python binding can't read a signature's empty results") from problem
         raise error("runtime-error", f"LiteRT refuses the converted model: {problem}",
                     hint="this is a defect of the converter; please report it") from problem  # fmt: skip
+
+
+def _fed(value: Array) -> Array:
+    """Returns an input as the binding takes it: of a single text it would pass on the address otherwise."""
+    if value.dtype.kind != "O" or value.ndim:
+        return value
+    if not value.item():
+        raise error("empty-tensor", "LiteRT's Python binding takes no single text that is empty")
+    return np.array(value.item())
 
 
 def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:

@@ -13,6 +13,8 @@ _TOLERANCE: Mapping[str, float] = {"float16": 1e-2, "bfloat16": 5e-2, "float64":
 _TOLERANCE_OF_OTHERS = 1e-3
 """Largest difference, relative to a result's largest value, that rounding explains: sums may be in another order."""
 
+_TINY = float(np.finfo(np.float32).tiny)
+
 
 class Difference(NamedTuple):
     """How one value differs from another.
@@ -31,11 +33,16 @@ class Difference(NamedTuple):
 SAME = Difference("")
 
 
-def compare(was: Array, now: Array) -> Difference:
+def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
     """Returns how one value differs from another.
 
     Integers, booleans and strings have to be equal; floats to a tolerance relative to the largest of them. NaN equals
     NaN, an infinity itself only.
+
+    Args:
+        was: The expected value.
+        now: The other one.
+        least: Floats that differ by no more agree, however small they are.
     """
     if was.shape != now.shape:
         return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
@@ -57,7 +64,7 @@ def compare(was: Array, now: Array) -> Difference:
         what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
         return Difference(what, largest, relative)
     tolerance = _TOLERANCE.get(was.dtype.name, _TOLERANCE_OF_OTHERS)
-    if largest <= tolerance * scale or largest <= np.finfo(np.float32).tiny:
+    if largest <= tolerance * scale or largest <= least:
         return Difference("", largest, relative)
     return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
 
