@@ -109,7 +109,9 @@ def convert(
         composites=composites,
         fuse_recurrent=fuse_recurrent,
     )
-    return convert_source(Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options)
+    return convert_source(
+        Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options
+    )
 
 
 @with_room

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tfconvert.schema.ir.builtin import ModuleOp
 
 from tests.run_text import parse
 from tests.work import calls
 from tfconvert import composites
 from tfconvert.converter.pipeline.op_names import OpNames, names_in
+from tfconvert.schema.ir.builtin import ModuleOp
 
 NESTED = """
 func.func @main() {

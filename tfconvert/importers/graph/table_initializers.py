@@ -99,13 +99,13 @@ def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path | None) -> dict[str, 
     """Returns the nodes that hold files' paths, with the paths as they are here."""
     paths = {}
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
-        if not is_within(assets, assets.parent):
-            raise error("bad-asset", f"{assets} is a link that leads out of the model's folder",
-                        hint="put the files that it leads to into the model's folder")  # fmt: skip
         name = asset.filename
         if assets is None:
             raise error("missing-asset", f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
                         node=asset.tensor_info.name, hint="save the model to a folder, and convert that")  # fmt: skip
+        if not is_within(assets, assets.parent):
+            raise error("bad-asset", f"{assets} is a link that leads out of the model's folder",
+                        hint="put the files that it leads to into the model's folder")  # fmt: skip
         path = assets / name
         if not name or not is_within(path, assets):
             raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
