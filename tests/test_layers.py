@@ -26,7 +26,7 @@ ROOMS = {
     "tfconvert.converter": (
         ("interpreter", "ir", "kernels"),
         ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
-        ("options", "shapes"),
+        ("options", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),
         ("report",),
         ("passes",),

@@ -87,6 +87,7 @@ def run(
     check_options(options)
     timed("load", lambda: _load(target))
     module = timed("import", source.open)
+    _check(module)
     try:
         for done in run_stages(module, target.stages, options, instruments(options), on_stage):
             recorder.add(done.name, done.result)
@@ -117,6 +118,12 @@ def _interfaces(module: ModuleOp) -> tuple[Interface, ...]:
     from tfconvert.converter.ir.interface import interfaces
 
     return tuple(interfaces(module))
+
+
+def _check(module: ModuleOp) -> None:
+    from tfconvert.converter.refusals import check_graphs
+
+    check_graphs(module)
 
 
 def _load(target: Target) -> None:

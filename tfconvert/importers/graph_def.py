@@ -10,6 +10,7 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.graph.entry_points import (
+    PLACEHOLDERS,
     EntryPoint,
     GraphInput,
     GraphOutput,
@@ -24,7 +25,6 @@ from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_inpu
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import unused_nodes
-from tfconvert.importers.graph.refusals import PLACEHOLDERS
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.schema.diagnostics import error
@@ -53,7 +53,7 @@ def import_graph_def(
             default is fed only if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
-        is_raw: Whether to take the graph as it is, legacy ops and nodes that can't be converted included.
+        is_raw: Whether to take the graph as it is, legacy ops and variables without values included.
 
     Raises:
         ConversionError: The file is no GraphDef, or what it holds can't be imported.

@@ -9,14 +9,19 @@ from pathlib import Path
 from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import is_within
-from tfconvert.importers.graph.entry_points import EntryPoint, check_versions, import_entries, versions_attribute
+from tfconvert.importers.graph.entry_points import (
+    PLACEHOLDERS,
+    EntryPoint,
+    check_versions,
+    import_entries,
+    versions_attribute,
+)
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
-from tfconvert.importers.graph.refusals import PLACEHOLDERS
 from tfconvert.importers.graph.table_initializers import import_table_initializers
 from tfconvert.importers.graph.variables import check_values, import_variables
 from tfconvert.importers.graph_def import named_entry, output_types

@@ -63,6 +63,7 @@ from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
 from tfconvert.converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import is_static
@@ -101,7 +102,7 @@ class LowerTensorLists:
         whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
         _make(made, lists, symbols)
         for value, found in lists.items():
-            value.type = found.type  # xDSL has no setter for a value's type
+            value.type = found.type
         problems: list[Diagnostic] = []
         for function in calls.functions.values():
             for op in list(function.body.block.ops):

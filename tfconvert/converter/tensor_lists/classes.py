@@ -60,7 +60,7 @@ class Groups:
         for root, values in self.sets().items():
             if root in wanted:
                 for value in values:
-                    value.type = kind  # xDSL has no setter for a value's type
+                    value.type = kind
 
 
 def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[Operation], list[Value]]) -> Groups:

@@ -51,6 +51,10 @@ class GraphOutput(NamedTuple):
     name: str
 
 
+PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
+"""The ops that stand for what is fed."""
+
+
 @dataclass(slots=True)
 class EntryPoint:
     """One exported function of a main graph.

@@ -16,7 +16,6 @@ from tfconvert.importers.graph.attributes import import_attribute
 from tfconvert.importers.graph.debug_info import SourceOf, no_source
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.op_signatures import NodeTypes, OpRegistry, OpSignature
-from tfconvert.importers.graph.refusals import refuse
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_executor, types
@@ -92,7 +91,7 @@ class ImportContext:
         registry: Where op definitions come from.
         library: The model's functions.
         source_of: From a node's full name to its source location.
-        is_raw: Whether graphs are taken as they are, whether or not they can be converted.
+        is_raw: Whether graphs are taken as they are, legacy nodes included.
         callees: Functions that the imported nodes name, each with the first such node.
     """
 
@@ -153,10 +152,6 @@ class NodeGraphImporter:
         fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
         self._feed_frames()
         order = self._topological_order(roots)
-        if not self.context.is_raw:
-            definition = self.context.library.definition(self.function) if self.function else None
-            is_composite = definition is not None and "_implements" in definition.attr
-            refuse(order, self.context.registry, is_main=not self.function, is_composite=is_composite)
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:

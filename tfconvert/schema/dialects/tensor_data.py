@@ -78,7 +78,7 @@ class Source(Protocol, Hashable):
         """Gives memory back that can be had again."""
 
     def fingerprint(self) -> Hashable:
-        """Returns a key that equal sources share; unequal ones may collide only if `exact` bytes are compared."""
+        """Returns a key that equal sources share; whoever takes sources of one key for equal compares their bytes."""
 
 
 @dataclass(eq=False, slots=True)

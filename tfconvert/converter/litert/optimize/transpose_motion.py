@@ -1,9 +1,10 @@
 """Transposes move down past paddings, concatenations and reductions, to where another one undoes them.
 
-pad(transpose(x, p), b)                        ->  transpose(pad(x, b'), p)
-concatenation(transpose(x, p), transpose(y, p))  ->  transpose(concatenation(x, y), p)
-mean(transpose(x, p), axes)                    ->  mean(x, p[axes])         where the others keep their order
-    mean{keep_dims}(transpose(x, p), axes)         ->  transpose(mean{keep_dims}(x, p[axes]), p)
+Rewrites:
+    pad(transpose(x, p), b)                          ->  transpose(pad(x, b'), p)
+    concatenation(transpose(x, p), transpose(y, p))  ->  transpose(concatenation(x, y), p)
+    mean(transpose(x, p), axes)                      ->  mean(x, p[axes])         where the others keep their order
+    mean{keep_dims}(transpose(x, p), axes)           ->  transpose(mean{keep_dims}(x, p[axes]), p)
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
+from tfconvert.converter import refusals
 from tfconvert.converter.composites import callbacks, registry
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
@@ -49,11 +50,9 @@ from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_
 from tfconvert.converter.litert.fusions.registry import FUSIONS
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.scan import looks_recurrent
-from tfconvert.importers.graph import refusals
 from tfconvert.schema.diagnostics import INEXACT, NOTE, WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -234,5 +233,5 @@ def _unmet(fusion: Fusion) -> Diagnostic:
 def _python_calls(composite: Composite) -> Iterator[Diagnostic]:
     """Yields what is wrong with a body that only stands for an operator, and stays although it can't."""
     for op in composite.function.walk():
-        if op.name.removeprefix("tf.") in refusals.PYTHON:
-            yield refusals.python_function(op.name, place_of(op.location).node)
+        if op.name in refusals.PYTHON:
+            yield refusals.python_function(op)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import tfconvert
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
+from tfconvert.converter.refusals import check_graphs
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -40,7 +42,7 @@ def problems(tmp_path: Path, nodes: list[pb.NodeDef], **arguments: object) -> tu
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(*nodes).SerializeToString())
     with pytest.raises(ConversionError) as caught:
-        import_graph_def(path, outputs=["y"], **arguments)  # type: ignore[arg-type]
+        check_graphs(import_graph_def(path, outputs=["y"], **arguments))  # type: ignore[arg-type]
     return caught.value.diagnostics
 
 
@@ -63,8 +65,19 @@ def test_what_only_a_running_program_has(
 def test_what_is_fed_is_not_refused(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     path.write_bytes(v1_graphs.graph(*queue()).SerializeToString())
-    text = str(import_graph_def(path, inputs=["batch"], outputs=["y"]))
-    assert "Queue" not in text
+    module = import_graph_def(path, inputs=["batch"], outputs=["y"])
+    check_graphs(module)
+    assert "Queue" not in str(module)
+
+
+def test_a_graph_can_be_looked_at_that_can_not_be_converted(tmp_path: Path) -> None:
+    """What is imported and what is refused are not the importer's to decide."""
+    path = tmp_path / "graph.pb"
+    path.write_bytes(v1_graphs.graph(*queue()).SerializeToString())
+    assert "QueueDequeueManyV2" in str(import_graph_def(path, outputs=["y"]))
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(path, outputs=["y"])
+    assert caught.value.code == "input-pipeline"
 
 
 def test_all_inputs_that_are_needed_must_be_named(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Nodes that no converted model can have, each with what the user can do about it.
+
+They are reported as soon as a graph is imported, before anything is made of it: data that only a running program has
+(queues, readers, iterators, what was not fed), and code that no file holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tfconvert.converter.composites.marks import IMPLEMENTS
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.tf_executor import GraphOp
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+PYTHON = frozenset({"tf.EagerPyFunc", "tf.PyFunc", "tf.PyFuncStateless"})
+"""The ops that call Python code."""
+
+_PLACEHOLDERS = frozenset({"tf.Placeholder", "tf.PlaceholderV2"})
+_PIPELINES = frozenset({
+    "tf.BarrierTakeMany", "tf.IteratorGetNext", "tf.IteratorGetNextSync", "tf.IteratorGetNextAsOptional",
+    "tf.MultiDeviceIteratorGetNextFromShard", "tf.QueueDequeue", "tf.QueueDequeueMany", "tf.QueueDequeueManyV2",
+    "tf.QueueDequeueUpTo", "tf.QueueDequeueUpToV2", "tf.QueueDequeueV2", "tf.ReaderRead", "tf.ReaderReadUpTo",
+    "tf.ReaderReadUpToV2", "tf.ReaderReadV2", "tf.Unstage",
+})  # fmt: skip
+_GRADIENT = "tf.SymbolicGradient"
+
+_REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
+
+
+def check_graphs(module: ModuleOp) -> None:
+    """Looks for ops that can't be converted in the graphs of an imported module.
+
+    What is fed is not in it any more, and Python code in a function that says what it implements may be replaced.
+
+    Raises:
+        ConversionError: There are some; all are reported.
+    """
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    problems = [problem for function in functions for op in _refused(function) for problem in _problems(op, function)]
+    if problems:
+        raise ConversionError(problems)
+
+
+def python_function(op: Operation) -> Diagnostic:
+    """Returns why an op can't be converted that calls Python code."""
+    return _diagnostic(op, "python-function", "the node calls Python code, which the model's file doesn't hold",
+                       "write the function with TensorFlow ops, or feed its results")  # fmt: skip
+
+
+def _refused(function: FuncOp) -> Iterator[Operation]:
+    """Yields the ops in a function's graphs that are of a kind to be refused."""
+    for block in function.body.blocks:
+        for graph in block.ops:
+            if isinstance(graph, GraphOp):
+                for island in graph.body.ops:
+                    for region in island.regions:
+                        yield from (op for inner in region.blocks for op in inner.ops if op.name in _REFUSED)
+
+
+def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:
+    is_main = ENTRY_FUNCTION in function.attributes
+    if op.name in PYTHON:
+        if IMPLEMENTS not in function.attributes:
+            yield python_function(op)
+    elif op.name in _PLACEHOLDERS:
+        if is_main:
+            yield _diagnostic(op, "unfed-input", "an output needs this placeholder, which is not among the inputs",
+                              "name it among the inputs, too")  # fmt: skip
+    elif op.name == _GRADIENT:
+        yield _diagnostic(op, "symbolic-gradient", "the node asks TensorFlow's runtime for a function's gradient",
+                          "export the gradient as a graph (tf.gradients, tf.GradientTape)")  # fmt: skip
+    else:
+        yield _diagnostic(op, "input-pipeline", "the graph takes its input from a queue, a reader or an iterator",
+                          _feeds(op) if is_main else "export a function of tensors")  # fmt: skip
+
+
+def _diagnostic(op: Operation, code: str, message: str, hint: str) -> Diagnostic:
+    return Diagnostic(code, message, op.name, place_of(op.location).node, hint=hint)
+
+
+def _feeds(op: Operation) -> str:
+    name = place_of(op.location).node
+    named = [f"--input {name}:{index} ({types.element_of(each.type)})" for index, each in enumerate(op.results)]
+    return f"feed what it gives: {', '.join(named)}" if named else "feed the tensors that come of it with --input"
