@@ -127,6 +127,12 @@ def test_text_travels(root: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_text_points_to_nothing_that_readers_do_not_have(root: Path) -> None:
+    """Sections of documents that are not in the repository can't be looked up."""
+    section = re.compile(rb"\xc2\xa7\s*\d")
+    assert not [str(path.relative_to(root)) for path in _committed(root) if section.search(path.read_bytes())]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [("see {}/main/x", True), ('"{}/x"', True), ("https://example.org{}/x", False), ("a{}/x", False)],

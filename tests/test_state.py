@@ -1,4 +1,4 @@
-"""Models with state, in LiteRT against TensorFlow: variables that are written, and tables (design §8)."""
+"""Models with state, in LiteRT against TensorFlow: variables that are written, and tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GraphDefs: a graph's feeds and fetches become a function, the functions it calls come along (design §4)."""
+"""GraphDefs: a graph's feeds and fetches become a function, the functions it calls come along."""
 
 from __future__ import annotations
 

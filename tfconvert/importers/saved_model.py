@@ -1,4 +1,4 @@
-"""SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules (design §4).
+"""SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules.
 
 A signature is a list of feeds and fetches in the main graph, in both kinds; what differs is how a variable's node is
 tied to the checkpoint, which `tfconvert/importers/graph/variables.py` knows. Only what the chosen signatures reach is

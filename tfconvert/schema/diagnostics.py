@@ -1,7 +1,7 @@
 """The error tree: what went wrong or was decided, where, and what to do about it.
 
 Every failure that a user can meet is a `ConversionError` that holds one or more `Diagnostic`s; a stage
-gathers all its problems and raises once (design §12). Warnings and decisions of the converter are
+gathers all its problems and raises once. Warnings and decisions of the converter are
 `Diagnostic`s too, collected in the report instead of raised.
 """
 

@@ -1,4 +1,4 @@
-"""The work of `tfconvert opt`: read, run passes under the eyes of instruments, print (design §5)."""
+"""The work of `tfconvert opt`: read, run passes under the eyes of instruments, print."""
 
 from __future__ import annotations
 

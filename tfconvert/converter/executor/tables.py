@@ -1,4 +1,4 @@
-"""Static tables: handles, what fills them once, and lookups (design §8).
+"""Static tables: handles, what fills them once, and lookups.
 
 A handle is a scalar object array that holds the `Table`; handles of one name are of one table.
 """

@@ -1,4 +1,4 @@
-"""Arithmetic of dimensions, some of which are unknown (design §10).
+"""Arithmetic of dimensions, some of which are unknown.
 
 A dimension is a plain `int`: at least 0 where known, -1 where nothing is known about it, and below `UNKNOWN` where it
 is a *symbol*: an unknown dimension with an identity, so that the batch of an input is still that batch three ops

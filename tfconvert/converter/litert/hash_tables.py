@@ -1,4 +1,4 @@
-"""Lookups in static tables, written with what LiteRT has: two kinds of tables, and gathers (design §8).
+"""Lookups in static tables, written with what LiteRT has: two kinds of tables, and gathers.
 
 LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other lookup asks such tables for the
 index of an entry, or works the index out where integer keys lie close together, and gathers the entry.

@@ -1,4 +1,4 @@
-"""Vocabulary files: the text files that fill tables, read as TensorFlow's table initialisers read them (design §8)."""
+"""Vocabulary files: the text files that fill tables, read as TensorFlow's table initialisers read them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Passes: one a file, the file named as the pass (design §5)."""
+"""Passes: one a file, the file named as the pass."""

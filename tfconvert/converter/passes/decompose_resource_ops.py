@@ -1,4 +1,4 @@
-"""Pass `decompose-resource-ops`: variables are only read and assigned; what does more reads, computes, assigns (§8).
+"""Pass `decompose-resource-ops`: variables are only read and assigned; what does more reads, computes, assigns.
 
 Before:
 

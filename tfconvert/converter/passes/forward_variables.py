@@ -1,4 +1,4 @@
-"""Pass `forward-variables`: what is known of variables is not read, and what nobody sees is not written (design §8).
+"""Pass `forward-variables`: what is known of variables is not read, and what nobody sees is not written.
 
 A variable holds what was written or read last, if nothing can have changed it since.
 

@@ -1,4 +1,4 @@
-"""Pass `freeze-variables`: reads of variables that nothing writes become constants (design §8).
+"""Pass `freeze-variables`: reads of variables that nothing writes become constants.
 
 Before:
 

@@ -2,7 +2,7 @@
 
 A SavedModel's `serve` and `serving_default` usually call the same function through wrappers of their own. Equal
 private functions are replaced by the first of them; equal exported functions become one with several exported names,
-so that the result holds each computation once (design §1).
+so that the result holds each computation once.
 
 Before:
 

@@ -1,4 +1,4 @@
-"""Pass `shape-inference`: refines types by what ops mean, and computes what constants and shapes tell (design §10).
+"""Pass `shape-inference`: refines types by what ops mean, and computes what constants and shapes tell.
 
 One sweep a function, in program order. Each op's result types are merged with what its shape function says of its
 operands; ops on constants alone become constants, large ones as expressions that are computed while the file is

@@ -1,4 +1,4 @@
-"""Instruments: what can be done between the passes of a run (design §5).
+"""Instruments: what can be done between the passes of a run.
 
 Verifying, printing, timing, and running the module before and after each pass to see that its results stay.
 """

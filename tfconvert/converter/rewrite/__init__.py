@@ -1,1 +1,1 @@
-"""The DAG rewriter: patterns, the rewriter, the greedy driver (design §6)."""
+"""The DAG rewriter: patterns, the rewriter, the greedy driver."""

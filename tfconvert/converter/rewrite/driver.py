@@ -1,4 +1,4 @@
-"""The greedy worklist driver: applies patterns until none matches (design §6)."""
+"""The greedy worklist driver: applies patterns until none matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns of the DAG rewriter: a root op, a benefit, and a match that stands apart from the rewrite (design §6)."""
+"""Patterns of the DAG rewriter: a root op, a benefit, and a match that stands apart from the rewrite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of one value, as it travels from a function to another (design §10).
+"""What is known of one value, as it travels from a function to another.
 
 A fact is about all the times that a value is computed: what two callers, two branches or two iterations say is joined,
 which leaves what both know.

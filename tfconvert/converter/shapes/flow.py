@@ -1,4 +1,4 @@
-"""Shapes across functions: what callers hand to branches and bodies, and what comes back (design §10).
+"""Shapes across functions: what callers hand to branches and bodies, and what comes back.
 
 A function that one op alone runs takes what that op hands to it, and nothing else: its arguments are as specific as the
 operands. A loop's variables begin as what is handed to the loop; then the body is looked at, and what it returns is

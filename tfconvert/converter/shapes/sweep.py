@@ -1,4 +1,4 @@
-"""One block's ops in program order: what their results are, and the rewrites that follow from it (design §10).
+"""One block's ops in program order: what their results are, and the rewrites that follow from it.
 
 A sweep that only looks leaves the IR as it is: what a function computes may be looked at more than once, for other
 arguments each time, before anything is written down.

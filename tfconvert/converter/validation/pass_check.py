@@ -1,4 +1,4 @@
-"""Translation validation: runs a module before and after a pass on the same random inputs and compares (design §11).
+"""Translation validation: runs a module before and after a pass on the same random inputs and compares.
 
 `tf` and `tf_executor` functions run in the reference executor, those of nothing but `tfl` ops as a file in LiteRT.
 Where passes have put operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is

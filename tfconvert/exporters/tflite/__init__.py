@@ -1,1 +1,1 @@
-"""The .tflite writer: tables first, weights streamed behind them (design §13)."""
+"""The .tflite writer: tables first, weights streamed behind them."""

@@ -1,4 +1,4 @@
-"""The model's constants: each distinct value once, read only when it is written (design §13)."""
+"""The model's constants: each distinct value once, read only when it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A main graph's exported functions: what is fed and fetched, and all that lies between (design §4).
+"""A main graph's exported functions: what is fed and fetched, and all that lies between.
 
 SavedModels, MetaGraphs and GraphDefs differ in how they say what to feed and fetch, and in where values of variables
 are; from there on they are the same.

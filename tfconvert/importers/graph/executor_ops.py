@@ -1,4 +1,4 @@
-"""V1 control flow nodes to the executor's own ops: Switch, Merge, the ops of loops' frames (design §4).
+"""V1 control flow nodes to the executor's own ops: Switch, Merge, the ops of loops' frames.
 
 All but NextIteration are a row of a table. A NextIteration becomes two ops, since SSA form has no cycles: a source,
 which yields the value and stands before its users, and a sink, which takes it at the end; a token ties them.

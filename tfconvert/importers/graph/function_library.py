@@ -1,4 +1,4 @@
-"""FunctionDefs to functions: a library from which only what is called gets imported (design §4)."""
+"""FunctionDefs to functions: a library from which only what is called gets imported."""
 
 from __future__ import annotations
 

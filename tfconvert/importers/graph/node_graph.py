@@ -1,4 +1,4 @@
-"""NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share (design §4).
+"""NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share.
 
 Only what the fetches reach, through data or control inputs, becomes IR; the ops come in a topological order in which
 every node follows its inputs. The one way back is NextIteration: its source is an op without operands that stands

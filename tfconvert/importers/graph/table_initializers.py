@@ -1,4 +1,4 @@
-"""What fills a model's tables before anything else runs: its init op, as far as it is about tables (design §8).
+"""What fills a model's tables before anything else runs: its init op, as far as it is about tables.
 
 TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in the main graph. Vocabulary files are
 assets: the MetaGraph says which tensor holds a file's path, and the nodes that hand the path on are replaced by it.

@@ -1,4 +1,4 @@
-"""Variables of a SavedModel: which checkpoint key each variable node stands for (design §4).
+"""Variables of a SavedModel: which checkpoint key each variable node stands for.
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
 graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: what the restore op

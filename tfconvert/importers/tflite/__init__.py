@@ -1,1 +1,1 @@
-"""The .tflite reader: a model file as a module of `tfl` ops, weights left where they are (design §3)."""
+"""The .tflite reader: a model file as a module of `tfl` ops, weights left where they are."""

@@ -1,4 +1,4 @@
-"""Constants as handles: where a tensor's bytes are, not the bytes themselves (design §3).
+"""Constants as handles: where a tensor's bytes are, not the bytes themselves.
 
 A `TensorData` attribute is a tensor type and a *source*. A source is a slice of a memory-mapped file, a buffer in
 memory, or a deferred expression over other handles (a transposed filter, a filter times a folded scale). Handles are

@@ -1,1 +1,1 @@
-"""TensorFlow ops to LiteRT's: rows and functions by topic (design §9)."""
+"""TensorFlow ops to LiteRT's: rows and functions by topic."""

@@ -1,4 +1,4 @@
-"""What a legalization is: a row where an op maps regularly, a lowering where it does not (design §9).
+"""What a legalization is: a row where an op maps regularly, a lowering where it does not.
 
 Both are frozen and say which element types they take, so that patterns, error messages and the table of supported
 ops come from the same place.

@@ -1,4 +1,4 @@
-"""All legalizations: the topics, put together (design §9); what few networks need stands in `uncommon.py`."""
+"""All legalizations: the topics, put together; what few networks need stands in `uncommon.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State: variables that the model writes, and static tables (design §8)."""
+"""State: variables that the model writes, and static tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pass `initialize-state`: what a model's variables and tables begin with is put there by what runs once (design §8).
+"""Pass `initialize-state`: what a model's variables and tables begin with is put there by what runs once.
 
 Every exported function begins with calls of the initializers of the state that it uses, itself or through other
 functions. The runtime runs each of them only the first time, whichever function comes first.

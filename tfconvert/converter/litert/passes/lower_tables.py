@@ -1,4 +1,4 @@
-"""Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT has (design §8).
+"""Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT has.
 
 LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other table becomes tables of these that
 tell at which index an entry is, and a gather, or the gather alone where integer keys lie close together

@@ -1,4 +1,4 @@
-"""Values of shape arithmetic: integer scalars and vectors whose elements are known one by one (design §10).
+"""Values of shape arithmetic: integer scalars and vectors whose elements are known one by one.
 
 `Shape` of a value with an unknown batch is `[symbol, 7, 7, 160]`; slicing, packing and small arithmetic carry that on,
 so that a reshape downstream knows three of its four dimensions, and which batch the fourth one is.

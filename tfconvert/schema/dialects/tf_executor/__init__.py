@@ -1,4 +1,4 @@
-"""The `tf_executor` dialect: TensorFlow's executor as IR (design §3).
+"""The `tf_executor` dialect: TensorFlow's executor as IR.
 
 A `graph` holds islands and the executor's own ops in one block; its values may be dead. An `island` runs ordinary ops
 once all that it needs is alive, so nothing in it is dead. Data operands come first, control operands after them. The
