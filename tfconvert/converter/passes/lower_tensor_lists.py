@@ -63,7 +63,6 @@ from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
 from tfconvert.converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.dialects.types import is_static
