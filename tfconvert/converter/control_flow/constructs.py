@@ -12,13 +12,14 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, rebuild
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
@@ -167,8 +168,6 @@ def inline_body(block: Block, given: Sequence[Value], before: Operation, *, move
     Returns:
         What the function returns.
     """
-    target = before.parent
-    assert target is not None
     *ops, last = block.ops
     if moves:
         for argument, value in zip(block.args, given, strict=True):
@@ -181,8 +180,9 @@ def inline_body(block: Block, given: Sequence[Value], before: Operation, *, move
         mapping: dict[Value, Value] = dict(zip(block.args, given, strict=True))
         ops = [op.clone(mapping) for op in ops]
         values = [mapping.get(value, value) for value in last.operands]
+    builder = OpBuilder(before)
     for op in ops:
-        target.insert_op_before(op, before)
+        builder.insert(op)
     return values
 
 
@@ -220,7 +220,7 @@ def drop(function: FuncOp, arguments: Collection[int], results: Collection[int])
     restate(function)
 
 
-def rebuild(
+def change_signature(
     op: Operation, operands: Sequence[Value], dropped: Collection[int], added: Sequence[Attribute] = ()
 ) -> Operation:
     """Puts an op with other operands and results in the place of an op.
@@ -232,16 +232,7 @@ def rebuild(
         added: The types of the results that it has besides, behind the others.
     """
     kept = without(op.results, dropped)
-    made = type(op)(
-        op.name,
-        operands=operands,
-        result_types=[*(result.type for result in kept), *added],
-        properties=op.properties,
-        attributes=op.attributes,
-        location=op.location,
-    )
-    assert op.parent is not None
-    op.parent.insert_op_before(made, op)
+    made = OpBuilder(op).insert(rebuild(op, operands, [*(result.type for result in kept), *added]))
     for old, new in zip(kept, made.results, strict=False):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tfconvert.converter.control_flow.constructs import IFS, Construct, Kind, returned
-from tfconvert.schema.dialects import tensor_data, tf
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
@@ -88,11 +89,9 @@ def sink_constants(found: Construct) -> int:
 
 def _sink(block: Block, index: int, constant: tensor_data.Constant, kept: frozenset[Operation | None]) -> bool:
     uses = [use for use in block.args[index].uses if use.operation not in kept]
-    first = block.first_op
-    if not uses or first is None:
+    if not uses:
         return False
-    made = tf.constant(constant, first.location)
-    block.insert_op_before(made, first)
+    made = Builder.at_block_begin(block).constant(constant)
     for use in uses:
-        use.operation.set_operand(use.index, made.results[0])
+        use.operation.set_operand(use.index, made)
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.control_flow.constructs import Construct, Kind, rebuild, restate
+from tfconvert.converter.control_flow.constructs import Construct, Kind, change_signature, restate
 from tfconvert.converter.control_flow.decisions import invariants
 from tfconvert.converter.ir.edit import erase
 from tfconvert.schema.dialects.func import FuncOp
@@ -97,7 +97,7 @@ def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence
         last.set_operands([*last.operands, argument])
     restate(condition)
     restate(body)
-    made = rebuild(found.op, [*found.op.operands, *outside], (), [value.type for value in outside])
+    made = change_signature(found.op, [*found.op.operands, *outside], (), [value.type for value in outside])
     return Construct(made, found.kind, found.functions)
 
 

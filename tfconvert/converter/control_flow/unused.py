@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfconvert.converter.control_flow.constructs import Construct, Kind, drop, rebuild, returned, without
+from tfconvert.converter.control_flow.constructs import Construct, Kind, change_signature, drop, returned, without
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.ir.block import Block
@@ -30,7 +30,9 @@ def drop_unused(found: Construct) -> Operation | None:
     if not results and not arguments:
         return None
     given = without(found.given, arguments)
-    return rebuild(found.op, [*found.op.operands[: len(found.op.operands) - len(found.given)], *given], results)
+    return change_signature(
+        found.op, [*found.op.operands[: len(found.op.operands) - len(found.given)], *given], results
+    )
 
 
 def _of_branches(found: Construct) -> tuple[set[int], set[int]]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
+from tfconvert.schema.ir.values import Value
+
+Op = TypeVar("Op", bound=Operation)
 
 
 def erase(op: Operation, *, is_unused: bool = True) -> None:
@@ -26,11 +32,44 @@ def erase(op: Operation, *, is_unused: bool = True) -> None:
         op.drop_all_references()
 
 
+def replace_op(op: Operation, values: Value | Sequence[Value]) -> None:
+    """Replaces an op's results by as many values and erases the op."""
+    values = (values,) if isinstance(values, Value) else values
+    for old, new in zip(op.results, values, strict=True):
+        old.replace_all_uses_with(new)
+    erase(op)
+
+
+def rebuild(
+    op: Op,
+    operands: Sequence[Value],
+    result_types: Sequence[Attribute] | None = None,
+    properties: Mapping[str, Attribute] | None = None,
+    location: Location = UNKNOWN_LOC,
+) -> Op:
+    """Returns a detached copy of an op without regions.
+
+    Args:
+        op: The op.
+        operands: The copy's operands.
+        result_types: The types of its results, by default those of the op's.
+        properties: Properties that it has beside or instead of the op's.
+        location: Its location.
+    """
+    return type(op)(
+        op.name,
+        operands,
+        [result.type for result in op.results] if result_types is None else result_types,
+        {**op.properties, **properties} if properties else op.properties,
+        op.attributes,
+        location=location,
+    )
+
+
 def walk(op: Operation) -> list[Operation]:
     """Returns an op and all ops inside it, each before those in its regions.
 
-    The list stays what it is while they are edited. xDSL's own walk goes through a chain of generators for every op,
-    which takes several times as long.
+    The list stays what it is while they are edited.
     """
     found: list[Operation] = []
     pending = [op]

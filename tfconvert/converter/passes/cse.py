@@ -27,7 +27,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tf_effects, tfl
 from tfconvert.schema.dialects.func import FuncOp
@@ -83,18 +83,12 @@ def _merge(outermost: Block) -> int:
                 added.append(key)
             else:
                 merged += 1
-                _replace(op, first)
+                replace_op(op, first.results)
     return merged
 
 
 def _have_one_type(one: Operation, other: Operation) -> bool:
     return all(a.type == b.type for a, b in zip(one.results, other.results, strict=True))
-
-
-def _replace(op: Operation, first: Operation) -> None:
-    for old, new in zip(op.results, first.results, strict=True):
-        old.replace_all_uses_with(new)
-    erase(op)
 
 
 def _is_unique(op: Operation) -> bool:

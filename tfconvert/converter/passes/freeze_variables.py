@@ -27,6 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase, restate_results, walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -121,8 +122,7 @@ def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: C
 
 def _freeze(handle: Operation, value: Constant) -> None:
     """Puts constants in the place of all that is asked of a handle, one for equal questions, and erases it."""
-    block = handle.parent
-    assert block is not None
+    insert = Builder(handle)
     made: dict[tuple[str, Attribute], Value] = {}
     for use in tuple(handle.results[0].uses):
         user = use.operation
@@ -132,9 +132,7 @@ def _freeze(handle: Operation, value: Constant) -> None:
             key = (user.name, value.type if user.name == _READ else result.type)
             constant = made.get(key)
             if constant is None:
-                op = tf.constant(answer, handle.location)
-                block.insert_op_before(op, handle)
-                constant = made[key] = op.results[0]
+                constant = made[key] = insert.constant(answer)
             result.replace_all_uses_with(constant)
         erase(user)
     erase(handle)

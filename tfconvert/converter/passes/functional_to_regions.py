@@ -50,7 +50,8 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
@@ -59,6 +60,7 @@ from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -113,8 +115,7 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
         if kind == _IF:
             properties["_then_func_name"], properties["_else_func_name"] = map(attrs.string, names)
             if not is_boolean(operands[0]):
-                block.insert_op_before(boolean := _to_bool(operands[0]), op)
-                operands = [boolean.results[0]]
+                operands = [Builder(op).to_bool(operands[0])]
         regions = [Region(_call(op, callee, op.operands[1:])) for callee in callees]
     new = tf.create(
         _FORMS[kind],
@@ -125,14 +126,7 @@ def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
         location=op.location,
         regions=regions,
     )
-    block.insert_op_before(new, op)
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    erase(op)
-
-
-def _to_bool(value: Value) -> Operation:
-    return tf.build("ToBool", (value,), (types.tensor(types.I1, ()),))
+    replace_op(op, OpBuilder(op).insert(new).results)
 
 
 def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
@@ -140,8 +134,7 @@ def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
     _call(op, callee, block.args, block)
     last = block.last_op
     if decides and last is not None and last.operands and not is_boolean(last.operands[0]):
-        block.insert_op_before(boolean := _to_bool(last.operands[0]), last)
-        last.set_operands([boolean.results[0]])
+        last.set_operands([Builder(last).to_bool(last.operands[0])])
     return Region(block)
 
 

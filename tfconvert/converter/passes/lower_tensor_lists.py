@@ -52,16 +52,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.constants import Scalar, constant_array, is_enumeration
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes.list_ops import OPS, ListClass
+from tfconvert.converter.shapes.materialize import MAKERS, Positions, Sizes
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.tensor_lists import classes
-from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.lowering import LOWERINGS, Lowered
-from tfconvert.converter.tensor_lists.sizes import MAKERS, Positions, Sizes
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
@@ -106,7 +106,7 @@ class LowerTensorLists:
         for function in calls.functions.values():
             for op in list(function.body.block.ops):
                 if op in whole:
-                    _replace(op, [op.operands[_ROWS[op.name]]])
+                    replace_op(op, [op.operands[_ROWS[op.name]]])
                 elif op in class_of:
                     problems += _lower(op, class_of[op])
         if problems:
@@ -131,17 +131,11 @@ def _erase_unused(function: Operation) -> int:
 def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
     """Replaces an op of a list; returns why it can't be."""
     try:
-        results = LOWERINGS[op.name](Lowered(op, found, Inserter(op)))
+        results = LOWERINGS[op.name](Lowered(op, found, Builder(op)))
     except ConversionError as problem_found:
         return problem_found.diagnostics
-    _replace(op, results)
+    replace_op(op, results)
     return ()
-
-
-def _replace(op: Operation, values: Sequence[Value]) -> None:
-    for old, new in zip(op.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    erase(op)
 
 
 def _asks_for_length(op: Operation) -> bool:
@@ -179,7 +173,7 @@ def _zeros(op: Operation, found: ListClass, symbols: Symbols | None, positions: 
     if not order:
         return []
     anchor = min(order, key=lambda pair: pair[0])[1]
-    insert = Inserter(anchor)
+    insert = Builder(anchor)
     length: Scalar = insert.i32(op.operands[1]) if op.name == "tf.TensorListReserve" else 0
     sizes: list[Scalar] = [length]
     for axis, dim in enumerate(found.shape or ()):
@@ -205,7 +199,7 @@ def _size(
 ) -> Value | None:
     """Returns a dimension of a new list's elements as a scalar before the list is first used."""
     if dim >= 0 or symbols is None:
-        return Inserter(anchor).number(dim)
+        return Builder(anchor).number(dim)
     shape = symbols.shape(op.results[0])
     assert shape is not None
     return Sizes(symbols, positions, anchor).scalar(shape[axis + 1])

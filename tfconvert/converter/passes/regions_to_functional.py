@@ -61,7 +61,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
@@ -70,6 +70,7 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -132,11 +133,7 @@ def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
         attributes={name: value for name, value in op.attributes.items() if name not in _NAMES},
         location=op.location,
     )
-    assert op.parent is not None
-    op.parent.insert_op_before(new, op)
-    for old, result in zip(op.results, new.results, strict=False):
-        old.replace_all_uses_with(result)
-    erase(op)
+    replace_op(op, OpBuilder(op).insert(new).results[: len(op.results)])
 
 
 def _roles(op: Operation) -> list[str]:
@@ -189,10 +186,7 @@ def _capture(op: Operation) -> list[Value]:
             own: Value | None = inside.get(value)
             if own is None:
                 assert isinstance(value.owner, Operation)
-                copy = value.owner.clone()
-                assert block.first_op is not None
-                block.insert_op_before(copy, block.first_op)
-                own = copy.results[0]
+                own = OpBuilder.at_block_begin(block).insert(value.owner.clone()).results[0]
             for user, index in uses:
                 user.set_operand(index, own)
     return list(captured)

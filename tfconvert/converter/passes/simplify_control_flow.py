@@ -64,7 +64,7 @@ from tfconvert.converter.control_flow.hoist import hoist
 from tfconvert.converter.control_flow.trip_count import trip_count
 from tfconvert.converter.control_flow.unused import drop_unused
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
@@ -167,7 +167,7 @@ class _Work:
             return None
         self.applied["decide"] += 1
         placed, values = self._inlined(found.functions[choice], found.given, found.op, is_last=self._is_own(found))
-        _replace(found.op, values)
+        replace_op(found.op, values)
         return placed
 
     def _unroll(self, found: Construct) -> list[Operation] | None:
@@ -182,7 +182,7 @@ class _Work:
         for left in reversed(range(count)):
             inside, values = self._inlined(body, values, found.op, is_last=not left and self._is_own(found))
             placed += inside
-        _replace(found.op, values)
+        replace_op(found.op, values)
         return placed
 
     def _inlined(
@@ -250,9 +250,3 @@ class _Work:
             return op
         self.applied["drop"] += 1
         return made
-
-
-def _replace(op: Operation, values: Sequence[Value]) -> None:
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    erase(op)

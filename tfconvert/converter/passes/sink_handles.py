@@ -44,11 +44,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, rebuild
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tf_effects, types
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
@@ -151,11 +153,7 @@ def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
     arguments = list(block.args)
     for index, handle in handles.items():
         if arguments[index].first_use is not None:
-            own = handle.clone()
-            if block.first_op is None:
-                block.add_op(own)
-            else:
-                block.insert_op_before(own, block.first_op)
+            own = OpBuilder.at_block_begin(block).insert(handle.clone())
             arguments[index].replace_all_uses_with(own.results[0])
     for index in handles:
         block.erase_arg(arguments[index])
@@ -170,26 +168,16 @@ def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
 def _without(op: Operation, given: Sequence[Value], handles: Mapping[int, Operation]) -> None:
     """Replaces an op by one that is not given handles; a loop then doesn't return them either."""
     kept = [value for index, value in enumerate(given) if index not in handles]
-    block = op.parent
-    assert block is not None
     if op.name != _LOOP:
         op.set_operands([op.operands[0], *kept])
     else:
         results = [result for index, result in enumerate(op.results) if index not in handles]
-        properties = dict(op.properties)
-        shapes = properties.get("output_shapes")
+        properties: dict[str, Attribute] = {}
+        shapes = op.properties.get("output_shapes")
         if isinstance(shapes, ArrayAttr):
             left = [shape for index, shape in enumerate(shapes.data) if index not in handles]
             properties["output_shapes"] = ArrayAttr.get(left)
-        loop = type(op)(
-            op.name,
-            operands=kept,
-            result_types=[result.type for result in results],
-            properties=properties,
-            attributes=op.attributes,
-            location=op.location,
-        )
-        block.insert_op_before(loop, op)
+        loop = OpBuilder(op).insert(rebuild(op, kept, [result.type for result in results], properties))
         for old, new in zip(results, loop.results, strict=True):
             old.replace_all_uses_with(new)
         for index in handles:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -15,7 +13,7 @@ from tfconvert.schema.ir.values import Value
 _HANDLE = "tf.VarHandleOp"
 
 
-class Access:
+class Access(Builder):
     """Inserts ops before an op that is about variables.
 
     Attributes:
@@ -25,39 +23,15 @@ class Access:
     __slots__ = ("op",)
 
     def __init__(self, op: Operation) -> None:
+        super().__init__(op)
         self.op = op
 
-    def insert(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        results: Sequence[Attribute],
-        attributes: Mapping[str, Any] | None = None,
-    ) -> Sequence[Value]:
-        """Inserts a `tf` op and returns its results."""
-        made = tf.build(name, operands, results, attributes, self.op.location)
-        block = self.op.parent
-        assert block is not None
-        block.insert_op_before(made, self.op)
-        return made.results
-
-    def tf(
-        self, name: str, operands: Sequence[Value], result: Attribute, attributes: Mapping[str, Any] | None = None
-    ) -> Value:
-        """Inserts a `tf` op with one result and returns that."""
-        return self.insert(name, operands, (result,), attributes)[0]
-
-    def constant(self, value: Any, element: Attribute = types.I32) -> Value:
-        """Inserts a constant."""
-        attribute = tensor_data.of_array(np.array(value, types.numpy_dtype(element)), element)
-        return self.tf("Const", (), attribute.type, {"value": attribute})
-
-    def shape(self, operand: int = 0) -> types.Shape | None:
+    def held_shape(self, operand: int = 0) -> types.Shape | None:
         """Returns the shape of the variable that an operand is the handle of, as far as it is known."""
         handle = self.op.operands[operand].owner
         return tf.get(handle, "shape") if isinstance(handle, Operation) and handle.name == _HANDLE else None
 
-    def element(self, operand: int = 0) -> Attribute | None:
+    def held_element(self, operand: int = 0) -> Attribute | None:
         """Returns the element type of the variable that an operand is the handle of, as far as it is known."""
         value = self.op.operands[operand]
         handle, held = value.owner, types.held_by(value.type)
@@ -71,13 +45,13 @@ class Access:
             operand: Which of the op's operands is the handle.
             element: The element type, as the op tells it where the handle doesn't.
         """
-        element = self.element(operand) or element
+        element = self.held_element(operand) or element
         assert element is not None, "either tells it"
-        return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.shape(operand)))
+        return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.held_shape(operand)))
 
     def assign(self, value: Value, operand: int = 0) -> None:
         """Inserts an assignment to the variable that an operand is the handle of."""
-        self.insert("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
+        self.tf_op("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
 
     def hand_on(self, values: Sequence[Value]) -> None:
         """Lets values stand for the op's results."""

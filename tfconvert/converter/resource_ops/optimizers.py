@@ -33,7 +33,7 @@ class Term:
     def apply(self, name: str, *others: Term | float) -> Term:
         """Returns the result of an elementwise op on this and others; any but one may be scalars."""
         element = types.element_of(self.value.type)
-        values = (each.value if isinstance(each, Term) else self.access.constant(each, element) for each in others)
+        values = (each.value if isinstance(each, Term) else self.access.scalar(each, element) for each in others)
         operands = [self.value, *values]
         whole = next((each.type for each in operands if types.shape_of(each.type) != ()), self.value.type)
         return Term(self.access, self.access.tf(name, operands, whole))
@@ -46,7 +46,7 @@ class Term:
 
     def __rsub__(self, other: float) -> Term:
         element = types.element_of(self.value.type)
-        return Term(self.access, self.access.constant(other, element)).apply("Sub", self)
+        return Term(self.access, self.access.scalar(other, element)).apply("Sub", self)
 
     def __mul__(self, other: Term | float) -> Term:
         return self.apply("Mul", other)

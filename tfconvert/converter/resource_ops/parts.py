@@ -27,7 +27,7 @@ def _scatter(compute: str, access: Access) -> None:
     indices, updates = access.op.operands[1], _rows(access, old)
     shape = types.shape_of(indices.type)
     vectors = types.tensor(types.element_of(indices.type), None if shape is None else (*shape, 1))
-    indices = access.tf("ExpandDims", (indices, access.constant(-1)), vectors)
+    indices = access.tf("ExpandDims", (indices, access.number(-1)), vectors)
     if shape == ():
         indices, updates = (_as_one(access, value) for value in (indices, updates))
     access.assign(access.tf(compute, (old, indices, updates), old.type))
@@ -37,7 +37,7 @@ def _as_one(access: Access, value: Value) -> Value:
     """Returns a tensor of one more dimension whose only element is a value: kernels want no single ones."""
     shape = types.shape_of(value.type)
     result = types.tensor(types.element_of(value.type), None if shape is None else (1, *shape))
-    return access.tf("ExpandDims", (value, access.constant(0)), result)
+    return access.tf("ExpandDims", (value, access.number(0)), result)
 
 
 def _rows(access: Access, old: Value) -> Value:
@@ -47,17 +47,17 @@ def _rows(access: Access, old: Value) -> Value:
         return updates
     row, named = (types.shape_of(old.type) or ())[1:], types.shape_of(indices.type)
     if types.is_static(named):
-        shape = access.constant((*(named or ()), *row))
+        shape = access.ints((*(named or ()), *row))
     else:
         counts = access.tf("Shape", (indices,), types.tensor(types.I32, (-1 if named is None else len(named),)))
         whole = types.tensor(types.I32, (-1 if named is None else len(named) + len(row),))
-        shape = access.tf("ConcatV2", (counts, access.constant(row), access.constant(0)), whole)
+        shape = access.tf("ConcatV2", (counts, access.ints(row), access.number(0)), whole)
     result = types.tensor(types.element_of(updates.type), None if named is None else (*named, *row))
     return access.tf("Fill", (shape, updates), result)
 
 
 def _is_one_for_all(op: Operation) -> bool:
-    is_vector = len(Access(op).shape() or (0,)) == 1
+    is_vector = len(Access(op).held_shape() or (0,)) == 1
     return types.shape_of(op.operands[2].type) == () and not (is_vector and types.shape_of(op.operands[1].type) == ())
 
 
@@ -66,7 +66,7 @@ def _scatter_product(compute: str, access: Access) -> None:
     old = access.read(element=types.element_of(access.op.operands[2].type))
     if types.element_of(old.type) in _INTEGERS:
         compute = _OF_INTEGERS.get(compute, compute)
-    count = access.constant((types.shape_of(old.type) or (0,))[0])
+    count = access.number((types.shape_of(old.type) or (0,))[0])
     product = access.tf("UnsortedSegmentProd", (_rows(access, old), access.op.operands[1], count), old.type)
     access.assign(access.tf(compute, (old, product), old.type))
 
@@ -88,22 +88,22 @@ def _gather(access: Access) -> None:
     op = access.op
     table = access.read(element=types.element_of(op.results[0].type))
     batch_dims = tf.get(op, "batch_dims", 0)
-    operands = (table, op.operands[1], access.constant(batch_dims))
+    operands = (table, op.operands[1], access.number(batch_dims))
     results = [result.type for result in op.results]
-    access.hand_on(access.insert("GatherV2", operands, results, {"batch_dims": batch_dims}))
+    access.hand_on(access.tf_op("GatherV2", operands, results, {"batch_dims": batch_dims}).results)
 
 
 def _gather_nd(access: Access) -> None:
     op = access.op
     table = access.read(element=types.element_of(op.results[0].type))
-    access.hand_on(access.insert("GatherNd", (table, op.operands[1]), [result.type for result in op.results]))
+    access.hand_on(access.tf_op("GatherNd", (table, op.operands[1]), op.result_types).results)
 
 
 def _shape(access: Access) -> None:
     asked = access.op.results[0].type
-    shape = access.shape()
+    shape = access.held_shape()
     if types.is_static(shape):
-        access.hand_on([access.constant(shape, types.element_of(asked))])
+        access.hand_on([access.ints(shape or (), types.element_of(asked))])
     else:
         access.hand_on([access.tf("Shape", (access.read(),), asked)])
 
@@ -133,8 +133,8 @@ PARTS: Mapping[str, Callable[[Access], None]] = {
 def can_be_written(op: Operation) -> bool:
     """Tells whether an op of `PARTS` can be written as others: some ask for the variable's shape or type."""
     if op.name == "tf.VariableShape":
-        return Access(op).element() is not None
+        return Access(op).held_element() is not None
     if not op.name.startswith("tf.ResourceScatter") or op.name.startswith("tf.ResourceScatterNd"):
         return True
     needs_shape = op.name in ("tf.ResourceScatterMul", "tf.ResourceScatterDiv") or _is_one_for_all(op)
-    return not needs_shape or types.is_static(Access(op).shape())
+    return not needs_shape or types.is_static(Access(op).held_shape())

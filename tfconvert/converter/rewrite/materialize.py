@@ -13,7 +13,7 @@ from tfconvert.converter.rewrite.dsl import AttributeCapture, Capture, Computed,
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.program import Bound
-from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_locations
+from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.locations import place_of
@@ -175,11 +175,9 @@ class Maker:
 
     def _location(self, names: Sequence[str]) -> Location:
         origins = [self._bound[name].origin for name in names]
-        return fuse_locations([
-            origin.op.location
-            for origin in origins
-            if isinstance(origin, OpResult) and tensor_data.constant_of(origin) is not None
-        ])  # fmt: skip
+        return fuse_origins(
+            origin for origin in origins if isinstance(origin, Value) and tensor_data.constant_of(origin) is not None
+        )
 
 
 def _is_free(term: Term) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tfconvert.schema.dialects.tensor_data import CONSTANT_OPS
@@ -27,6 +27,11 @@ def fuse_locations(locations: Sequence[Location]) -> Location:
     if len(flat) <= 1:
         return next(iter(flat), UNKNOWN_LOC)
     return FusedLoc.get(list(flat)[::-1])
+
+
+def fuse_origins(values: Iterable[object]) -> Location:
+    """Returns the location of something that is computed from values, where ops define them."""
+    return fuse_locations([value.op.location for value in values if isinstance(value, OpResult)])
 
 
 def ops_within(op: Operation) -> Iterator[Operation]:

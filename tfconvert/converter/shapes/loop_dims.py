@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.control_flow.constructs import rebuild, restate
+from tfconvert.converter.control_flow.constructs import change_signature, restate
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.shapes.symbolic import Symbols
@@ -73,7 +73,7 @@ def _extended(op: Operation, scalars: list[Value], symbols: Symbols) -> Operatio
     """Returns a loop of more variables, with what was known of the one in whose place it stands."""
     shapes = [symbols.known.shapes.get(result) for result in op.results]
     partials = [symbols.known.partials.get(result) for result in op.results]
-    made = rebuild(op, [*op.operands, *scalars], (), [_SCALAR] * len(scalars))
+    made = change_signature(op, [*op.operands, *scalars], (), [_SCALAR] * len(scalars))
     made.properties.pop("output_shapes", None)
     for result, shape, partial in zip(made.results, shapes, partials, strict=False):
         symbols.known.note(result, shape)

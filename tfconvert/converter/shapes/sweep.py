@@ -21,7 +21,7 @@ from tfconvert.schema.dialects import tensor_data, tf, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.block import Block
-from tfconvert.schema.ir.locations import Location
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
@@ -77,7 +77,7 @@ class Sweep:
         first, last = self._block.first_op, self._block.last_op
         uses = [use for use in argument.uses if not (keeps_returns and use.operation is last)]
         if uses and first is not None:
-            value = self._insert(constant, first, first.location)
+            value = self._insert(constant, first)
             for use in uses:
                 use.operation.set_operand(use.index, value)
 
@@ -170,11 +170,10 @@ class Sweep:
     def _replace(self, result: OpResult, constant: Constant) -> None:
         """Lets the users of a result use a constant; an op without users is dead from here on."""
         if result.first_use is not None:
-            result.replace_all_uses_with(self._insert(constant, result.op, result.op.location))
+            result.replace_all_uses_with(self._insert(constant, result.op))
 
-    def _insert(self, constant: Constant, before: Operation, location: Location) -> OpResult:
-        made = tf.constant(constant, location)
-        self._block.insert_op_before(made, before)
+    def _insert(self, constant: Constant, before: Operation) -> OpResult:
+        made = OpBuilder(before).insert(tf.constant(constant))
         self.note_constant(made)
         return made.results[0]
 
@@ -187,7 +186,7 @@ class Sweep:
             element = types.element_of(operands.values[1].type)
             value = np.array(target, types.numpy_dtype(element))
             constant = tensor_data.of_array(value, element)
-            operands.op.set_operand(1, self._insert(constant, operands.op, operands.op.location))
+            operands.op.set_operand(1, self._insert(constant, operands.op))
 
 
 def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | None]) -> list[Constant] | None:

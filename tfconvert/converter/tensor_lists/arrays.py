@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.dims import MismatchError, merge
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.tensor_lists.classes import groups_of
-from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.locations import found_at
@@ -78,7 +79,7 @@ class Made:
 
     op: Operation
     array: Array
-    insert: Inserter
+    insert: Builder
 
     def shape(self, shape: Shape | None) -> Value:
         """Returns an element's shape as ops of lists take it."""
@@ -127,7 +128,7 @@ def _concat(made: Made) -> Sequence[Value]:
     none = made.insert.constant(np.zeros(0, np.int64))
     operands = (made.op.operands[1], made.shape(made.array.shape), none)
     kinds = [result.type for result in made.op.results]
-    return made.insert.op("TensorListConcatV2", operands, kinds, {"shape_type": types.I32}).results
+    return made.insert.tf_op("TensorListConcatV2", operands, kinds, {"shape_type": types.I32}).results
 
 
 def _split(made: Made) -> Sequence[Value]:
@@ -192,11 +193,7 @@ def to_lists(calls: Calls) -> None:
     flows.retype({flows.find(value) for op in ops for value in _flows(op)}, LIST_TYPE)
     handles.retype(arrays, HANDLE_TYPE)
     for op in ops:
-        results = OPS[op.name].becomes(Made(op, array_of[op], Inserter(op)))
-        for old, new in zip(op.results, results, strict=True):
-            old.replace_all_uses_with(new)
-        op.detach()
-        op.erase()
+        replace_op(op, OPS[op.name].becomes(Made(op, array_of[op], Builder(op))))
 
 
 def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.control_flow.constructs import rebuild
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.control_flow.constructs import change_signature
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.tensor_lists.arrays import HANDLE_TYPE, LIST_TYPE
-from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.converter.tensor_lists.stacks import CLOSE, NEW, POP, PUSH, Stack, Stacks
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -45,10 +45,7 @@ def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stac
     lists: Lists = {stack: block.insert_arg(LIST_TYPE, len(block.args)) for stack in own}
     for op in list(block.ops):
         if op in stacks.of:
-            results = _OPS[op.name](op, stacks.of[op], lists)
-            for old, new in zip(op.results, results, strict=True):
-                old.replace_all_uses_with(new)
-            erase(op)
+            replace_op(op, _OPS[op.name](op, stacks.of[op], lists))
         elif called := calls.of.get(op):
             _call(op, carried.get(called[0].block, ()), lists)
     last, is_condition = block.last_op, any(call.is_condition for call in calls.to.get(block, ()))
@@ -61,7 +58,7 @@ def _call(op: Operation, taken: Sequence[Stack], lists: Lists) -> None:
     """Lets an op take what stacks are before it, and return what they are after it."""
     if taken:
         op.properties.pop("output_shapes", None)
-        made = rebuild(op, [*op.operands, *(lists[stack] for stack in taken)], (), [LIST_TYPE] * len(taken))
+        made = change_signature(op, [*op.operands, *(lists[stack] for stack in taken)], (), [LIST_TYPE] * len(taken))
         lists.update(zip(taken, made.results[-len(taken) :], strict=True))
 
 
@@ -76,7 +73,7 @@ def _restate_attributes(block: Block, arguments: int, results: int) -> None:
 
 
 def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    insert = Inserter(op)
+    insert = Builder(op)
     handle = insert.constant(np.array(0, np.int32))
     kind = types.list_of(types.tensor(stack.element, stack.shape))
     lists[stack] = insert.tf("EmptyTensorList", (_shape(insert, stack), insert.number(-1)), kind)
@@ -84,14 +81,14 @@ def _new(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
 
 
 def _push(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    lists[stack] = Inserter(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
+    lists[stack] = Builder(op).tf("TensorListPushBack", (lists[stack], op.operands[1]), LIST_TYPE)
     return [op.operands[1]]
 
 
 def _pop(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
-    insert = Inserter(op)
+    insert = Builder(op)
     operands = (lists[stack], _shape(insert, stack))
-    made = insert.op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
+    made = insert.tf_op("TensorListPopBack", operands, [LIST_TYPE, types.tensor(stack.element, stack.shape)])
     lists[stack] = made.results[0]
     return [made.results[1]]
 
@@ -106,6 +103,6 @@ _OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
 """Op -> what makes a list of it; they return what stands for the op's results."""
 
 
-def _shape(insert: Inserter, stack: Stack) -> Value:
+def _shape(insert: Builder, stack: Stack) -> Value:
     """Returns the elements' shape as ops of lists take it."""
     return insert.constant(np.array(-1 if stack.shape is None else stack.shape, np.int32))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
@@ -22,6 +24,14 @@ class ConstantOp(Operation):
     NAME: ClassVar[str] = "arith.constant"
     PROPERTIES: ClassVar[tuple[str, ...]] = ("value",)
     HAS_ASSEMBLY: ClassVar[bool] = True
+
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        """Returns the value's type."""
+        kind = _type_of(properties["value"]) if "value" in properties else None
+        return None if kind is None else (kind,)
 
     def verify_(self) -> None:
         """Checks that there is a value of the result's type.
@@ -62,6 +72,13 @@ class BinaryOp(Operation):
     __slots__ = ()
 
     HAS_ASSEMBLY: ClassVar[bool] = True
+
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        """Returns the operands' type."""
+        return (operands[0].type,) if operands else None
 
     def verify_(self) -> None:
         """Checks that operands and results are of one type.

@@ -103,6 +103,19 @@ class Operation:
         assert cls.NAME
         return cls(cls.NAME, operands, result_types, properties, attributes, regions, location, successors)
 
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        """Returns the result types that operands and properties determine, `None` if they don't.
+
+        Args:
+            name: The op's full name.
+            operands: Its operands.
+            properties: Its properties.
+        """
+        return None
+
     # What it is.
 
     def has_trait(self, trait: Trait) -> bool:

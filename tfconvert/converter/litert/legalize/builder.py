@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from tfconvert.converter.ir import dims
+from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+Op = TypeVar("Op", bound=Operation)
 
 Operand = Value | float | int | bool
 """A value, or a number that becomes a scalar constant of the other operand's element type."""
@@ -22,93 +25,41 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 """The smallest and the largest `i32`."""
 
 
-class Emit:
+class Emit(TflBuilder):
     """Inserts ops before the op that is rewritten.
 
     A rewrite may emit `tf` ops as well as `tfl` ops: what it emits is legalized in its turn, so that a decomposition
     needs to know no kernel's limits.
 
     Attributes:
-        rewriter: What inserts.
+        rewriter: Keeps track of what is inserted, and where it comes from.
     """
 
     __slots__ = ("rewriter",)
 
     def __init__(self, rewriter: Rewriter) -> None:
+        super().__init__(rewriter.root)
         self.rewriter = rewriter
 
-    def tf_op(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        result_types: Sequence[Attribute],
-        attributes: Mapping[str, Any] | None = None,
-    ) -> Operation:
-        """Inserts a `tf` op."""
-        return self.rewriter.insert(tf.build(name, operands, result_types, attributes))
-
-    def tf(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        result_type: Attribute,
-        attributes: Mapping[str, Any] | None = None,
-    ) -> Value:
-        """Inserts a `tf` op with one result and returns that."""
-        return self.tf_op(name, operands, (result_type,), attributes).results[0]
-
-    def tfl_op(
-        self,
-        name: str,
-        operands: Sequence[Value],
-        result_types: Sequence[Attribute],
-        options: Mapping[str, Any] | None = None,
-    ) -> Operation:
-        """Inserts a `tfl` op."""
-        return self.rewriter.insert(tfl.build(name, operands, result_types, options))
-
-    def tfl(
-        self, name: str, operands: Sequence[Value], result_type: Attribute, options: Mapping[str, Any] | None = None
-    ) -> Value:
-        """Inserts a `tfl` op with one result and returns that."""
-        return self.tfl_op(name, operands, (result_type,), options).results[0]
-
-    def constant(self, value: tensor_data.Constant | tensor_data.Array) -> Value:
-        """Inserts a constant."""
-        attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
-        return self.rewriter.insert(tfl.constant(attribute)).results[0]
-
-    def ints(self, values: Sequence[int]) -> Value:
-        """Inserts a vector of `i32`: axes, a shape, a permutation."""
-        return self.constant(np.array(values, np.int32))
-
-    def scalar(self, value: float, element: Attribute) -> Value:
-        """Inserts a scalar of an element type."""
-        return self.constant(np.array(value).astype(types.numpy_dtype(element)))
+    def insert(self, op: Op) -> Op:
+        """Inserts an op; the rewriter gives it its location."""
+        return self.rewriter.insert(op)
 
     def i32(self, value: Value) -> Value:
         """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs.
 
         A constant that doesn't fit becomes the nearest number that does.
         """
-        if types.element_of(value.type) == types.I32:
-            return value
-        constant = tensor_data.constant_of(value)
+        constant = None if types.element_of(value.type) == types.I32 else tensor_data.constant_of(value)
         if constant is not None:
             return self.constant(np.asarray(tensor_data.to_array(constant).clip(*INT32), np.int32))
-        return self.cast(value, types.I32)
+        return super().i32(value)
 
     def limited_i32(self, value: Value) -> Value:
         """Returns what `i32` does, but for any value: a bound or limit that may be as good as infinite."""
         if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
             value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
         return self.i32(value)
-
-    def cast(self, value: Value, element: Attribute) -> Value:
-        """Converts to another element type."""
-        if types.element_of(value.type) == element:
-            return value
-        return self.tf("Cast", (value,), types.tensor(element, types.shape_of(value.type)))
 
     def unary(self, name: str, x: Value) -> Value:
         """Inserts an elementwise `tf` op of one operand."""
@@ -152,8 +103,7 @@ class Emit:
         constant = tensor_data.constant_of(value)
         if constant is not None and moved is not None:
             return self.constant(tensor_data.defer("transpose", (constant,), moved, permutation))
-        result_type = types.tensor(types.element_of(value.type), moved)
-        return self.tf("Transpose", (value, self.ints(permutation)), result_type)
+        return super().transpose(value, permutation)
 
     def reduce(self, name: str, value: Value, axes: Sequence[int], keep_dims: bool = False) -> Value:
         """Inserts a reduction (`Sum`, `Mean`, ...) over axes counted from the front."""
@@ -165,13 +115,12 @@ class Emit:
         result_type = types.tensor(types.element_of(value.type), reduced)
         return self.tf(name, (value, self.ints(axes)), result_type, {"keep_dims": keep_dims})
 
-    def shape(self, value: Value) -> Value:
+    def shape(self, value: Value, rank: int | None = None) -> Value:
         """Inserts the shape of a value as `i32`: a constant where it is known."""
         shape = types.shape_of(value.type)
         if shape is not None and -1 not in shape:
             return self.ints(shape)
-        rank = -1 if shape is None else len(shape)
-        return self.tfl("shape", (value,), types.tensor(types.I32, (rank,)), {"out_type": "INT32"})
+        return super().shape(value, rank)
 
     def pad(self, value: Value, pads: Sequence[tuple[int, int]], fill: float | None = None) -> Value:
         """Inserts padding with zeros, or with another number."""

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import check, op, tfl, value
@@ -132,7 +133,7 @@ def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: R
     split = matching.with_constant(source)
     assert split is not None, "the match has looked"
     value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [split[0], value])))
+    rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
 
 
 def _match_neutral(op: Operation) -> Value | Failure:

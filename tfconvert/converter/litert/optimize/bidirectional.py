@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -212,7 +213,7 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
         begin = [0, 0, 0]
         begin[_time_axis(backward)] = step
         start = matching.insert_constant(rewriter, np.array(begin, np.int32), taker.operands[1], before=taker)
-        taken = matching.rebuild(taker, [back, start, *taker.operands[2:]])
+        taken = rebuild(taker, [back, start, *taker.operands[2:]])
         rewriter.replace_value(taker.results[0], rewriter.insert(taken, taker).results[0])
     for each in (*match.turned, *(taker for taker, _ in match.steps), forward):
         rewriter.erase(each)
@@ -247,7 +248,7 @@ def _match_join(op: Operation) -> Operation | Failure:
 
 def _rewrite_join(op: Operation, both: Operation, rewriter: Rewriter) -> None:
     merges = {"merge_outputs": attributes.boolean(True)}
-    rewriter.replace(rewriter.insert(matching.rebuild(both, both.operands, [op.results[0].type], merges)))
+    rewriter.replace(rewriter.insert(rebuild(both, both.operands, [op.results[0].type], merges)))
 
 
 _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
@@ -276,8 +277,8 @@ def _match_extent(op: Operation) -> Value | Failure:
 def _rewrite_extent(op: Operation, source: Value, rewriter: Rewriter) -> None:
     old = op.operands[0].owner
     assert isinstance(old, Operation)
-    sizes = rewriter.insert(matching.rebuild(old, [source]))
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [sizes.results[0], *op.operands[1:]])))
+    sizes = rewriter.insert(rebuild(old, [source]))
+    rewriter.replace(rewriter.insert(rebuild(op, [sizes.results[0], *op.operands[1:]])))
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (

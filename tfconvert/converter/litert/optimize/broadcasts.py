@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -58,7 +59,7 @@ def _shape(one: Value, other: Value) -> types.Shape | None:
 def _rewrite(op: Operation, match: _Broadcast, rewriter: Rewriter) -> None:
     operands = list(op.operands)
     operands[match.position] = match.source.operands[0]
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Broadcast], ...] = tuple(

@@ -7,6 +7,7 @@ The constant has one value a channel, or one for all, and nothing else uses the 
 
 from __future__ import annotations
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -36,7 +37,7 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
     operands = weighted_ops.with_operands(source, {index: value}, rewriter)
     # The addition's own activation stays.
     options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-    fused = matching.rebuild(source, operands, [op.results[0].type], options)
+    fused = rebuild(source, operands, [op.results[0].type], options)
     rewriter.replace(rewriter.insert(fused))
 
 

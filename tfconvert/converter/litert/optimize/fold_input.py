@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import fold_scale, matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -118,18 +119,18 @@ def _rewrite_scale(op: Operation, match: _Scaled, rewriter: Rewriter) -> None:
         if each.name == "tfl.add":
             assert match.shift is not None, "the addition's shift was computed by the match"
             shift = matching.insert_constant(rewriter, match.shift, *matching.constants_of(each))
-            moved = matching.rebuild(each, [value, shift], [value.type])
+            moved = rebuild(each, [value, shift], [value.type])
             moved.location = each.location
             value = rewriter.insert(moved).results[0]
         else:
-            padded = matching.rebuild(each, [value, *each.operands[1:]])
+            padded = rebuild(each, [value, *each.operands[1:]])
             padded.location = each.location
             value = rewriter.insert(padded).results[0]
     weights = op.operands[layout.filter]
     scaled = fold_scale.scale_filter(weights, match.factor, axis)
     filter_value = matching.insert_constant(rewriter, scaled, weights, *matching.constants_of(match.mul))
     operands = weighted_ops.with_operands(op, {layout.data: value, layout.filter: filter_value}, rewriter)
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
 class _Shifted(NamedTuple):
@@ -209,7 +210,7 @@ def _rewrite_shift(op: Operation, match: _Shifted, rewriter: Rewriter) -> None:
     old = op.operands[layout.bias : layout.bias + 1]
     bias = matching.insert_constant(rewriter, match.bias, *old, *matching.constants_of(match.add))
     operands = weighted_ops.with_operands(op, {layout.bias: bias, layout.data: match.value}, rewriter)
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Scaled] | Pattern[_Shifted], ...] = (

@@ -8,6 +8,7 @@ expression that the exporter computes while it writes the filter out.
 
 from __future__ import annotations
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -42,7 +43,7 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
         changed[layout.bias] = matching.insert_constant(rewriter, product, old, factor)
     operands = weighted_ops.with_operands(source, changed, rewriter)
     options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-    fused = matching.rebuild(source, operands, [op.results[0].type], options)
+    fused = rebuild(source, operands, [op.results[0].type], options)
     rewriter.replace(rewriter.insert(fused))
 
 

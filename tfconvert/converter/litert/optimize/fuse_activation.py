@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -52,7 +53,7 @@ def _match(op: Operation) -> tuple[Operation, str] | Failure:
 def _rewrite(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) -> None:
     source, activation = match
     options = {matching.ACTIVATION: attributes.string(activation)}
-    fused = matching.rebuild(source, source.operands, [op.results[0].type], options)
+    fused = rebuild(source, source.operands, [op.results[0].type], options)
     rewriter.replace(rewriter.insert(fused))
 
 

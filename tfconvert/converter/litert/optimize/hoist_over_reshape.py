@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import fuse_activation, matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -67,8 +68,8 @@ def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
     if match.constant is not None:
         old = next(value for value in op.operands if value.owner is not match.reshape)
         operands.append(matching.insert_constant(rewriter, match.constant, old))
-    moved = rewriter.insert(matching.rebuild(op, operands, [source.type]))
-    reshape = matching.rebuild(match.reshape, [moved.results[0], match.reshape.operands[1]], [op.results[0].type])
+    moved = rewriter.insert(rebuild(op, operands, [source.type]))
+    reshape = rebuild(match.reshape, [moved.results[0], match.reshape.operands[1]], [op.results[0].type])
     rewriter.replace(rewriter.insert(reshape))
 
 

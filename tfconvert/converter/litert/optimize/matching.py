@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_locations
+from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-
-T = TypeVar("T", bound=Operation)
 
 ACTIVATION = "fused_activation_function"
 NONE = attributes.string("NONE")
@@ -182,21 +179,4 @@ def insert_constant(
         before: Where to insert if not before the root.
     """
     attribute = tensor_data.of_array(value) if isinstance(value, np.ndarray) else value
-    location = fuse_locations([origin.op.location for origin in origins if isinstance(origin, OpResult)])
-    return rewriter.insert(tfl.constant(attribute, location), before=before).results[0]
-
-
-def rebuild(
-    op: T,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute] | None = None,
-    options: Mapping[str, Attribute] | None = None,
-) -> T:
-    """Returns a detached copy of an op with other operands, result types or options, without a location."""
-    return type(op)(
-        op.name,
-        operands=operands,
-        result_types=[result.type for result in op.results] if result_types is None else result_types,
-        properties={**op.properties, **options} if options else op.properties,
-        attributes=op.attributes,
-    )
+    return rewriter.insert(tfl.constant(attribute, fuse_origins(origins)), before=before).results[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, check, computed, number, tfl, value
@@ -66,7 +67,7 @@ def _match_same(op: Operation) -> Operation | Failure:
 
 def _rewrite_same(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     operands = weighted_ops.with_operands(op, {0: match.operands[0]}, rewriter)
-    fused = matching.rebuild(op, operands, None, {"padding": matching.SAME})
+    fused = rebuild(op, operands, None, {"padding": matching.SAME})
     rewriter.replace(rewriter.insert(fused))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -40,7 +41,7 @@ def _rewrite(op: Operation, match: _Adjoint, rewriter: Rewriter) -> None:
     operands = list(op.operands)
     operands[match.position] = match.transpose.operands[0]
     options = {flag: attributes.boolean(not tfl.attribute(op, flag))}
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands, None, options)))
+    rewriter.replace(rewriter.insert(rebuild(op, operands, None, options)))
 
 
 PATTERNS: tuple[Pattern[_Adjoint], ...] = (

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, number, tfl, value
@@ -46,7 +47,7 @@ def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
 def _rewrite_twice(op: Operation, match: tuple[Operation, tuple[int, ...]], rewriter: Rewriter) -> None:
     inner, axes = match
     value = matching.insert_constant(rewriter, np.array(axes, np.int32), op.operands[1])
-    rewriter.replace(rewriter.insert(matching.rebuild(op, [inner.operands[0], value])))
+    rewriter.replace(rewriter.insert(rebuild(op, [inner.operands[0], value])))
 
 
 def _is_one_by_count(total: Operation, factor: float) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import op, rest, tfl, value
@@ -97,7 +98,7 @@ def _match_kept_dims(op: Operation) -> Operation | Failure:
 
 
 def _rewrite_kept_dims(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    reduction = matching.rebuild(match, match.operands, [op.results[0].type], {"keep_dims": _TRUE})
+    reduction = rebuild(match, match.operands, [op.results[0].type], {"keep_dims": _TRUE})
     rewriter.replace(rewriter.insert(reduction))
 
 
@@ -114,7 +115,7 @@ def _match_flattened(op: Operation) -> Operation | Failure:
 
 def _rewrite_flattened(op: Operation, match: Operation, rewriter: Rewriter) -> None:
     operands = [match.operands[0], *op.operands[1:]]
-    rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
+    rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
 def _match_restored(op: Operation) -> Operation | Failure:
@@ -132,7 +133,7 @@ def _match_restored(op: Operation) -> Operation | Failure:
 
 
 def _rewrite_restored(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    product = matching.rebuild(match, match.operands, [op.results[0].type], {"keep_num_dims": _TRUE})
+    product = rebuild(match, match.operands, [op.results[0].type], {"keep_num_dims": _TRUE})
     rewriter.replace(rewriter.insert(product))
 
 

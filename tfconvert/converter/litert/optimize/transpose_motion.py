@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, pads, transposes
 from tfconvert.converter.litert.optimize.transposes import Permutation
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
@@ -100,7 +101,7 @@ def _replace(
     assert dims is not None, "the match has looked"
     before = tuple(dims[match.permutation.index(index)] for index in range(len(dims)))
     result_type = types.tensor(types.element_of(op.results[0].type), before)
-    moved = rewriter.insert(matching.rebuild(op, operands, [result_type], options)).results[0]
+    moved = rewriter.insert(rebuild(op, operands, [result_type], options)).results[0]
     order = matching.insert_constant(rewriter, np.array(match.permutation, np.int32))
     rewriter.replace(rewriter.insert(tfl.build("transpose", [moved, order], [op.results[0].type])))
 
@@ -127,7 +128,7 @@ def _rewrite_reduction(op: Operation, match: tuple[_Transposed, tuple[int, ...]]
         # There is less to transpose after the reduction.
         _replace(op, operands, found, rewriter)
     else:
-        rewriter.replace(rewriter.insert(matching.rebuild(op, operands)))
+        rewriter.replace(rewriter.insert(rebuild(op, operands)))
 
 
 PATTERNS: tuple[Pattern[_Transposed] | Pattern[tuple[_Transposed, tuple[int, ...]]], ...] = (

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, computed, tfl, value
@@ -125,7 +126,7 @@ def _match_unary(op: Operation) -> tuple[Operation, Permutation] | Failure:
 def _rewrite_unary(op: Operation, match: tuple[Operation, Permutation], rewriter: Rewriter) -> None:
     source, permutation = match
     value = source.operands[0]
-    moved = rewriter.insert(matching.rebuild(op, [value], [value.type])).results[0]
+    moved = rewriter.insert(rebuild(op, [value], [value.type])).results[0]
     rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
 
@@ -162,7 +163,7 @@ def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], r
     assert dims is not None, "the match has looked"
     before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
     result_type = types.tensor(types.element_of(op.results[0].type), before)
-    moved = rewriter.insert(matching.rebuild(op, operands, [result_type])).results[0]
+    moved = rewriter.insert(rebuild(op, operands, [result_type])).results[0]
     rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
 
 

@@ -37,13 +37,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.legalize.entry import element_name
 from tfconvert.converter.litert.legalize.variables import HELD
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
@@ -178,9 +179,9 @@ def _initialize(
         tensor = tensors[name]
         value: Attribute = tensor.properties["value"]
         assert tensor_data.is_constant(value)
-        handle, constant = variables[name][0].clone(), tf.constant(value, tensor.location)
-        assign = tf.build("AssignVariableOp", (handle.results[0], constant.results[0]), (), None, tensor.location)
-        block.add_ops((handle, constant, assign))
+        insert = Builder.at_block_end(block, tensor.location)
+        handle = insert.insert(variables[name][0].clone())
+        insert.tf_op("AssignVariableOp", (handle.results[0], insert.constant(value)), ())
         erase(tensor)
     block.add_op(ReturnOp.of())
     return symbol_table.FunctionMaker(module).add(
@@ -222,13 +223,6 @@ def _states(root: str, functions: Mapping[str, FuncOp]) -> set[State]:
 
 
 def _call(function: FuncOp, initializers: Sequence[str]) -> None:
-    block = function.body.first_block
-    assert block is not None
-    first = block.first_op
+    insert = Builder.at_block_begin(function.body.block, function.location)
     for name in initializers:
-        call = tfl.build("call_once", (), (), {"session_init_function": attrs.symbol(name)})
-        call.location = function.location
-        if first is None:
-            block.add_op(call)
-        else:
-            block.insert_op_before(call, first)
+        insert.tfl_op("call_once", (), (), {"session_init_function": attrs.symbol(name)})

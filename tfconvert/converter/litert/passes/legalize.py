@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flatbuffers import flexbuffers
 
-from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.ir.edit import erase, replace_op, restate_results, walk
 from tfconvert.converter.litert.legalize import registry
 from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -40,6 +40,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -162,15 +163,10 @@ def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
 def _customize(op: Operation) -> None:
     """Replaces an op by a custom op of its name, whose options are its attributes as a flexbuffer map."""
     assert isinstance(op, tf.TFOp)
-    assert op.parent is not None
     attributes = {name: _plain(tf.python_value(value)) for name, value in sorted(op.properties.items())}
     options = flexbuffers.Dumps({name: value for name, value in attributes.items() if value is not None})
-    result_types = [result.type for result in op.results]
-    new = tfl.custom(op.op_name, bytes(options), op.operands[:], result_types, op.location)
-    op.parent.insert_op_before(new, op)
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    erase(op)
+    new = tfl.custom(op.op_name, bytes(options), op.operands, op.result_types)
+    replace_op(op, OpBuilder(op).insert(new).results)
 
 
 def _plain(value: Any) -> Any:

@@ -50,14 +50,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import restate_results
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.edit import replace_op, restate_results
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -97,7 +96,7 @@ class PrepareControlFlow:
                 applied["case"] += 1
             elif op.name in _IFS:
                 if not is_boolean(op.operands[0]):
-                    op.set_operand(0, _to_bool(op.operands[0], op))
+                    op.set_operand(0, Builder(op).to_bool(op.operands[0]))
                     applied["condition"] += 1
             elif (name := symbol_table.named(op, "cond")) not in decided:
                 decided.add(name)
@@ -108,23 +107,12 @@ class PrepareControlFlow:
         return PassResult(+applied)
 
 
-def _insert(op: Operation, before: Operation) -> Value:
-    block = before.parent
-    assert block is not None
-    block.insert_op_before(op, before)
-    return op.results[0]
-
-
-def _to_bool(value: Value, before: Operation) -> Value:
-    return _insert(tf.build("ToBool", (value,), (types.tensor(types.I1, ()),), location=before.location), before)
-
-
 def _decide(condition: FuncOp) -> bool:
     """Lets the function that decides whether a loop goes on return a boolean; tells whether it did not before."""
     last = condition.body.block.last_op
     if last is None or not last.operands or is_boolean(last.operands[0]):
         return False
-    last.set_operand(0, _to_bool(last.operands[0], last))
+    last.set_operand(0, Builder(last).to_bool(last.operands[0]))
     return restate_results(condition)
 
 
@@ -155,31 +143,27 @@ class _Case:
         op, count = self._op, len(self._branches)
         if not count:
             raise error_at(op, "no-branches", "it names no branches")
+        insert = Builder(op)
         index, *given = op.operands
         if count > 2:
             # Every index but the first branches' own is the last one's; the tree asks only whether it is too small.
-            below = self._compare("Less", index, 0, op)
-            last = self._constant(count - 1, op)
-            index = _insert(tf.build("SelectV2", (below, last, index), (self._index,), location=op.location), op)
-        results = self._ask(0, count, index, given, op)
-        for old, new in zip(op.results, results, strict=True):
-            old.replace_all_uses_with(new)
-        op.detach()
-        op.erase()
+            below = _compare(insert, "Less", index, 0)
+            index = insert.tf("SelectV2", (below, count - 1, index), self._index)
+        replace_op(op, self._ask(0, count, index, given, insert))
 
-    def _ask(self, first: int, end: int, index: Value, given: Sequence[Value], before: Operation) -> Sequence[Value]:
+    def _ask(self, first: int, end: int, index: Value, given: Sequence[Value], insert: Builder) -> Sequence[Value]:
         """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
         if end - first <= 2:
-            chosen = self._compare("Equal", index, first, before)
-            return self._if(chosen, self._branches[first], self._branches[end - 1], given, before)
+            chosen = _compare(insert, "Equal", index, first)
+            return self._if(chosen, self._branches[first], self._branches[end - 1], given, insert)
         # An even number of branches on the left leaves one branch alone at most.
         middle = first + (end - first + 2) // 4 * 2
-        below = self._compare("Less", index, middle, before)
+        below = _compare(insert, "Less", index, middle)
         names = (self._asking(first, middle), self._asking(middle, end))
-        return self._if(below, *names, [index, *given], before)
+        return self._if(below, *names, [index, *given], insert)
 
     def _if(
-        self, condition: Value, then_branch: str, else_branch: str, given: Sequence[Value], before: Operation
+        self, condition: Value, then_branch: str, else_branch: str, given: Sequence[Value], insert: Builder
     ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
@@ -188,19 +172,16 @@ class _Case:
         if not is_stateless and "is_stateless" in self._op.properties:
             properties["is_stateless"] = self._op.properties["is_stateless"]
         name = "StatelessIf" if is_stateless else "If"
-        chosen = tf.build(name, [condition, *given], self._op.result_types, properties, self._op.location)
-        assert before.parent is not None
-        before.parent.insert_op_before(chosen, before)
-        return chosen.results
+        return insert.tf_op(name, [condition, *given], self._op.result_types, properties).results
 
     def _asking(self, first: int, end: int) -> str:
         """Adds a function that takes the index and what the branches take, and returns what one of them returns."""
         if end - first == 1:
             return self._ignoring(self._branches[first])
         block = Block(arg_types=[self._index, *self._given])
-        last = ReturnOp.of()
-        block.add_op(last)
-        last.set_operands(self._ask(first, end, block.args[0], block.args[1:], last))
+        insert = Builder.at_block_end(block, self._op.location)
+        results = self._ask(first, end, block.args[0], block.args[1:], insert)
+        block.add_op(ReturnOp.of(results))
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 
     def _ignoring(self, name: str) -> str:
@@ -211,11 +192,7 @@ class _Case:
         copy.body.detach_block(block)
         return self._maker.add(f"{name}_at_index", block, copy.location)
 
-    def _compare(self, name: str, index: Value, with_: int, before: Operation) -> Value:
-        operands = (index, self._constant(with_, before))
-        properties: dict[str, attrs.Value] = {"incompatible_shape_error": True} if name == "Equal" else {}
-        boolean = types.tensor(types.I1, ())
-        return _insert(tf.build(name, operands, (boolean,), properties, self._op.location), before)
 
-    def _constant(self, value: int, before: Operation) -> Value:
-        return _insert(tf.constant(tensor_data.of_array(np.array(value, np.int32)), self._op.location), before)
+def _compare(insert: Builder, name: str, index: Value, with_: int) -> Value:
+    properties = {"incompatible_shape_error": True} if name == "Equal" else {}
+    return insert.tf(name, (index, with_), types.tensor(types.I1, ()), properties)

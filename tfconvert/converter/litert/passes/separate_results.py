@@ -89,8 +89,9 @@ from typing import ClassVar
 import numpy as np
 
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.dialects import sequences, tensor_data, tfl, types
+from tfconvert.schema.dialects import sequences, tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -181,25 +182,14 @@ def _known_early(branch: FuncOp) -> set[Value]:
 def _at_run(value: Value, before: Operation) -> Value:
     """Inserts what has the same integers, but not before the run."""
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
-    bound = tfl.constant(tensor_data.of_array(np.array(least.min, least.dtype)), before.location)
-    barrier = tfl.build(sequences.BARRIER, (value, bound.results[0]), (value.type,), None, before.location)
-    assert before.parent is not None
-    before.parent.insert_ops_before([bound, barrier], before)
-    return barrier.results[0]
+    insert = TflBuilder(before)
+    bound = insert.constant(np.array(least.min, least.dtype))
+    return insert.tfl(sequences.BARRIER, (value, bound), value.type)
 
 
 def _copy(value: Value, before: Operation) -> Value:
     """Inserts the copy of a value of any type and shape."""
-    block = before.parent
-    assert block is not None
-    shape = types.shape_of(value.type)
-    options = None
+    insert, shape = TflBuilder(before), types.shape_of(value.type)
     if shape is None or (-1 in shape and (shape.count(-1) > 1 or 0 in shape)):
-        kind = types.tensor(types.I32, (-1 if shape is None else len(shape),))
-        sizes = tfl.build("shape", (value,), (kind,), {"out_type": "INT32"}, before.location)
-    else:
-        sizes = tfl.constant(tensor_data.of_array(np.array(shape, np.int32)), before.location)
-        options = {"new_shape": shape}
-    copy = tfl.build("reshape", (value, sizes.results[0]), (value.type,), options, before.location)
-    block.insert_ops_before([sizes, copy], before)
-    return copy.results[0]
+        return insert.tfl("reshape", (value, insert.shape(value)), value.type)
+    return insert.tfl("reshape", (value, insert.ints(shape)), value.type, {"new_shape": shape})

@@ -93,6 +93,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
@@ -101,7 +102,7 @@ from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.locations import Location, NameLoc
+from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -178,11 +179,10 @@ class _Separation:
             return
         self._applied[_COPIED] += len(uses)
         before, _ = uses[0]
-        location = _location(before)
-        whole = tfl.constant(tensor_data.of_array(np.stack([first] * len(uses))), location)
+        insert = _builder(before)
+        whole = insert.constant(np.stack([first] * len(uses)))
         options = {"num": len(uses), "axis": 0}
-        states = tfl.build(sequences.COPIES, whole.results, [constant.type] * len(uses), options, location)
-        self._block.insert_ops_before([whole, states], before)
+        states = insert.tfl_op(sequences.COPIES, (whole,), [constant.type] * len(uses), options)
         for (op, index), state in zip(uses, states.results, strict=True):
             value = op.operands[index]
             op.set_operand(index, state)
@@ -190,38 +190,31 @@ class _Separation:
 
     def _separated(self, op: Operation, value: Value) -> Value:
         """Returns a state that begins with a value, for one operator only."""
-        location = _location(op)
+        insert = _builder(op)
         if types.is_static(types.shape_of(value.type)):
             self._applied[_COPIED] += 1
             row = types.from_mlir(quant.storage_of(types.element_of(value.type)))
             kind = row.tflite if row is not None else ""
             options = {"in_data_type": kind, "out_data_type": kind}
-            copy: Operation = tfl.build(sequences.COPY, [value], [value.type], options, location)
-        else:
-            self._applied[_RESIZED] += 1
-            copy = self._resized(op, value, location)
-        self._block.insert_op_before(copy, op)
-        return copy.results[0]
+            return insert.tfl(sequences.COPY, (value,), value.type, options)
+        self._applied[_RESIZED] += 1
+        return self._resized(op, value, insert)
 
-    def _resized(self, op: Operation, value: Value, location: Location) -> Operation:
+    def _resized(self, op: Operation, value: Value, insert: TflBuilder) -> Value:
         """Returns what makes a value of open shape, allotting it at each run."""
         maker = value.owner
         position = sequences.RESIZED.get(maker.op_name) if isinstance(maker, tfl.TFLOp) else None
         if isinstance(maker, tfl.TFLOp) and position is not None:
             operands = list(maker.operands)
             operands[position] = self._behind_barrier(operands[position], op)
-            return tfl.build(maker.op_name, operands, [value.type], maker.properties, location)
+            return insert.tfl(maker.op_name, operands, value.type, maker.properties)
         shape = self._behind_barrier(self._shape(value, op), op)
-        return tfl.build("broadcast_to", [value, shape], [value.type], None, location)
+        return insert.tfl("broadcast_to", (value, shape), value.type)
 
     def _shape(self, value: Value, before: Operation) -> Value:
         known = self._shape_of.get(value)
         if known is None:
-            dims = types.shape_of(value.type)
-            kind = types.tensor(types.I32, (-1 if dims is None else len(dims),))
-            shape = tfl.build("shape", [value], [kind], {"out_type": "INT32"}, before.location)
-            self._block.insert_op_before(shape, before)
-            known = self._shape_of[value] = shape.results[0]
+            known = self._shape_of[value] = TflBuilder(before).shape(value)
         return known
 
     def _behind_barrier(self, shape: Value, before: Operation) -> Value:
@@ -229,17 +222,18 @@ class _Separation:
         hidden = self._shapes.get(shape)
         if hidden is None:
             dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
-            zero = tfl.constant(tensor_data.of_array(np.array(0, dtype)), before.location)
-            barrier = tfl.build(sequences.BARRIER, [shape, zero.results[0]], [shape.type], None, before.location)
-            self._block.insert_ops_before([zero, barrier], before)
-            hidden = self._shapes[shape] = barrier.results[0]
+            insert = TflBuilder(before)
+            zero = insert.constant(np.array(0, dtype))
+            hidden = self._shapes[shape] = insert.tfl(sequences.BARRIER, (shape, zero), shape.type)
         return hidden
 
 
-def _location(op: Operation) -> Location:
-    """Returns where a state is said to come from: its operator, under a name that says what it is."""
+def _builder(op: Operation) -> TflBuilder:
+    """Returns what inserts a state: it comes from its operator, under a name that says what it is."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
-    return NameLoc.get(f"{node}/state", op.location)
+    builder = TflBuilder(op)
+    builder.location = NameLoc.get(f"{node}/state", op.location)
+    return builder
 
 
 def _drop(value: Value) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Range, Sum, Vector, Weights
 from tfconvert.converter.recurrence.cells import LstmFormula, SimpleRnn
 from tfconvert.converter.recurrence.sequence import Steps, ordered
-from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -29,11 +29,10 @@ class Operators:
         outer: What values that the layers' cells use are there.
     """
 
-    __slots__ = ("_anchor", "_insert", "_outer", "_turned")
+    __slots__ = ("_insert", "_outer", "_turned")
 
     def __init__(self, anchor: Operation, outer: Mapping[Value, Value]) -> None:
-        self._anchor = anchor
-        self._insert = Inserter(anchor)
+        self._insert = Builder(anchor)
         self._outer = dict(outer)
         self._turned: dict[Value, Value] = {}
 
@@ -58,7 +57,7 @@ class Operators:
         else:
             name, operands = "unidirectional_sequence_rnn", self._simple(cell, past, initial)
         result = types.tensor(types.F32, ordered(steps.axis, steps.length, steps.batch, cell.outputs))
-        return Steps(self._add(tfl.build(name, (self._in_order(steps), *operands), [result], options)), steps.axis)
+        return Steps(self._insert.tfl(name, (self._in_order(steps), *operands), result, options), steps.axis)
 
     def step(self, cell: LstmFormula, row: Value, past: Value, initial: Sequence[Value]) -> Value:
         """Inserts the operator of a single step of an LSTM, whose state lasts from run to run.
@@ -75,7 +74,7 @@ class Operators:
         batch = (types.shape_of(row.type) or ())[0]
         options: dict[str, Any] = {"fused_activation_function": cell.activation, **_limits(cell), "kernel_type": "FULL"}
         result = types.tensor(types.F32, (batch, cell.outputs))
-        return self._add(tfl.build("lstm", (row, *self._lstm(cell, past, initial)), [result], options))
+        return self._insert.tfl("lstm", (row, *self._lstm(cell, past, initial)), result, options)
 
     def row(self, steps: Steps, index: int, before: Value | None = None) -> Value:
         """Inserts what takes a step out of a sequence.
@@ -138,14 +137,7 @@ class Operators:
         """Inserts how often a loop has run, of the type of its counter."""
         if not isinstance(bound, int):
             return self._insert.cast(bound, types.element_of(like.type))
-        element = types.element_of(like.type)
-        return self._insert.constant(np.array(bound, types.numpy_dtype(element)), element)
-
-    def _add(self, op: Operation) -> Value:
-        op.location = self._anchor.location
-        assert self._anchor.parent is not None
-        self._anchor.parent.insert_op_before(op, self._anchor)
-        return op.results[0]
+        return self._insert.scalar(bound, types.element_of(like.type))
 
     def _in_order(self, steps: Steps) -> Value:
         if not steps.is_reversed:
@@ -154,7 +146,7 @@ class Operators:
 
     def _lstm(self, cell: LstmFormula, past: Value, initial: Sequence[Value]) -> list[Value]:
         """Returns all of the operator's operands but the first."""
-        absent = self._add(tfl.no_value())
+        absent = self._insert.insert(tfl.no_value()).results[0]
         gates = [cell.gates.get(name) for name in cells.GATES]
         of_inputs = [absent if gate is None else self._weights(_of_input(gate, past)) for gate in gates]
         of_outputs = [absent if gate is None else self._recurrent(gate, past) for gate in gates]
@@ -181,8 +173,7 @@ class Operators:
         value = self._outside(weights.value)
         if not weights.is_transposed:
             if value not in self._turned:
-                kind = types.tensor(types.F32, (types.shape_of(value.type) or ())[::-1])
-                self._turned[value] = self._insert.tf("Transpose", (value, self._insert.ints([1, 0])), kind)
+                self._turned[value] = self._insert.transpose(value, (1, 0))
             value = self._turned[value]
         return self._part(value, (weights.outputs, weights.inputs))
 
@@ -209,8 +200,7 @@ class Operators:
         begin, size = zip(*ranges, strict=True)
         if size == types.shape_of(value.type):
             return value
-        bounds = (self._insert.ints(begin), self._insert.ints(size))
-        return self._insert.tf("Slice", (value, *bounds), types.tensor(types.F32, size))
+        return self._insert.slice(value, begin, size)
 
     def _outside(self, value: Value) -> Value:
         """Returns what a value of the body is outside of it; what it is computed from is computed there."""
@@ -226,7 +216,8 @@ class Operators:
                 todo += missing
                 continue
             copy = one.owner.clone(self._outer)
-            self._add(copy)
+            copy.location = self._insert.location
+            self._insert.insert(copy)
             self._outer.update(zip(one.owner.results, copy.results, strict=True))
         return self._outer[value]
 

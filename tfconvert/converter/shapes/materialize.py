@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.shapes.ops.registry import shape_function
 from tfconvert.converter.shapes.symbolic import Source, Symbols
-from tfconvert.converter.tensor_lists.insertion import Inserter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_effects import is_pure
 from tfconvert.schema.ir.block import Block
@@ -61,12 +61,15 @@ class Sizes:
     _made: dict[int, Value] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
 
+    @property
+    def _insert(self) -> Builder:
+        return Builder(self.anchor)
+
     def scalar(self, dim: int) -> Value | None:
         """Returns a dimension as a scalar `i32` before the anchor, `None` if it can't be had there."""
-        insert = Inserter(self.anchor)
         dim = self.symbols.find(dim)
         if dim >= 0:
-            return insert.number(dim)
+            return self._insert.number(dim)
         if dim not in self._made:
             if dim >= UNKNOWN or dim in self._waiting or len(self._waiting) > _MAX_STAND_INS:
                 return None
@@ -79,13 +82,12 @@ class Sizes:
 
     def _taken(self, dim: int) -> Value | None:
         """Returns a dimension of a value that is there."""
-        insert = Inserter(self.anchor)
         for source in self.symbols.sources(dim):
             if self._is_there(source.value):
                 if source.axis is None:
-                    return insert.i32(source.value)
+                    return self._insert.i32(source.value)
                 rank = len(self.symbols.shape(source.value) or ())
-                return insert.pick(insert.shape(source.value, rank), source.axis)
+                return self._insert.pick(self._insert.shape(source.value, rank), source.axis)
         return None
 
     def _is_there(self, value: Value) -> bool:
@@ -102,12 +104,11 @@ class Sizes:
         scalars = self._scalars(sorted(self.symbols.broadcasts.get(dim, ()), reverse=True))
         if not scalars:
             return None
-        insert = Inserter(self.anchor)
         scalar, bit = types.tensor(types.I32, ()), types.tensor(types.I1, ())
         result = scalars[0]
         for other in scalars[1:]:
-            is_one = insert.tf("Equal", (result, 1), bit, {"incompatible_shape_error": True})
-            result = insert.tf("SelectV2", (is_one, other, result), scalar)
+            is_one = self._insert.tf("Equal", (result, 1), bit, {"incompatible_shape_error": True})
+            result = self._insert.tf("SelectV2", (is_one, other, result), scalar)
         return result
 
     def _computed(self, dim: int) -> Value | None:
@@ -126,21 +127,17 @@ class Sizes:
                 return None
             operands.append(found)
         copy = op.clone(dict(zip(op.operands, operands, strict=True)))
-        insert = Inserter(self.anchor)
-        block = self.anchor.parent
-        assert block is not None
-        block.insert_op_before(copy, self.anchor)
+        self._insert.insert(copy)
         assert source.axis is not None
-        return insert.pick(insert.shape(copy.results[result.index]), source.axis)
+        return self._insert.pick(self._insert.shape(copy.results[result.index]), source.axis)
 
     def _stand_in(self, value: Value) -> Value | None:
         """Returns a value of the shape of another, and equal to it where that may decide about shapes."""
-        insert = Inserter(self.anchor)
         if self._is_there(value):
             return value
         constant = self.symbols.known.constants.get(value)
         if constant is not None:
-            return insert.constant_attribute(constant)
+            return self._insert.constant(constant)
         shape = self.symbols.shape(value)
         row = types.from_mlir(types.element_of(value.type))
         if shape is None or row is None or row.name in ("variant", "resource"):
@@ -148,22 +145,23 @@ class Sizes:
         if row.dtype.kind in "iu" and len(shape) <= 1:
             return self._numbers(value, shape, row.dtype)
         sizes = self._scalars(shape)
-        return None if sizes is None else insert.zeros(sizes, row.mlir)
+        return None if sizes is None else self._insert.zeros(sizes, row.mlir)
 
     def _numbers(self, value: Value, shape: types.Shape, dtype: np.dtype[np.generic]) -> Value | None:
         """Returns an integer scalar or vector, such as a shape, whose every element is known or a dimension."""
         elements = self.symbols.known.partials.get(value)
         if elements is None or any(element == UNKNOWN for element in elements):
             return None
-        insert = Inserter(self.anchor)
         if all(element > UNKNOWN for element in elements):
-            return insert.constant(np.array(elements, dtype).reshape(shape if len(shape) == 0 else (len(elements),)))
-        scalars = [insert.number(one) if one > UNKNOWN else self.scalar(one) for one in elements]
+            return self._insert.constant(
+                np.array(elements, dtype).reshape(shape if len(shape) == 0 else (len(elements),))
+            )
+        scalars = [self._insert.number(one) if one > UNKNOWN else self.scalar(one) for one in elements]
         known = [one for one in scalars if one is not None]
         if len(known) < len(scalars):
             return None
-        whole = insert.pack(known) if shape else known[0]
-        return insert.cast(whole, types.element_of(value.type))
+        whole = self._insert.pack(known) if shape else known[0]
+        return self._insert.cast(whole, types.element_of(value.type))
 
     def _scalars(self, shape: Sequence[int]) -> list[Value] | None:
         found = [self.scalar(dim) for dim in shape]
