@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
-from tfconvert.converter.ir.constants import MAX_VALUE_BYTES
 from tfconvert.converter.kernels.folding import fold
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -104,7 +103,7 @@ def _computed(ops: Sequence[Operation], block: Block, state: Mapping[int, Consta
             results = [tensor_data.constant_of(op.results[0])]
         else:
             operands = [_value(value, computed, block, state) for value in op.operands]
-            small = [value for value in operands if value is not None and _is_small(value)]
+            small = [value for value in operands if value is not None and tensor_data.is_small(value)]
             if len(small) < len(operands):
                 return None
             results = list(fold(op, small, [shape_of(result.type) for result in op.results]) or ())
@@ -112,7 +111,3 @@ def _computed(ops: Sequence[Operation], block: Block, state: Mapping[int, Consta
             return None
         computed.update((result, value) for result, value in zip(op.results, results, strict=True) if value is not None)
     return computed
-
-
-def _is_small(constant: Constant) -> bool:
-    return not isinstance(constant, tensor_data.TensorData) or constant.nbytes <= MAX_VALUE_BYTES

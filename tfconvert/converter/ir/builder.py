@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import Scalar, constant_scalar
+from tfconvert.converter.ir.constants import Scalar, constant_int
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
@@ -153,7 +153,7 @@ class Builder(OpBuilder):
 
     def create_or_fold(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         """Returns the result of a `tf` op on two scalars of `i32`: a number where both are known."""
-        known = constant_scalar(x), constant_scalar(y)
+        known = constant_int(x), constant_int(y)
         if known[0] is not None and known[1] is not None:
             return _FOLDED[name](known[0], known[1])
         return self.tf(name, (x, y), types.tensor(types.I32, ()))
@@ -167,7 +167,7 @@ class Builder(OpBuilder):
 
     def pack(self, scalars: Sequence[Scalar]) -> Value:
         """Returns scalars as a vector: a constant where all of them are known."""
-        values = [constant_scalar(one) for one in scalars]
+        values = [constant_int(one) for one in scalars]
         if all(value is not None for value in values):
             return self.constant(np.array(values, np.int32))
         return self.tf("Pack", scalars, types.tensor(types.I32, (len(scalars),)), {"axis": 0})
@@ -176,7 +176,7 @@ class Builder(OpBuilder):
         """Inserts a tensor of zeros (empty strings) whose dimensions are scalars."""
         dtype = types.numpy_dtype(element)
         zero = np.full((), b"", object) if dtype.kind == "O" else np.zeros((), dtype)
-        shape = [value if (value := constant_scalar(size)) is not None else -1 for size in sizes]
+        shape = [value if (value := constant_int(size)) is not None else -1 for size in sizes]
         return self.tf("Fill", (self.pack(sizes), self.constant(zero, element)), types.tensor(element, shape))
 
     def concat(self, values: Sequence[Value], shape: Shape | None) -> Value:

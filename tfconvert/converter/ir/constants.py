@@ -1,44 +1,56 @@
-"""What constants hold, where they are small enough to be about shapes."""
+"""What constants hold. Only small ones (`tensor_data.is_small`) are read: axes, shapes, factors, never weights."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Scalar = Value | int
 """A scalar `i32`, or a number that becomes one where it is needed."""
 
-MAX_VALUE_BYTES = 64 * 1024
-"""Shape functions look at constants up to this size: axes, paddings, shapes. Weights are never read."""
 
-_SMALL = 1 << 16
-
-
-def constant_scalar(value: Scalar) -> int | None:
-    """Returns an integer that is known, or a constant of one element; `None` if it is neither."""
-    if isinstance(value, int):
-        return value
-    array = constant_array(value)
-    return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
-
-
-def constant_array(value: Value) -> tensor_data.Array | None:
-    """Returns a constant that is small enough to be about shapes, `None` otherwise."""
+def constant_array(value: Value) -> Array | None:
+    """Returns a small constant's elements, `None` if the value isn't constant or is too large to look into."""
     constant = tensor_data.constant_of(value)
-    if constant is None or (isinstance(constant, tensor_data.TensorData) and constant.nbytes > _SMALL):
+    return tensor_data.to_array(constant) if constant is not None and tensor_data.is_small(constant) else None
+
+
+def constant_ints(value: Value) -> tuple[int, ...] | None:
+    """Returns a small integer constant's elements, row by row."""
+    array = constant_array(value)
+    return None if array is None or array.dtype.kind not in "iu" else tuple(array.ravel().tolist())
+
+
+def constant_number(value: Value) -> float | None:
+    """Returns the number that a constant of one element holds, an integer or a float."""
+    constant = tensor_data.constant_of(value)
+    if constant is None or math.prod(types.shape_of(constant.type) or ()) != 1:
         return None
-    return tensor_data.to_array(constant)
+    array = tensor_data.to_array(constant)
+    return float(array.item()) if array.dtype.kind in "fiu" else None
+
+
+def constant_int(scalar: Scalar) -> int | None:
+    """Returns an integer that is known: a number as it is, or that of a constant of one element."""
+    if isinstance(scalar, int):
+        return scalar
+    found = constant_ints(scalar)
+    return found[0] if found is not None and len(found) == 1 else None
 
 
 def is_enumeration(indices: Value) -> bool:
-    """Tells whether indices are 0, 1, 2 and so on."""
-    array = constant_array(indices)
-    if array is not None:
+    """Returns whether indices are 0, 1, 2 and so on. Constants of any size are looked into: indices are no weights."""
+    constant = tensor_data.constant_of(indices)
+    if constant is not None:
+        array = tensor_data.to_array(constant)
         return bool(np.array_equal(array.reshape(-1), np.arange(array.size)))
     owner = indices.owner
     if not isinstance(owner, Operation) or owner.name != "tf.Range":
         return False
-    return constant_scalar(owner.operands[0]) == 0 and constant_scalar(owner.operands[2]) == 1
+    return constant_int(owner.operands[0]) == 0 and constant_int(owner.operands[2]) == 1

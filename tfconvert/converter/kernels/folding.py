@@ -16,12 +16,6 @@ from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
 
-MAX_GROWTH = 64 * 1024
-"""A folded result may always have this many bytes; beyond that it must not be larger than what it is made of."""
-
-LARGE = 64 * 1024
-"""Constants larger than this are computed lazily where an expression can say how."""
-
 _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "TensorArray", "TensorList")
 """These say how a value is to be quantized, which computing them would lose, or make a list, which is no constant."""
 
@@ -47,13 +41,15 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         return [constants[0]]
     inputs = sum(map(size_of, constants))
     outputs = sum(_result_size(result, shape) for result, shape in zip(op.results, shapes, strict=True))
-    if outputs > max(MAX_GROWTH, inputs):
+    # A result may always be small; beyond that it must not be larger than what it is made of.
+    limit = max(tensor_data.MAX_READ_BYTES, inputs)
+    if outputs > limit:
         return None
-    if inputs > LARGE:
+    if inputs > tensor_data.MAX_READ_BYTES:
         deferred = _deferred(name, op, constants, shapes[0])
         if deferred is not None:
             return [deferred]
-    return _computed(op, constants, max(MAX_GROWTH, inputs))
+    return _computed(op, constants, limit)
 
 
 def can_fold(op_name: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -183,7 +183,7 @@ class Sums:
 
     def _columns(self, whole: Value, axis: Value, sizes: list[int], index: int, depth: int) -> Sum | None:
         ends = list(accumulate(sizes))
-        if constant_scalar(axis) not in (1, -1) or 0 in sizes or ends[-1] != width(whole):
+        if constant_int(axis) not in (1, -1) or 0 in sizes or ends[-1] != width(whole):
             return None
         return self._part(whole, ends[index] - sizes[index], sizes[index], depth)
 
@@ -237,7 +237,7 @@ def _ends(value: Value) -> list[tuple[Value, int]] | None:
     parts = [value]
     if isinstance(value, OpResult) and value.op.name == "tf.ConcatV2":
         *parts, axis = value.op.operands
-        if constant_scalar(axis) not in (1, -1):
+        if constant_int(axis) not in (1, -1):
             return None
     widths = [width(part) for part in parts]
     return None if 0 in widths else list(zip(parts, accumulate(widths), strict=True))

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.recurrence.affine import Sum, Sums, Vector, Weights, width
 from tfconvert.converter.recurrence.decline import Declined, need
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import OpResult, Value
 
 INPUT, FORGET, CELL, OUTPUT = "input", "forget", "cell", "output"
@@ -254,10 +255,7 @@ def _limit(least: Value, most: Value, inner: Value, value: Value) -> tuple[float
 
 def _number(value: Value) -> float | None:
     """Returns a scalar constant."""
-    constant = tensor_data.constant_of(value)
-    if constant is None or types.shape_of(value.type) != () or types.element_of(value.type) != types.F32:
-        return None
-    return float(tensor_data.to_array(constant))
+    return constant_number(value) if value.type == types.tensor(types.F32, ()) else None
 
 
 def _made_by(value: Value, *names: str) -> OpResult | None:

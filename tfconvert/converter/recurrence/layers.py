@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from tfconvert.converter.control_flow.decisions import invariants
-from tfconvert.converter.ir.constants import constant_scalar, is_enumeration
+from tfconvert.converter.ir.constants import constant_int, is_enumeration
 from tfconvert.converter.recurrence import cells
 from tfconvert.converter.recurrence.affine import Sums
 from tfconvert.converter.recurrence.cells import Cell, Lstm
@@ -73,7 +73,7 @@ def plan_of(scan: Scan, extents: Extents) -> Plan:
 
 def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
     """Tells whether an op takes as many rows as there are, from the first on."""
-    if op.name != "tf.GatherV2" or not is_enumeration(op.operands[1]) or constant_scalar(op.operands[2]) != 0:
+    if op.name != "tf.GatherV2" or not is_enumeration(op.operands[1]) or constant_int(op.operands[2]) != 0:
         return False
     return extents.dim(op.operands[1], 0) == count
 

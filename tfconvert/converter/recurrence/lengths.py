@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.constants import constant_scalar
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
@@ -37,7 +37,7 @@ class Extents:
     def scalar(self, value: Value | int) -> int | None:
         """Returns a scalar, `None` if nothing tells it from others."""
         value = value if isinstance(value, int) else _absorbed(value)
-        number = constant_scalar(value)
+        number = constant_int(value)
         if number is not None or isinstance(value, int):
             return number
         elements = self._all().known.partial(value)

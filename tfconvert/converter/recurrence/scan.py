@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.control_flow.decisions import invariants, origin
-from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import tf, tf_effects, types
 from tfconvert.schema.ir.block import Block
@@ -137,11 +137,11 @@ def _is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
     steps = [operand for operand in operands if operand is not argument]
     if types.element_of(argument.type) not in (types.I32, types.I64):
         return False
-    return len(steps) == 1 and constant_scalar(steps[0]) == 1 and constant_scalar(loop.given[index]) == 0
+    return len(steps) == 1 and constant_int(steps[0]) == 1 and constant_int(loop.given[index]) == 0
 
 
 def _limit(fixed: frozenset[int], bound: Value) -> BlockArgument | int:
-    number = constant_scalar(bound)
+    number = constant_int(bound)
     if number is not None:
         return number
     need(isinstance(bound, BlockArgument) and bound.index in fixed, _COUNTING)
@@ -171,7 +171,7 @@ def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[V
 
 def _gathered(op: Operation) -> tuple[Value, int] | None:
     """Returns at which index, and along which axis, an op takes a row."""
-    axis = constant_scalar(op.operands[2])
+    axis = constant_int(op.operands[2])
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
 
@@ -214,7 +214,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
     first, *rest = place.op.operands if isinstance(place, OpResult) and place.op.name == "tf.Pack" else (place,)
     counter = origin(first)
     is_counter = isinstance(counter, BlockArgument) and counter.index in scan.counters
-    if into is not argument or not is_counter or any(constant_scalar(item) != 0 for item in rest):
+    if into is not argument or not is_counter or any(constant_int(item) != 0 for item in rest):
         return None
     is_whole = (types.shape_of(into.type) or ())[1:] == (types.shape_of(update.type) or ())[1:]
     return _widened(update) if is_whole else None
@@ -222,7 +222,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
 
 def _widened(value: Value) -> Value | None:
     """Returns what has been given another dimension in front."""
-    if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_scalar(value.op.operands[1]) == 0:
+    if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_int(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])
     return None
 

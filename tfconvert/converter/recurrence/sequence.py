@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tfconvert.converter.control_flow.constructs import KINDS, Kind
-from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
@@ -89,4 +89,4 @@ def _not_empty(concat: Operation, axis: int) -> list[Value]:
     """Returns what is joined along an axis by an op, but for what is empty; its result if that is another axis."""
     *values, along = concat.operands
     found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
-    return found if constant_scalar(along) == axis and found else [concat.results[0], concat.results[0]]
+    return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]

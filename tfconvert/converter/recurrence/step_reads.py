@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -57,7 +57,7 @@ def _sliced(value: OpResult) -> Place | None:
 
 def _gathered(value: OpResult) -> Place | None:
     whole, indices, axes = value.op.operands
-    index, axis = constant_scalar(indices), constant_scalar(axes)
+    index, axis = constant_int(indices), constant_int(axes)
     if index is None or axis not in (0, 1) or types.shape_of(indices.type) != () or tf.get(value.op, "batch_dims"):
         return None
     return Place(whole, axis or 0, index)

@@ -25,9 +25,6 @@ Found = list[Any]
 
 Ask = Callable[[Found], Hashable]
 
-_MAX_READ = 1 << 16
-"""Constants up to this many bytes may be read to see what they hold."""
-
 _CLOSE = 1e-6
 """Relative difference up to which a constant is a number that a pattern asks for."""
 
@@ -191,11 +188,7 @@ _OF_OP: Mapping[Kind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
 
 def _is_small(value: Value, _: Any) -> bool:
     constant = tensor_data.constant_of(value)
-    return constant is not None and _readable(constant)
-
-
-def _readable(constant: tensor_data.Constant) -> bool:
-    return not isinstance(constant, tensor_data.TensorData) or 0 < constant.nbytes <= _MAX_READ
+    return constant is not None and tensor_data.is_small(constant)
 
 
 def _is_number(value: Value, _: Any) -> bool:
@@ -207,7 +200,7 @@ def _is_number(value: Value, _: Any) -> bool:
 
 def _equals(value: Value, number: Any) -> bool:
     constant = tensor_data.constant_of(value)
-    if constant is None or not _readable(constant):
+    if constant is None or not tensor_data.is_small(constant):
         return False
     held = tensor_data.to_array(constant)
     if held.dtype.kind not in "fiub" or not held.size:

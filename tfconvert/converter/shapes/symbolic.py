@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.converter.control_flow.calls import Call, Calls
-from tfconvert.converter.ir.constants import constant_scalar
+from tfconvert.converter.ir.constants import constant_int
 from tfconvert.converter.ir.dims import UNKNOWN, dim_of_element, symbol
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, changes_length
 from tfconvert.converter.shapes.ops.operands import Known, Operands
@@ -186,7 +186,7 @@ class Symbols:
     def _agree(self, op: Operation) -> None:
         """Notes that what is joined along an axis has equal dimensions along the others."""
         *joined, last = op.operands
-        axis = constant_scalar(last)
+        axis = constant_int(last)
         shapes = [self.known.shapes.get(value) for value in joined]
         first = shapes[0]
         if axis is None or not first or not -len(first) <= axis < len(first):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.ir.constants import constant_array, constant_scalar
+from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.ir.dims import MismatchError, merge
 from tfconvert.converter.shapes.list_ops import FORWARDING, OPS, ListClass, ListOp, changes_length
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
@@ -203,7 +203,7 @@ def _length(ops: Iterable[Operation]) -> int:
 
 def _constant_length(index: int) -> Callable[[Operation], int]:
     def length(op: Operation) -> int:
-        value = constant_scalar(op.operands[index])
+        value = constant_int(op.operands[index])
         return -1 if value is None else max(value, -1)
 
     return length

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.constants import Scalar, constant_array, constant_scalar, is_enumeration
+from tfconvert.converter.ir.constants import Scalar, constant_array, constant_int, is_enumeration
 from tfconvert.converter.shapes.list_ops import ListClass
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -75,7 +75,7 @@ class Lowered:
         """Returns some consecutive elements."""
         rest = [0] * len(self.shape)
         all_of_rest = [-1] * len(self.shape)
-        count = constant_scalar(size)
+        count = constant_int(size)
         bounds = (self.insert.pack([begin, *rest]), self.insert.pack([size, *all_of_rest]))
         return self.insert.tf("Slice", (value, *bounds), self.tensor(-1 if count is None else count))
 
@@ -155,7 +155,7 @@ def _pop_back(one: Lowered) -> Results:
 
 def _resize(one: Lowered) -> Results:
     value, length = one.op.operands[0], one.scalar(1)
-    own, wanted = constant_scalar(one.insert.size(value, 0)), constant_scalar(length)
+    own, wanted = constant_int(one.insert.size(value, 0)), constant_int(length)
     if own is not None and wanted is not None:
         if wanted <= own:
             return [value if wanted == own else one.part(value, 0, length)]
@@ -217,7 +217,7 @@ def _scatter(one: Lowered) -> Results:
     """Makes a list of rows in a certain order; those that no index names are zeros."""
     tensor, indices = one.op.operands[:2]
     count = one.scalar(3) if len(one.op.operands) > 3 else -1
-    order, length = constant_array(indices), constant_scalar(count)
+    order, length = constant_array(indices), constant_int(count)
     rows = (types.shape_of(tensor.type) or (-1,))[0]
     if order is not None and length is not None and rows >= 0:
         wanted = max([-1, *order.reshape(-1).tolist()]) + 1 if length < 0 else length

@@ -30,6 +30,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 SMALL = 1024
 """Constants up to this many bytes are dense attributes."""
 
+MAX_READ_BYTES = 64 * 1024
+"""Constants up to this many bytes may be read to see what they hold, and be made of others that are."""
+
 ELIDED = "dense_resource<__elided__>"
 """What stands in a text for a constant that was left out."""
 
@@ -404,6 +407,13 @@ Constant = DenseElementsAttr | TensorData
 def is_constant(attribute: Attribute | None) -> TypeGuard[Constant]:
     """Tells whether an attribute holds a tensor's value."""
     return isinstance(attribute, TensorData | DenseElementsAttr)
+
+
+def is_small(constant: Constant) -> bool:
+    """Returns whether a constant may be read to see what it holds; a string counts as the pointer to it."""
+    if isinstance(constant, DenseElementsAttr):
+        return True
+    return math.prod(constant.shape) * constant.dtype.itemsize <= MAX_READ_BYTES
 
 
 def of_array(array: Array, element: Attribute | None = None) -> Constant:

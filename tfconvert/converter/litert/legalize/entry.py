@@ -60,7 +60,7 @@ def constant_operand(index: int, what: str) -> Constraint:
     return check
 
 
-def constant_number(index: int, what: str) -> Constraint:
+def number_operand(index: int, what: str) -> Constraint:
     """Returns the constraint that an operand is a constant of one element."""
 
     def check(op: Operation) -> str | None:

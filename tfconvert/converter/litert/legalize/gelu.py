@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -44,15 +45,6 @@ class _Gelu(NamedTuple):
 _Product = tuple[float, list[Value]]
 
 
-def _number(value: Value) -> float | None:
-    """Returns what a float constant of one element holds."""
-    constant = tensor_data.constant_of(value)
-    if constant is None or math.prod(types.shape_of(constant.type) or ()) != 1:
-        return None
-    array = tensor_data.to_array(constant)
-    return float(array.reshape(())) if array.dtype.kind == "f" else None
-
-
 def _step(value: Value) -> _Product | None:
     """Returns a product's number and factors, one multiplication, division or negation deep; `None` if it is none."""
     owner = value.owner
@@ -63,11 +55,11 @@ def _step(value: Value) -> _Product | None:
     if name == "tf.Neg":
         return -1.0, [owner.operands[0]]
     if name == "tf.RealDiv":
-        divisor = _number(owner.operands[1])
+        divisor = constant_number(owner.operands[1])
         return (1 / divisor, [owner.operands[0]]) if divisor else None
     coefficient, factors = 1.0, []
     for operand in owner.operands:
-        number = _number(operand)
+        number = constant_number(operand)
         if number is None:
             factors.append(operand)
         else:
@@ -121,7 +113,7 @@ def _power(value: Value) -> tuple[Value, int]:
     if isinstance(owner, Operation):
         if owner.name == "tf.Square":
             return owner.operands[0], 2
-        power = _number(owner.operands[1]) if owner.name == "tf.Pow" else None
+        power = constant_number(owner.operands[1]) if owner.name == "tf.Pow" else None
         if power is not None and power.is_integer():
             return owner.operands[0], int(power)
     return value, 1
@@ -136,7 +128,7 @@ def _one_plus(value: Value) -> Value | None:
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in _SUMS:
         for one, other in ((0, 1), (1, 0)):
-            if _number(owner.operands[one]) == 1.0:
+            if constant_number(owner.operands[one]) == 1.0:
                 return owner.operands[other]
     return None
 

@@ -6,13 +6,17 @@ import math
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, constant_number
+from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, number_operand
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
+
+_SIGMA = 5
+"""The operand that says how much boxes that overlap count for."""
 
 _SOFT = "NonMaxSuppressionV5-soft"
 
@@ -31,29 +35,22 @@ def _as_float(op: Operation, emit: Emit) -> Value:
     return emit.cast(resized, types.element_of(op.results[0].type))
 
 
-def _sigma(op: Operation) -> float:
-    constant = tensor_data.constant_of(op.operands[5])
-    assert constant is not None
-    return float(tensor_data.to_array(constant).reshape(()))
-
-
-def _threshold(op: Operation) -> float | None:
-    constant = tensor_data.constant_of(op.operands[3])
-    return None if constant is None else float(tensor_data.to_array(constant).reshape(()))
-
-
 def _suppresses(op: Operation) -> str | None:
     """The kernel drops boxes that overlap by the threshold: a box itself, or it is chosen again, and its equals."""
-    threshold = _threshold(op)
+    threshold = constant_number(op.operands[3])
     return "the kernel drops equal boxes, which overlap by 1" if threshold is not None and threshold >= 1 else None
 
 
 def _is_hard(op: Operation) -> str | None:
-    return constant_number(5, "sigma")(op) or ("its sigma is not zero" if _sigma(op) else _suppresses(op))
+    return number_operand(_SIGMA, "sigma")(op) or (
+        "its sigma is not zero" if constant_number(op.operands[_SIGMA]) else _suppresses(op)
+    )
 
 
 def _is_soft(op: Operation) -> str | None:
-    return constant_number(5, "sigma")(op) or (None if _sigma(op) else "its sigma is zero")
+    return number_operand(_SIGMA, "sigma")(op) or (
+        None if constant_number(op.operands[_SIGMA]) else "its sigma is zero"
+    )
 
 
 def _just_above(emit: Emit, threshold: Value) -> Value:
@@ -72,7 +69,7 @@ def _suppress(op: Operation, emit: Emit) -> list[Value]:
     if version == 2:
         operands.append(emit.scalar(-math.inf, types.F32))
     # With a sigma TensorFlow only lowers the scores of overlapping boxes; the kernel would drop them as well.
-    soft = version == 5 and _sigma(op)
+    soft = version == 5 and constant_number(op.operands[_SIGMA])
     operands[3] = emit.scalar(1, types.F32) if soft else _just_above(emit, operands[3])
     limit = tensor_data.constant_of(operands[2])
     size = -1 if limit is None else int(tensor_data.to_array(limit).reshape(()))

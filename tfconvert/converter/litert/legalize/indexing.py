@@ -12,10 +12,10 @@ from tfconvert.converter.litert.legalize.entry import (
     Entry,
     Lowering,
     Row,
-    constant_number,
     element_of,
     ints,
     max_rank,
+    number_operand,
 )
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -129,7 +129,7 @@ _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 
 ENTRIES: tuple[Entry, ...] = (
     Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2), constraint=max_rank(5)),
     Lowering("Gather", "gather", _gather, _PARAMS),
-    Lowering("GatherV2", "gather", _gather, _PARAMS, constant_number(2, "the axis")),
+    Lowering("GatherV2", "gather", _gather, _PARAMS, number_operand(2, "the axis")),
     Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string"),
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),

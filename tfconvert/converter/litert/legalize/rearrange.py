@@ -14,10 +14,10 @@ from tfconvert.converter.litert.legalize.entry import (
     Lowering,
     Row,
     all_of,
-    constant_number,
     constant_operand,
     ints,
     max_rank,
+    number_operand,
     rank_is_known,
 )
 from tfconvert.schema.dialects import tf, types
@@ -175,8 +175,8 @@ _BLOCKED = _ANY
 
 ENTRIES: tuple[Entry, ...] = (
     Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(6)),
-    Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", constant_number(-1, "the axis")),
-    Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", constant_number(0, "the axis"), typed=1),
+    Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", number_operand(-1, "the axis")),
+    Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", number_operand(0, "the axis"), typed=1),
     Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
     Lowering("Pack", "ExpandDims ConcatV2", _pack_by_joining, _MOVABLE, _rank_of_result),
     Lowering("Unpack", "unpack", _unpack, "f32 i32 ui8 i8 i16 i1 f16 bf16", benefit=2),

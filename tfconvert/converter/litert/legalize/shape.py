@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ResultType, Row, constant_number, ints
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ResultType, Row, ints, number_operand
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -130,7 +130,7 @@ def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
 
 def _concat_offset_constraint(op: Operation) -> str | None:
     is_known = (types.shape_of(op.operands[1].type) or (-1,))[0] > 0
-    return constant_number(0, "the axis")(op) or (None if is_known else "the rank of an operand is not known")
+    return number_operand(0, "the axis")(op) or (None if is_known else "the rank of an operand is not known")
 
 
 _NUMBERS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"
@@ -150,7 +150,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("ZerosLike", "Fill", _zeros_like, _NUMBERS),
     Lowering("OnesLike", "Fill", _ones_like, _NUMBERS),
     Lowering("Empty", "Fill", _empty),
-    Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", constant_number(2, "the number of values")),
+    Lowering("LinSpace", "Mul AddV2", _lin_space, "f32", number_operand(2, "the number of values")),
     Row("BroadcastTo", "broadcast_to", _NUMBERS, narrow=(1,)),
     Row("BroadcastArgs", "broadcast_args", constraint=_broadcast_args_constraint),
     Lowering("ConcatOffset", "Mul AddV2", _concat_offset, "i32 i64", _concat_offset_constraint, typed=1),

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_int, is_enumeration
 from tfconvert.converter.kernels import registry
 from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.kernels.op_call import call_of
@@ -95,7 +96,7 @@ def _match(op: Operation) -> _Lookup | Failure:
 def _parts(op: Operation) -> _Parts | None:
     half = len(op.operands) // 2
     places = _partitioned(op.operands[:half])
-    if places is None or not _is_count(places.operands[0]):
+    if places is None or not is_enumeration(places.operands[0]):
         return None
     gathers = [value.owner for value in op.operands[half:]]
     if any(not isinstance(each, Operation) or each.name not in _GATHERS or not _takes_rows(each) for each in gathers):
@@ -119,25 +120,8 @@ def _partitioned(values: Sequence[Value]) -> Operation | None:
     return owner if is_vector and tuple(owner.results) == tuple(values) else None
 
 
-def _is_count(value: Value) -> bool:
-    """Tells whether a vector counts from zero by ones."""
-    constant, owner = tensor_data.constant_of(value), value.owner
-    if constant is not None:
-        array = tensor_data.to_array(constant)
-        return bool((array == np.arange(array.size)).all())
-    if not isinstance(owner, Operation) or owner.name != "tf.Range":
-        return False
-    return [_number(owner.operands[at]) for at in (0, 2)] == [0, 1]
-
-
-def _number(value: Value) -> int | None:
-    constant = tensor_data.constant_of(value)
-    array = np.zeros(0) if constant is None else tensor_data.to_array(constant)
-    return int(array.reshape(())) if array.size == 1 and array.dtype.kind == "i" else None
-
-
 def _takes_rows(gather: Operation) -> bool:
-    return len(gather.operands) == 2 or _number(gather.operands[2]) == 0
+    return len(gather.operands) == 2 or constant_int(gather.operands[2]) == 0
 
 
 def _steps(value: Value) -> list[Value]:
@@ -199,7 +183,7 @@ def _computed(value: Value, values: dict[Value, Array]) -> Array | None:
     pending = [value]
     while pending and len(values) <= _MAX_OPS:
         each, owner = pending[-1], pending[-1].owner
-        number = _number(each)
+        number = constant_int(each)
         if each in values:
             pending.pop()
         elif number is not None:
@@ -228,7 +212,7 @@ def _never_falls(value: Value, ids: Value) -> bool:
             return False
         pending.append(owner.operands[0])
         if owner.name in ("tf.Sub", "tf.FloorDiv"):
-            number = _number(owner.operands[1])
+            number = constant_int(owner.operands[1])
             if number is None or (number <= 0 and owner.name == "tf.FloorDiv"):
                 return False
         else:

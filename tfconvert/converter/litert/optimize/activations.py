@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import Op, check, computed, constant, number, tfl, value
@@ -53,7 +54,7 @@ def _match_hard_swish(op: Operation) -> Value | Failure:
         return Failure("an activation follows, or the elements aren't 32-bit floats")
     factor, values = 1.0, []
     for each in _factors(op):
-        known = matching.number(each)
+        known = constant_number(each)
         if known is None:
             values.append(each)
         else:
@@ -76,7 +77,7 @@ def _is_shifted_relu6(gate: Value, value: Value) -> bool:
     if split is None or split[0] is not value or len(matching.dims_of(split[1])) > len(matching.shape(value) or ()):
         return False
     three = next(operand for operand in add.operands if operand is not value)
-    return matching.is_close(matching.number(three), 3)
+    return matching.is_close(constant_number(three), 3)
 
 
 def _rewrite_hard_swish(op: Operation, match: Value, rewriter: Rewriter) -> None:
@@ -108,7 +109,7 @@ def _limited(op: Operation) -> tuple[Value, float] | None:
     split = matching.with_constant(op)
     if split is None or matching.shape(split[0]) != matching.shape(op.results[0]) or not matching.is_float(split[0]):
         return None
-    limit = matching.number(next(value for value in op.operands if value is not split[0]))
+    limit = constant_number(next(value for value in op.operands if value is not split[0]))
     return None if limit is None else (split[0], limit)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -30,9 +31,6 @@ from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-
-_MAX_FOLDED = 1 << 16
-"""Results of constant arithmetic up to this many bytes are computed at once."""
 
 _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.add": np.add,
@@ -64,14 +62,14 @@ _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
 
 def _match_constant(op: Operation) -> Array | Failure:
-    arrays = [matching.readable(operand) for operand in op.operands]
+    arrays = [constant_array(operand) for operand in op.operands]
     values = [array for array in arrays if array is not None]
     if len(values) < len(arrays):
         return Failure("an operand is computed, or too large to look into")
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     dims = matching.broadcast(*(array.shape for array in values))
-    if dims is None or dims != matching.shape(op.results[0]) or 4 * math.prod(dims) > _MAX_FOLDED:
+    if dims is None or dims != matching.shape(op.results[0]) or 4 * math.prod(dims) > tensor_data.MAX_READ_BYTES:
         return Failure("the result has another shape, or would be large")
     with np.errstate(all="ignore"):
         result: Array = np.asarray(_FOLDED[op.name](*values), np.float32)
@@ -92,7 +90,7 @@ def _match_inverse(op: Operation) -> Constant | Failure:
     if op.name == "tfl.sub":
         minus = tensor_data.of_array(np.array(-1, np.float32))
         return tensor_data.defer("mul", (constant, minus), matching.dims_of(constant))
-    array = matching.readable(op.operands[1])
+    array = constant_array(op.operands[1])
     if array is None:
         return Failure("the divisor is too large to look into")
     with np.errstate(all="ignore"):
@@ -144,7 +142,7 @@ def _match_neutral(op: Operation) -> Value | Failure:
     dims = types.shape_of(value.type)
     if dims is None or dims != matching.shape(op.results[0]):
         return Failure("it broadcasts")
-    if matching.size_of(constant) * 4 > _MAX_FOLDED:
+    if not tensor_data.is_small(constant):
         return Failure("the constant is too large to look into")
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
@@ -160,7 +158,7 @@ def _match_zero(op: Operation) -> Value | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     for factor, other in (op.operands, reversed(op.operands)):
-        constant = matching.readable(other)
+        constant = constant_array(other)
         if constant is not None and not constant.any() and matching.shape(other) == matching.shape(op.results[0]):
             return other if _is_bounded(factor) else Failure("the other factor may be infinite")
     return Failure("no factor is zeros of the result's shape")

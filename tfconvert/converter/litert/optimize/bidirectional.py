@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
@@ -124,11 +125,11 @@ def _is_in_time(reverse: Operation, layer: Operation) -> bool:
 
 def _step_of(taker: Operation, layer: Operation) -> int | None:
     """Returns which step of a sequence a slice takes out of what goes through it backwards, `None` if not just one."""
-    axis, begin = _time_axis(layer), matching.integers(taker.operands[1])
+    axis, begin = _time_axis(layer), constant_ints(taker.operands[1])
     others = 7 & ~(1 << axis)
     masks = {name: dialect.attribute(taker, f"{name}_mask")
              for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}  # fmt: skip
-    if begin is None or len(begin) != 3 or matching.integers(taker.operands[3]) != (1, 1, 1):
+    if begin is None or len(begin) != 3 or constant_ints(taker.operands[3]) != (1, 1, 1):
         return None
     whole = masks["begin"] & others == others and masks["end"] & others == others
     if not whole or masks["begin"] >> axis & 1 or masks["shrink_axis"] != 1 << axis:
@@ -261,7 +262,7 @@ def _match_extent(op: Operation) -> Value | Failure:
     dims = None if source is None else matching.shape(source.results[0])
     if source is None or dims is None:
         return Failure("it is no size of what a layer gives")
-    begin, end, strides = map(matching.integers, op.operands[1:])
+    begin, end, strides = map(constant_ints, op.operands[1:])
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
     if begin is None or len(begin) != 1 or end != (begin[0] + 1,) or strides != (1,):
         return Failure("it isn't one size")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -25,7 +26,7 @@ def _same_static_shape(op: Operation) -> bool:
 
 
 def _takes_all(op: Operation) -> bool:
-    begin, size = matching.integers(op.operands[1]), matching.integers(op.operands[2])
+    begin, size = constant_ints(op.operands[1]), constant_ints(op.operands[2])
     dims = matching.shape(op.operands[0])
     if begin is None or size is None or dims is None or any(begin) or len(size) != len(dims):
         return False
@@ -34,7 +35,7 @@ def _takes_all(op: Operation) -> bool:
 
 def _strides_over_all(op: Operation) -> bool:
     """Tells whether a strided slice takes each dimension from its begin to its end, one by one."""
-    begin, end, strides = (matching.integers(operand) for operand in op.operands[1:4])
+    begin, end, strides = (constant_ints(operand) for operand in op.operands[1:4])
     dims = matching.shape(op.operands[0])
     if begin is None or end is None or strides is None or dims is None or set(strides) - {1}:
         return False
@@ -50,7 +51,7 @@ def _strides_over_all(op: Operation) -> bool:
 
 
 def _repeats_once(op: Operation) -> bool:
-    multiples = matching.integers(op.operands[1])
+    multiples = constant_ints(op.operands[1])
     return multiples is not None and not set(multiples) - {1}
 
 

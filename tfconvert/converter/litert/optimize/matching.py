@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
@@ -23,9 +24,6 @@ SAME = attributes.string("SAME")
 
 PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
 """What a pattern asks of an op that applies no activation to its result."""
-
-_MAX_READ = 1 << 16
-"""Constants up to this many bytes may be read to see what they hold."""
 
 
 def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
@@ -86,23 +84,9 @@ def size_of(constant: Constant) -> int:
     return math.prod(dims_of(constant))
 
 
-def readable(value: Value) -> Array | None:
-    """Returns a small constant's elements, `None` if the value is no constant or too large to look into."""
-    constant = tensor_data.constant_of(value)
-    if constant is None or (isinstance(constant, tensor_data.TensorData) and not 0 < constant.nbytes <= _MAX_READ):
-        return None
-    return tensor_data.to_array(constant)
-
-
-def integers(value: Value) -> tuple[int, ...] | None:
-    """Returns a small integer constant's elements, row by row."""
-    array = readable(value)
-    return None if array is None or array.dtype.kind not in "iu" else tuple(map(int, array.ravel()))
-
-
 def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
     """Returns the dimensions of a shape that a constant names, `None` if it is none or names others."""
-    found = integers(value)
+    found = constant_ints(value)
     if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
         return None
     return frozenset(axis % len(dims) for axis in found)
@@ -114,15 +98,6 @@ def broadcast(*shapes: types.Shape) -> types.Shape | None:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         return None
-
-
-def number(value: Value) -> float | None:
-    """Returns what a constant of one element holds."""
-    constant = tensor_data.constant_of(value)
-    if constant is None or size_of(constant) != 1:
-        return None
-    array = tensor_data.to_array(constant)
-    return float(array.item()) if array.dtype.kind in "fiu" else None
 
 
 def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.declarative import rule
@@ -29,7 +30,7 @@ _SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d"
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
     """Returns how much a pad op adds before and after each dimension; `None` if that is computed, or the rank is."""
-    flat, dims = matching.integers(pad.operands[1]), matching.shape(pad.operands[0])
+    flat, dims = constant_ints(pad.operands[1]), matching.shape(pad.operands[0])
     if flat is None or dims is None or len(flat) != 2 * len(dims):
         return None
     return tuple(zip(flat[::2], flat[1::2], strict=True))

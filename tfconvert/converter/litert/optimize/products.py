@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
@@ -27,7 +28,7 @@ class _Adjoint(NamedTuple):
 def _match(op: Operation) -> _Adjoint | Failure:
     for index, operand in enumerate(op.operands):
         transpose = matching.producer(operand, "tfl.transpose")
-        permutation = None if transpose is None else matching.integers(transpose.operands[1])
+        permutation = None if transpose is None else constant_ints(transpose.operands[1])
         if transpose is None or permutation is None or len(permutation) < 2:
             continue
         rank = len(permutation)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -76,7 +77,7 @@ def _rewrite_rank_change(op: Operation, match: tuple[int, ...], rewriter: Rewrit
 
 def _match_restored_axis(op: Operation) -> Value | Failure:
     source = matching.producer(op.operands[0], "tfl.squeeze")
-    dims, axis = matching.shape(op.results[0]), matching.integers(op.operands[1])
+    dims, axis = matching.shape(op.results[0]), constant_ints(op.operands[1])
     if source is None or dims is None or axis is None or source.operands[0].type != op.results[0].type:
         return Failure("no squeeze of a value of the same type comes before")
     squeezed = dialect.attribute(source, "squeeze_dims")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -44,7 +45,7 @@ class _Parts(NamedTuple):
 def _bounds(op: Operation) -> _Bounds | None:
     """Returns what a slice takes, `None` if that isn't known, or it does more than to slice."""
     dims = matching.shape(op.operands[0])
-    found = [matching.integers(value) for value in op.operands[1:]]
+    found = [constant_ints(value) for value in op.operands[1:]]
     bounds = [each for each in found if each is not None and dims is not None and len(each) == len(dims)]
     if dims is None or len(bounds) < len(found):
         return None

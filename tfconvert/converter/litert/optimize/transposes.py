@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
@@ -42,7 +43,7 @@ _BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference
 
 def permutation_of(op: Operation) -> Permutation | None:
     """Returns what a transpose does with the dimensions, `None` if that is computed, or the rank unknown."""
-    permutation, dims = matching.integers(op.operands[1]), matching.shape(op.operands[0])
+    permutation, dims = constant_ints(op.operands[1]), matching.shape(op.operands[0])
     if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
         return None
     return permutation

@@ -109,9 +109,6 @@ from tfconvert.schema.ir.values import Value
 _COPIED = "copied"
 _RESIZED = "resized"
 
-_MAX_BYTES = 64 * 1024
-"""States that one operator makes are all in the file; more than this is rather copied from one."""
-
 
 _Use = tuple[Operation, int]
 """An operator, and which of its operands is a state."""
@@ -173,7 +170,8 @@ class _Separation:
     def _separate_alike(self, constant: Constant, uses: list[_Use]) -> None:
         """Makes states that begin with equal constants; the first one comes first in the block."""
         first = tensor_data.to_array(constant)
-        if len(uses) == 1 or len(uses) * first.nbytes > _MAX_BYTES:
+        # States that one operator makes are all in the file: many large ones are rather copied from one.
+        if len(uses) == 1 or len(uses) * first.nbytes > tensor_data.MAX_READ_BYTES:
             for op, index in uses:
                 self._separate(op, index)
             return

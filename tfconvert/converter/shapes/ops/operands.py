@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from tfconvert.converter.ir.constants import MAX_VALUE_BYTES
 from tfconvert.converter.ir.dims import MismatchError, Partial, element_of_dim, symbol
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.types import Shape
@@ -64,7 +63,7 @@ class Known:
         found = self._arrays.get(value)
         if found is None:
             constant = self.constants.get(value)
-            if constant is None or (type(constant) is tensor_data.TensorData and constant.nbytes > MAX_VALUE_BYTES):
+            if constant is None or not tensor_data.is_small(constant):
                 return None
             found = self._arrays[value] = tensor_data.to_array(constant)
         return found
