@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct, rename_callees
+from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees, rename_callees
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.builtin import ModuleOp

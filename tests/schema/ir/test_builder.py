@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.arith import BinaryOp, ConstantOp
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
@@ -64,6 +65,13 @@ def test_result_types_are_inferred() -> None:
     assert [op.result_types for op in (one, both)] == [[types.I32], [types.I32]]
     assert both.location is HERE
     assert _names(block) == ["arith.constant", "arith.addi"]
+
+
+def test_a_dialect_with_many_ops_infers_by_name() -> None:
+    builder = OpBuilder.at_block_end(Block())
+    one = builder.create(tf.TFOp, "tf.Const", properties={"value": tensor_data.of_array(np.zeros((), np.float32))})
+    values = (one.results[0], builder.create(tf.TFOp, "tf.Relu", one.results).results[0])
+    assert builder.create(tf.TFOp, "tf.IdentityN", values).result_types == [SCALAR, SCALAR]
 
 
 def test_result_types_may_be_given() -> None:

@@ -11,13 +11,12 @@ import numpy as np
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
+from tfconvert.schema.dialects.tf_traits import ZERO_PRESERVING, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_FORWARDING = frozenset({"tf.Identity", "tf.Reshape", "tf.Cast", "tf.BroadcastTo", "tf.Tile", "tf.ExpandDims",
-                         "tf.Squeeze", "tf.StopGradient"})  # fmt: skip
-"""Ops whose results are zeros if their first operands are."""
+_ZERO_PRESERVING = full_names(ZERO_PRESERVING)
 
 Handed = Callable[[Value], Sequence[Value]]
 """Tells what all callers of a function hand to it as an argument; nothing if they are not all known."""
@@ -175,7 +174,7 @@ def is_zero(value: Value, handed: Handed) -> bool:
                 return False
         elif op.name == "tf.Fill":
             todo.append(op.operands[1])
-        elif op.name in _FORWARDING:
+        elif op.name in _ZERO_PRESERVING:
             todo.append(op.operands[0])
         elif op.name != "tf.ZerosLike":
             return False

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees
+from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -14,9 +14,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
-
-_CASES = frozenset({"tf.Case", "tf.StatelessCase"})
-"""Ops with as many functions as they like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +23,22 @@ class Call:
     Attributes:
         op: The op.
         block: The function's body.
-        first: The operand that is the function's first argument.
         is_condition: Whether it is a loop's condition, whose result is none of the op's.
-        is_loop: Whether the op is a loop.
     """
 
     op: Operation
     block: Block
-    first: int
     is_condition: bool
-    is_loop: bool
+
+    @property
+    def is_loop(self) -> bool:
+        """Whether the op is a loop."""
+        return INTERFACES[self.op.name].kind is Kind.LOOP
+
+    @property
+    def first(self) -> int:
+        """The operand that is the function's first argument."""
+        return INTERFACES[self.op.name].first_operand
 
     @property
     def returned(self) -> tuple[Value, ...]:
@@ -76,18 +79,17 @@ class Calls:
         self.to: dict[Block, list[Call]] = {}
         for function in self.functions.values():
             for op in function.body.block.ops:
-                kind = KINDS.get(op.name)
-                if kind is not None:
-                    self._note(op, kind)
+                interface = INTERFACES.get(op.name)
+                if interface is not None:
+                    self._note(op, interface)
 
-    def _note(self, op: Operation, kind: Kind) -> None:
+    def _note(self, op: Operation, interface: CallInterface) -> None:
         names = callees(op)
-        if len(names) < (1 if kind is Kind.CALL else 2) and op.name not in _CASES:
+        if len(names) < (interface.arity or 0):
             raise error_at(op, "bad-operand", "an attribute that should name a function names none")
-        is_loop = kind is Kind.LOOP
-        first = 1 if kind is Kind.BRANCHES else 0
+        is_loop = interface.kind is Kind.LOOP
         self.of[op] = tuple(
-            Call(op, self.functions[name].body.block, first, is_loop and index == 0, is_loop)
+            Call(op, self.functions[name].body.block, is_loop and index == 0)
             for index, name in enumerate(names)
             if name in self.functions
         )

@@ -1,23 +1,16 @@
-"""Functional control flow: which functions an op runs, what it hands to them and what it takes from them.
-
-call     f(operands)                                  results
-branches one of several functions, of all operands but the first, which tells which one
-loop     cond(variables) -> tensor<i1>, body(variables) -> variables
-"""
+"""Functional control flow: ops with the functions that they run (`call_interfaces`), their operands and results."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild
-from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import INTERFACES, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
@@ -25,71 +18,6 @@ from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
 
 Item = TypeVar("Item")
-
-
-class Kind(Enum):
-    """How an op runs the functions that it names."""
-
-    CALL = "call"
-    BRANCHES = "branches"
-    LOOP = "loop"
-
-
-KINDS: Mapping[str, Kind] = {
-    "func.call": Kind.CALL,
-    "tf.Case": Kind.BRANCHES,
-    "tf.If": Kind.BRANCHES,
-    "tf.PartitionedCall": Kind.CALL,
-    "tf.StatefulPartitionedCall": Kind.CALL,
-    "tf.StatelessCase": Kind.BRANCHES,
-    "tf.StatelessIf": Kind.BRANCHES,
-    "tf.StatelessWhile": Kind.LOOP,
-    "tf.While": Kind.LOOP,
-}
-"""Op -> how it runs functions; `PartitionedCall` and its like included, region forms not."""
-
-IFS = frozenset({"tf.If", "tf.StatelessIf"})
-"""Ops that choose the first of two functions if a condition holds, else the second."""
-
-_MANY = ("branches",)
-
-_PROPERTIES: Mapping[str, tuple[str, ...]] = {
-    "func.call": ("callee",),
-    "tf.Case": _MANY,
-    "tf.If": ("then_branch", "else_branch"),
-    "tf.PartitionedCall": ("f",),
-    "tf.StatefulPartitionedCall": ("f",),
-    "tf.StatelessCase": _MANY,
-    "tf.StatelessIf": ("then_branch", "else_branch"),
-    "tf.StatelessWhile": ("cond", "body"),
-    "tf.While": ("cond", "body"),
-}
-"""Op -> the properties that name functions, in the order in which `callees` has them."""
-
-
-def callees(op: Operation) -> list[str]:
-    """Returns the functions that an op of `KINDS` runs, a loop's condition first; an attribute may name none."""
-    found = (op.properties.get(key) for key in _PROPERTIES[op.name])
-    return [name for attribute in found if attribute is not None for name in symbol_table.symbols(attribute)]
-
-
-def rename_callees(op: Operation, names: Mapping[str, str]) -> None:
-    """Lets an op of `KINDS` run other functions than those that it has named so far."""
-    for key in _PROPERTIES[op.name]:
-        attribute = op.properties.get(key)
-        if attribute is not None:
-            op.properties[key] = _renamed(attribute, names)
-
-
-def _renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
-    if isinstance(attribute, ArrayAttr):
-        return ArrayAttr.get([_renamed(item, names) for item in attribute.data])
-    if isinstance(attribute, tf.FunctionAttr):
-        name = attribute.function.root
-        return tf.FunctionAttr.get(attrs.symbol(names.get(name, name)), attribute.arguments)
-    if isinstance(attribute, SymbolRefAttr):
-        return attrs.symbol(names.get(attribute.root, attribute.root))
-    return attribute
 
 
 def body_of(function: FuncOp) -> Block | None:
@@ -122,7 +50,7 @@ class Construct(NamedTuple):
     @property
     def given(self) -> Sequence[Value]:
         """The operands that the functions get."""
-        return self.op.operands[1:] if self.kind is Kind.BRANCHES else self.op.operands
+        return self.op.operands[INTERFACES[self.op.name].first_operand :]
 
     @property
     def bodies(self) -> tuple[Block, ...]:
@@ -131,7 +59,7 @@ class Construct(NamedTuple):
 
 
 def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | None:
-    """Returns an op of `KINDS` with its functions.
+    """Returns an op of `INTERFACES` with its functions.
 
     Args:
         op: The op.
@@ -140,10 +68,11 @@ def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | Non
     Returns:
         `None` if a function is missing, has no body of one block, or takes or returns other values than the op has.
     """
-    kind, names = KINDS[op.name], callees(op)
+    interface, names = INTERFACES[op.name], callees(op)
+    kind = interface.kind
     found = [functions[name] for name in names if name in functions]
-    expected = {len(_PROPERTIES[op.name])} if _PROPERTIES[op.name] != _MANY else {len(names)} - {0}
-    if len(found) != len(names) or len(found) not in expected or (kind is Kind.BRANCHES and not op.operands):
+    expected = interface.arity or max(len(names), 1)
+    if not len(found) == len(names) == expected or len(op.operands) < interface.first_operand:
         return None
     made = Construct(op, kind, tuple(found))
     given, results = len(made.given), len(op.results)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfconvert.converter.control_flow.constructs import IFS, Construct, Kind, returned
+from tfconvert.converter.control_flow.constructs import Construct, returned
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.call_interfaces import IFS, Kind
+from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-_FORWARDING = frozenset({"tf.Identity", "tf.IdentityN", "tf.StopGradient", "tf.PreventGradient"})
+_IDENTITIES = full_names(IDENTITIES)
 
 
 def decided_branch(found: Construct) -> int | None:
@@ -38,7 +40,7 @@ def branch_of(found: Construct, value: tensor_data.Array) -> int | None:
 
 def origin(value: Value) -> Value:
     """Returns what a value is through nothing but identities."""
-    while isinstance(value, OpResult) and value.op.name in _FORWARDING:
+    while isinstance(value, OpResult) and value.op.name in _IDENTITIES:
         value = value.op.operands[value.index]
     return value
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.control_flow.constructs import Construct, Kind, change_signature, restate
+from tfconvert.converter.control_flow.constructs import Construct, change_signature, restate
 from tfconvert.converter.control_flow.decisions import invariants
 from tfconvert.converter.ir.edit import erase
+from tfconvert.schema.dialects.call_interfaces import Kind
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation

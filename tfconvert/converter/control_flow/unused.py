@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tfconvert.converter.control_flow.constructs import Construct, Kind, change_signature, drop, returned, without
+from tfconvert.converter.control_flow.constructs import Construct, change_signature, drop, returned, without
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import Kind
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
 from tfconvert.converter.kernels.call import Results
-from tfconvert.schema.dialects import tf
-from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.dialects import call_interfaces
+from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+_CALL_ONCE = "tfl.call_once"
 
 Body = Callable[[Machine, Operation, Results, Values], Task]
 """Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
@@ -103,41 +105,31 @@ OPS: Mapping[str, Body] = {
     "tf.StatelessWhile": _while,
     "tf.While": _while,
     "tf.WhileRegion": _while_region,
-    "tfl.call_once": _call_once,
+    _CALL_ONCE: _call_once,
 }
 """Op -> the task of its bodies."""
 
-_CALLEES: Mapping[str, tuple[str, ...]] = {
-    "func.call": ("callee",),
-    "tf.If": ("then_branch", "else_branch"),
-    "tf.PartitionedCall": ("f",),
-    "tf.StatefulPartitionedCall": ("f",),
-    "tf.StatelessIf": ("then_branch", "else_branch"),
-    "tf.StatelessWhile": ("cond", "body"),
-    "tf.While": ("cond", "body"),
-    "tfl.call_once": ("session_init_function",),
-}
-"""Op -> the properties that name functions."""
 
-
-def callees(op: Operation) -> tuple[str, ...]:
+def callees(op: Operation) -> list[str]:
     """Returns the functions that an op may call.
 
     Raises:
         ConversionError: An attribute that should name a function doesn't (`bad-operand`).
     """
-    if op.name in ("tf.Case", "tf.StatelessCase"):
-        return tuple(tf.get(op, "branches", ()))
-    return tuple(_symbol(op, name) for name in _CALLEES.get(op.name, ()))
+    if op.name == _CALL_ONCE:
+        return _named(op, "session_init_function")
+    interface = INTERFACES.get(op.name)
+    if interface is None or interface.arity is None:
+        return call_interfaces.callees(op)
+    return [name for key in interface.properties for name in _named(op, key)]
 
 
-def _symbol(op: Operation, name: str) -> str:
+def _named(op: Operation, name: str) -> list[str]:
     attribute = op.properties.get(name)
-    if isinstance(attribute, tf.FunctionAttr):
-        attribute = attribute.function
-    if isinstance(attribute, SymbolRefAttr):
-        return attribute.root
-    raise bad(op, f"attribute {name!r} names no function")
+    found = [] if attribute is None else symbols(attribute)
+    if len(found) != 1:
+        raise bad(op, f"attribute {name!r} names no function")
+    return found
 
 
 Captures = dict[Operation, tuple[Value, ...]]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tfconvert.converter.ir.edit import walk
-from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
-from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import Location
@@ -17,8 +15,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
 
 _PRIVATE = "private"
-_REFERRING = frozenset((SymbolRefAttr, tf.FunctionAttr, ArrayAttr))
-"""Classes of attributes that may refer to functions; none has subclasses."""
 
 
 def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
@@ -44,17 +40,6 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
     return function
 
 
-def symbols(attribute: Attribute) -> list[str]:
-    """Returns the names that an attribute refers to; the items of an array are of one kind."""
-    if isinstance(attribute, tf.FunctionAttr):
-        attribute = attribute.function
-    if isinstance(attribute, SymbolRefAttr):
-        return [attribute.root]
-    if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in _REFERRING:
-        return [name for item in attribute.data for name in symbols(item)]
-    return []
-
-
 def named(op: Operation, attribute: str) -> str:
     """Returns the one function that an attribute of an op refers to; empty if it refers to none, or to several."""
     value = op.properties.get(attribute)
@@ -67,7 +52,7 @@ def names(op: Operation) -> list[str]:
     found: list[str] = []
     for attributes in (op.properties, op.attributes):
         for attribute in attributes.values():
-            if type(attribute) in _REFERRING:
+            if may_refer(attribute):
                 found += symbols(attribute)
     return found
 

@@ -12,6 +12,7 @@ from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf_effects, types
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
@@ -20,8 +21,6 @@ _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "Tens
 """These say how a value is to be quantized, which computing them would lose, or make a list, which is no constant."""
 
 _KEPT = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Assert"})
-
-_FORWARDING = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})
 
 _Plan = tuple[str, Hashable]
 
@@ -37,8 +36,8 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
     name = op.name.removeprefix("tf.")
     if not can_fold(name) or not op.results or not tf_effects.is_pure(op):
         return None
-    if name in _FORWARDING:
-        return [constants[0]]
+    if name in IDENTITIES:
+        return list(constants)
     inputs = sum(map(size_of, constants))
     outputs = sum(_result_size(result, shape) for result, shape in zip(op.results, shapes, strict=True))
     # A result may always be small; beyond that it must not be larger than what it is made of.

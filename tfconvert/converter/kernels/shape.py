@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.kernels.call import Call, Kernel, Results, ints, is_integer, scalar, typed
+from tfconvert.schema.dialects.tf_traits import IDENTITIES
 
 
 def _shape(call: Call) -> Results:
@@ -245,10 +246,8 @@ def _roll(call: Call) -> Results:
     return (np.roll(x, ints(shift), ints(axis)),)
 
 
-_SAME = ("DeepCopy", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient", "Snapshot", "StopGradient")
-
 KERNELS: Mapping[str, Kernel] = {
-    **dict.fromkeys(_SAME, _same),
+    **dict.fromkeys(IDENTITIES | {"DeepCopy", "PlaceholderWithDefault"}, _same),
     "Assert": _assert,
     "Bitcast": _bitcast,
     "BroadcastArgs": _broadcast_args,

@@ -34,15 +34,15 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 _FORWARDING = (
-    "Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "CheckNumerics",
-    "CheckNumericsV2", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier",
-    "Print", "XlaSharding",
+    *sorted(IDENTITIES), "PlaceholderWithDefault", "CheckNumerics", "CheckNumericsV2", "DebugIdentity",
+    "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier", "Print", "XlaSharding",
 )  # fmt: skip
-"""Ops whose first results are their first operands, one by one; on a device nothing is checked, and nothing printed."""
+"""Identities, and ops that are some but for what isn't done on a device: nothing is checked, and nothing printed."""
 
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
 """Ops whose operands' types are written down elsewhere too."""

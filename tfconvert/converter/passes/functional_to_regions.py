@@ -56,6 +56,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.call_interfaces import IFS, INTERFACES, Kind, callees
 from tfconvert.schema.dialects.func import CallOp, FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.attribute import Attribute
@@ -64,15 +65,6 @@ from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-_IF, _CASE, _WHILE = range(3)
-
-_KINDS = {
-    "tf.If": _IF, "tf.StatelessIf": _IF, "tf.Case": _CASE, "tf.StatelessCase": _CASE,
-    "tf.While": _WHILE, "tf.StatelessWhile": _WHILE,
-}  # fmt: skip
-_FORMS = {_IF: "IfRegion", _CASE: "CaseRegion", _WHILE: "WhileRegion"}
-_FUNCTIONS = {_IF: ("then_branch", "else_branch"), _CASE: ("branches",), _WHILE: ("cond", "body")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +81,32 @@ class FunctionalToRegions:
                 number of values than it is given, or of other element types (`bad-call`).
         """
         functions = symbol_table.functions_of(module)
-        ops = [op for op in module.walk() if op.name in _KINDS]
+        ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
         for op in ops:
             _replace(op, functions)
         return PassResult(Counter(op.name.removeprefix("tf.") for op in ops))
 
 
 def _replace(op: Operation, functions: Mapping[str, FuncOp]) -> None:
-    kind, block = _KINDS[op.name], op.parent
-    assert block is not None
-    keys = _FUNCTIONS[kind]
-    if kind == _CASE:
-        names = symbol_table.symbols(op.properties[keys[0]]) if keys[0] in op.properties else []
-    else:
-        names = [symbol_table.named(op, key) for key in keys]
-    callees = [symbol_table.function_named(functions, name, op) for name in names]
+    interface = INTERFACES[op.name]
+    keys = interface.properties
+    names = callees(op) if interface.arity is None else [symbol_table.named(op, key) for key in keys]
+    called = [symbol_table.function_named(functions, name, op) for name in names]
     properties = {name: value for name, value in op.properties.items() if name not in keys}
-    if op.name.startswith("tf.Stateless"):
+    if interface.is_stateless:
         properties["is_stateless"] = attrs.boolean(True)
-    if kind == _WHILE:
+    if interface.kind is Kind.LOOP:
         operands = list(op.operands)
-        regions = [_loop_region(op, callee, decides=callee is callees[0]) for callee in callees]
+        regions = [_loop_region(op, callee, decides=callee is called[0]) for callee in called]
     else:
         operands = [op.operands[0]]
-        if kind == _IF:
+        if op.name in IFS:
             properties["_then_func_name"], properties["_else_func_name"] = map(attrs.string, names)
             if not is_boolean(operands[0]):
                 operands = [Builder(op).to_bool(operands[0])]
-        regions = [Region(_call(op, callee, op.operands[1:])) for callee in callees]
+        regions = [Region(_call(op, callee, op.operands[1:])) for callee in called]
     new = tf.create(
-        _FORMS[kind],
+        interface.region_form.removeprefix("tf."),
         operands=operands,
         result_types=op.result_types,
         properties=properties,

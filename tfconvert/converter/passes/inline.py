@@ -38,11 +38,11 @@ from tfconvert.converter.ir.symbol_table import (
     is_private,
     names,
     names_outside,
-    symbols,
 )
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import CALLS, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.attribute import Attribute
@@ -51,8 +51,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-
-_CALLS = frozenset({"tf.PartitionedCall", "tf.StatefulPartitionedCall", "func.call"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Inline:
         """
         functions = functions_of(module)
         inside = {name: walk(function)[1:] for name, function in functions.items()}
-        calls = {name: [op for op in ops if op.name in _CALLS] for name, ops in inside.items()}
+        calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
         outside = names_outside(module)
         references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
@@ -87,9 +85,7 @@ class Inline:
 
 
 def _callee(call: Operation) -> str:
-    key = "callee" if call.name == "func.call" else "f"
-    attribute = call.properties.get(key, call.attributes.get(key))
-    return next(iter(symbols(attribute)), "") if attribute is not None else ""
+    return next(iter(callees(call)), "")
 
 
 def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:

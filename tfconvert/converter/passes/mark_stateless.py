@@ -51,11 +51,10 @@ from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_effects
+from tfconvert.schema.dialects.call_interfaces import STATEFUL
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-
-_CONTROL_FLOW = frozenset({"tf.If", "tf.While", "tf.Case"})
 
 _TRUE = attrs.boolean(True)
 
@@ -82,7 +81,7 @@ class MarkStateless:
         purity = _Purity(functions)
         for function in functions.values():
             # Backwards, so that what only an unused op uses is met when it is unused itself.
-            for op in reversed([op for op in function.body.walk() if op.name in _CONTROL_FLOW]):
+            for op in reversed([op for op in function.body.walk() if op.name in STATEFUL]):
                 applied[_improve(op, purity)] += 1
         applied.pop("", None)
         if applied["erased"]:

@@ -57,11 +57,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct
+from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.control_flow.equal_variables import merge_equal
 from tfconvert.converter.control_flow.unused import drop_unused
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
 from tfconvert.schema.ir.builtin import ModuleOp
 
 

@@ -65,6 +65,7 @@ from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import CALLS, REGION_FORMS
 from tfconvert.schema.dialects.func import ReturnOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.ir.attribute import Attribute
@@ -75,8 +76,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_FORMS = {"tf.IfRegion": "If", "tf.CaseRegion": "Case", "tf.WhileRegion": "While"}
-_CALLS = frozenset({"func.call", "tf.PartitionedCall", "tf.StatefulPartitionedCall"})
 _NAMES = ("_then_func_name", "_else_func_name", "_cond_func_name", "_body_func_name")
 
 
@@ -106,7 +105,7 @@ def _with_regions(module: ModuleOp) -> list[Operation]:
         for region in todo.pop().regions:
             for block in region.blocks:
                 inner = [op for op in block.ops if op.regions]
-                found += [op for op in inner if op.name in _FORMS]
+                found += [op for op in inner if op.name in REGION_FORMS]
                 todo += inner
     return found
 
@@ -126,7 +125,7 @@ def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
     operands = [*op.operands, *captured] if not (is_loop and called) else op.operands[:]
     results = [*op.result_types, *(value.type for value in captured)] if is_loop and not called else op.result_types
     new = tf.create(
-        _FORMS[op.name],
+        REGION_FORMS[op.name].removeprefix("tf."),
         operands=operands,
         result_types=results,
         properties=_properties(op, names),
@@ -157,7 +156,7 @@ def _called(op: Operation) -> tuple[list[str], Sequence[Value]] | None:
     given: list[Sequence[Value]] = []
     for region in op.regions:
         first, last = region.block.first_op, region.block.last_op
-        if first is None or last is None or first.next_op is not last or first.name not in _CALLS:
+        if first is None or last is None or first.next_op is not last or first.name not in CALLS:
             return None
         name = symbol_table.named(first, "callee" if first.name == "func.call" else "f")
         if not name or list(last.operands) != list(first.results):
@@ -234,6 +233,6 @@ def _function(
     region.detach_block(block)
     key = f"_{role}_func_name"
     given = op.properties.get(key, op.attributes.get(key))
-    kind = _FORMS[op.name].lower()
+    kind = REGION_FORMS[op.name].removeprefix("tf.").lower()
     name = given.data if isinstance(given, StringAttr) and given.data else f"{node_of(op.location) or kind}_{role}"
     return maker.add(name, block, op.location)

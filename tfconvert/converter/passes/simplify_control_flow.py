@@ -58,7 +58,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import KINDS, Construct, Kind, construct, inline_body
+from tfconvert.converter.control_flow.constructs import Construct, construct, inline_body
 from tfconvert.converter.control_flow.decisions import decided_branch, handed_through, sink_constants
 from tfconvert.converter.control_flow.hoist import hoist
 from tfconvert.converter.control_flow.trip_count import trip_count
@@ -68,6 +68,7 @@ from tfconvert.converter.ir.edit import erase, replace_op
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -43,6 +43,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tfconvert.converter.control_flow.decisions import origin
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, rebuild
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -58,7 +59,6 @@ from tfconvert.schema.ir.values import Value
 
 _BRANCHES = frozenset({"tf.If", "tf.Case"})
 _LOOP = "tf.While"
-_IDENTITIES = frozenset({"tf.Identity"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _handle(value: Value) -> Operation | None:
     """Returns the op that names what a value is a handle of."""
     if not isinstance(types.element_of(value.type), types.ResourceType):
         return None
-    op = _origin(value).owner
+    op = origin(value).owner
     return op if isinstance(op, Operation) and not op.operands and tf_effects.is_pure(op) else None
 
 
@@ -134,17 +134,10 @@ def _kept_by(callees: Sequence[FuncOp], body: str, handles: Mapping[int, Operati
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != len(block.args):
         return {}
-    kept = {index: handle for index, handle in handles.items() if _origin(last.operands[index]) is block.args[index]}
+    kept = {index: handle for index, handle in handles.items() if origin(last.operands[index]) is block.args[index]}
     if kept:
         last.set_operands([value for index, value in enumerate(last.operands) if index not in kept])
     return kept
-
-
-def _origin(value: Value) -> Value:
-    """Looks through identities."""
-    while isinstance(value.owner, Operation) and value.owner.name in _IDENTITIES:
-        value = value.owner.operands[0]
-    return value
 
 
 def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:

@@ -51,9 +51,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import KINDS, callees, rename_callees
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.schema.dialects.call_interfaces import KINDS, callees, rename_callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES

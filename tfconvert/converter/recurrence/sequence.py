@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tfconvert.converter.control_flow.constructs import KINDS, Kind
 from tfconvert.converter.ir.constants import constant_array, constant_int
 from tfconvert.converter.recurrence.decline import need
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 

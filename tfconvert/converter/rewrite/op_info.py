@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tfconvert.converter.ir import dims
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
+from tfconvert.schema.dialects.tf_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
@@ -23,13 +24,14 @@ Range = tuple[int, int]
 
 TF, TFL = "tf.", "tfl."
 
-_ELEMENTWISE = frozenset((
-    "abs", "add", "addn", "addv2", "ceil", "cos", "div", "elu", "exp", "floor", "floordiv", "floormod", "gelu",
-    "hard_swish", "leaky_relu", "leakyrelu", "log", "logistic", "maximum", "minimum", "mul", "neg", "pow", "realdiv",
-    "reciprocal", "relu", "relu6", "relu_n1_to_1", "round", "rsqrt", "selu", "sigmoid", "sin", "softplus", "sqrt",
-    "square", "squared_difference", "squareddifference", "sub", "tanh",
-))  # fmt: skip
-"""Ops of either dialect, in lower case, whose result has its operands' element type and broadcast shape."""
+_ELEMENTWISE = full_names(ELEMENTWISE_UNARY | ELEMENTWISE_BINARY | {"AddN"}) | {
+    f"tfl.{name}" for name in (
+        "abs", "add", "ceil", "cos", "div", "elu", "exp", "floor", "gelu", "hard_swish", "leaky_relu", "log",
+        "logistic", "maximum", "minimum", "mul", "neg", "pow", "relu", "relu6", "relu_n1_to_1", "round", "rsqrt", "sin",
+        "sqrt", "square", "squared_difference", "sub", "tanh",
+    )
+}  # fmt: skip
+"""Ops of either dialect whose result has their operands' element type and broadcast shape."""
 
 
 class Signature(NamedTuple):
@@ -158,7 +160,7 @@ def constant(name: str, value: tensor_data.Constant, location: Location) -> Oper
 
 def infers(name: str) -> bool:
     """Tells whether `infer` knows an op's result type."""
-    return name.partition(".")[2].lower() in _ELEMENTWISE
+    return name in _ELEMENTWISE
 
 
 def infer(operands: Sequence[Value]) -> Attribute:

@@ -17,17 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfconvert.converter.control_flow.constructs import (
-    IFS,
-    KINDS,
-    Construct,
-    Kind,
-    body_of,
-    callees,
-    construct,
-    restate,
-    returned,
-)
+from tfconvert.converter.control_flow.constructs import Construct, body_of, construct, restate, returned
 from tfconvert.converter.control_flow.decisions import branch_of, invariants
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase_dead
@@ -35,6 +25,7 @@ from tfconvert.converter.shapes.facts import Fact, fact_of, join
 from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.converter.shapes.sweep import Folded, Sweep
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.call_interfaces import IFS, KINDS, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import ExecutorOp
 from tfconvert.schema.ir.block import Block

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -61,9 +62,7 @@ OPS: Mapping[str, ListOp] = {
 """The ops of lists that become ops of tensors."""
 
 
-FORWARDING = frozenset({
-    "tf.AddN", "tf.Identity", "tf.IdentityN", "tf.PreventGradient", "tf.Snapshot", "tf.StopGradient", "tf.ZerosLike",
-})  # fmt: skip
+FORWARDING = full_names(IDENTITIES | {"AddN", "ZerosLike"})
 """Ops that do to a tensor what they do to a list."""
 
 

@@ -18,6 +18,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.tf_traits import UNARY_IDENTITIES, full_names
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
@@ -35,7 +36,7 @@ LEGACY = frozenset({"tf.Stack", "tf.StackPush", "tf.StackPop", "tf.StackClose"})
 """The same from before handles were resources."""
 
 _CHANGING = frozenset({PUSH, POP})
-_FORWARDING = "tf.Identity"
+_FORWARDING = full_names(UNARY_IDENTITIES)
 
 
 @dataclass(eq=False, slots=True)
@@ -114,7 +115,7 @@ def _handle(op: Operation) -> Value:
 def _handles(op: Operation) -> list[Value]:
     if op.name in OPS:
         return [_handle(op)]
-    return [op.operands[0], op.results[0]] if op.name == _FORWARDING and _is_handle(op.results[0]) else []
+    return [op.operands[0], op.results[0]] if op.name in _FORWARDING and _is_handle(op.results[0]) else []
 
 
 def _block(op: Operation) -> Block:
@@ -189,7 +190,7 @@ def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterat
         block = function.body.block
         is_called = block in calls.to and is_private(function)
         for op in block.ops:
-            if op.name in OPS or op.name == _FORWARDING or calls.of.get(op) or (is_called and op is block.last_op):
+            if op.name in OPS or op.name in _FORWARDING or calls.of.get(op) or (is_called and op is block.last_op):
                 continue
             if any(is_one(value) for value in (*op.operands, *op.results)):
                 yield found_at(op, "stack-escapes", "the handle of a stack gets where it can't be followed")

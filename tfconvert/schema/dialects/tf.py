@@ -13,6 +13,7 @@ from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tf_verify, types
 from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES, FunctionAttr, PlaceholderAttr, ShapeAttr
 from tfconvert.schema.dialects.tf_effects import has_side_effects
+from tfconvert.schema.dialects.tf_traits import SAME_TYPE, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.block import Region
@@ -45,10 +46,23 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
 """What is true of ops by their definition, where it is anything."""
 
 
+_SAME_TYPE = full_names(SAME_TYPE)
+
+
 class TFOp(Operation):
     """A `tf` op of any name."""
 
     __slots__ = ()
+
+    @classmethod
+    def infer_result_types(
+        cls, name: str, operands: Sequence[Value], properties: Mapping[str, Attribute]
+    ) -> Sequence[Attribute] | None:
+        """Returns the types of a constant, and of ops whose results have the types of their operands."""
+        if name in _SAME_TYPE:
+            return [operand.type for operand in operands]
+        value = properties.get("value") if name == "tf.Const" else None
+        return (value.type,) if tensor_data.is_constant(value) else None
 
     @property
     def op_name(self) -> str:

@@ -15,9 +15,10 @@ from functools import cache
 from typing import NamedTuple
 
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tf_attributes import FunctionAttr
+from tfconvert.schema.dialects.call_interfaces import INTERFACES, REGION_FORMS, callees
+from tfconvert.schema.dialects.tf_traits import IDENTITIES, full_names
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
@@ -106,20 +107,15 @@ _NAMES: Mapping[_Kind, str] = {
     _Kind.FAILS: "Assert CheckNumerics CheckNumericsV2 RequiresOlderGraphVersion TPUCompileSucceededAssert",
     _Kind.SENDS: "Send _Send _HostSend _XlaSendFromHost _XlaSendFromHostV2 XlaSend XlaSendToHost",
     _Kind.RECEIVES: "Recv _Recv _HostRecv _XlaRecvAtHost _XlaRecvAtHostV2 XlaRecv XlaRecvFromHost",
-    _Kind.CALLS: (
-        "If While Case StatefulPartitionedCall LegacyCall IfRegion WhileRegion CaseRegion PartitionedCall"
-        " StatelessIf StatelessWhile StatelessCase"
-    ),
+    _Kind.CALLS: "LegacyCall " + " ".join(name[3:] for name in (*INTERFACES, *REGION_FORMS) if name[:3] == "tf."),
 }
 
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
-_STATELESS = frozenset({"PartitionedCall", "StatelessIf", "StatelessWhile", "StatelessCase"})
-
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
 """Ops that describe a stream of values; nothing happens before somebody iterates it."""
 
-_PASSES_ON = frozenset({"tf.Identity", "tf.IdentityN", "tf_executor.Enter", "tf_executor.Exit", "tf.StopGradient"})
+_PASSES_ON = full_names(IDENTITIES) | {"tf_executor.Enter", "tf_executor.Exit"}
 """Ops whose results are their operands, one by one, as far as handles are concerned."""
 
 _NONE_ELSEWHERE = ("arith.constant", "func.func", "builtin.module", "tf_executor.fetch", "tf_executor.yield")
@@ -233,7 +229,8 @@ def _is_handle(tensor_type: Attribute) -> bool:
 
 
 def _is_stateless(op: Operation) -> bool:
-    if op.name[3:] in _STATELESS:
+    interface = INTERFACES.get(op.name)
+    if interface is not None and interface.is_stateless:
         return True
     flag = op.properties.get("is_stateless")
     return isinstance(flag, IntegerAttr) and flag.value != 0
@@ -295,12 +292,12 @@ class ModuleEffects:
 
     def _inner(self, op: Operation) -> Effects:
         """Returns the effects of an op without those of the ops in its regions."""
-        callees = _callees(op)
-        if not callees:
+        called = callees(op)
+        if not called:
             return NO_EFFECTS if op.regions else effects(op)
         if op.name.startswith("tf.") and _is_stateless(op):
             return NO_EFFECTS
-        return _union(self._of_call(op, callee) for callee in callees)
+        return _union(self._of_call(op, callee) for callee in called)
 
     def _of_call(self, op: Operation, callee: str) -> Effects:
         """Returns a function's effects with the states behind its arguments as the caller names them."""
@@ -328,7 +325,7 @@ class ModuleEffects:
                 self._known.setdefault(current, ANY_EFFECTS)
                 stack.pop()
                 continue
-            needed = [c for op in function.walk() for c in _callees(op) if c not in self._known]
+            needed = [name for op in function.walk() for name in callees(op) if name not in self._known]
             if current not in entered and needed:
                 entered.add(current)
                 # A function that calls itself may do anything as far as we know.
@@ -339,18 +336,3 @@ class ModuleEffects:
             self._known[current] = _union(self._inner(op) for op in function.walk() if op is not function)
             stack.pop()
         return self._known[name]
-
-
-def _callees(op: Operation) -> list[str]:
-    """Returns the functions that a call or a control-flow op runs."""
-    if op.name == "func.call" or (op.name.startswith("tf.") and _kind(op.name[3:]) is _Kind.CALLS):
-        return [name for value in op.properties.values() for name in _symbols(value)]
-    return []
-
-
-def _symbols(value: Attribute) -> list[str]:
-    if isinstance(value, FunctionAttr):
-        value = value.function
-    if isinstance(value, SymbolRefAttr):
-        return [value.root]
-    return [name for item in value.data for name in _symbols(item)] if isinstance(value, ArrayAttr) else []

@@ -11,6 +11,7 @@ from tfconvert.converter.litert.legalize.segments import segment_sizes
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS, full_names
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -167,7 +168,7 @@ def _flags_to_dense(op: Operation, emit: Emit) -> Value:
 _Runs = list[range]
 """Which of the old dimensions, one after the other, become each new one."""
 
-_SAME_ELEMENTS = ("tf.Cast", "tf.Identity", "tf.Reshape")
+_LOOKED_THROUGH = full_names(SAME_ELEMENTS | {"Cast", "Prod"})
 
 
 def _merged(op: Operation) -> _Runs | Failure:
@@ -205,7 +206,7 @@ def _factors(value: Value, shape: Value, rank: int) -> range | None:
         owner = value.owner
         if not isinstance(owner, Operation):
             return None
-        if owner.name not in (*_SAME_ELEMENTS, "tf.Prod"):
+        if owner.name not in _LOOKED_THROUGH:
             return _picked(owner, rank) if owner.operands and owner.operands[0] is shape else None
         value = owner.operands[0]
     return range(rank)

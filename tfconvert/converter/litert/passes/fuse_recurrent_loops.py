@@ -69,6 +69,7 @@ from tfconvert.converter.recurrence.layers import Plan, plan_of
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation

@@ -44,7 +44,7 @@ from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT
-from tfconvert.converter.control_flow.constructs import KINDS, Kind, callees, construct
+from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir.edit import erase, restate_results
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
 from tfconvert.converter.litert.fusions.registry import FUSIONS
@@ -52,6 +52,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.recurrence.scan import looks_recurrent
 from tfconvert.schema.diagnostics import INEXACT, NOTE, WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr

@@ -57,6 +57,7 @@ from tfconvert.converter.ir.edit import replace_op, restate_results
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import CASES, IFS, LOOPS, callees
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
@@ -64,10 +65,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_IFS = frozenset({"tf.If", "tf.StatelessIf"})
-_CASES = frozenset({"tf.Case", "tf.StatelessCase"})
-_WHILES = frozenset({"tf.While", "tf.StatelessWhile"})
-_ALL = _IFS | _CASES | _WHILES
+_ALL = IFS | CASES | LOOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +89,10 @@ class PrepareControlFlow:
         applied: Counter[str] = Counter()
         decided: set[str] = set()
         for op in found:
-            if op.name in _CASES:
+            if op.name in CASES:
                 _Case(op, maker).lower()
                 applied["case"] += 1
-            elif op.name in _IFS:
+            elif op.name in IFS:
                 if not is_boolean(op.operands[0]):
                     op.set_operand(0, Builder(op).to_bool(op.operands[0]))
                     applied["condition"] += 1
@@ -127,10 +125,9 @@ class _Case:
     """
 
     def __init__(self, op: Operation, maker: symbol_table.FunctionMaker) -> None:
-        branches = op.properties.get("branches")
         self._op = op
         self._maker = maker
-        self._branches = symbol_table.symbols(branches) if branches is not None else []
+        self._branches = callees(op)
         self._index = op.operands[0].type
         self._given = [operand.type for operand in op.operands[1:]]
 

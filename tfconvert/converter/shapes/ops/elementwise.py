@@ -15,6 +15,7 @@ from tfconvert.converter.ir.dims import (
 )
 from tfconvert.converter.shapes.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.tf_traits import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, UNARY_IDENTITIES
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 
@@ -149,28 +150,18 @@ def _item_size(operands: Operands, tensor_type: Attribute) -> int:
 
 
 _UNARY = (
-    "Abs", "Acos", "Acosh", "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Angle", "Asin", "Asinh", "AsString",
-    "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "Bucketize", "Cast", "Ceil", "CheckNumerics",
-    "CheckNumericsV2", "ComplexAbs", "Conj", "Cos", "Cosh", "DeepCopy", "Digamma", "Elu", "Erf", "Erfc", "Erfinv",
-    "Exp", "Expm1", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "Floor",
-    "HSVToRGB", "Identity", "Imag", "InplaceAdd", "InplaceSub", "InplaceUpdate", "Inv", "Invert", "IsFinite", "IsInf",
-    "IsNan", "LRN", "LeakyRelu", "Lgamma", "Log", "Log1p", "LogicalNot", "Ndtri", "Neg", "OnesLike", "PopulationCount",
-    "PreventGradient", "QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
-    "QuantizeAndDequantizeV4", "RGBToHSV", "RandomShuffle", "Real", "Reciprocal", "RegexFullMatch", "RegexReplace",
-    "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Snapshot", "Softplus",
-    "Softsign", "Sqrt", "Square", "StaticRegexFullMatch", "StaticRegexReplace", "StopGradient", "StringLength",
-    "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "Tan", "Tanh",
-    "TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate",
-    "TensorStridedSliceUpdate", "XlaDynamicUpdateSlice", "XlaSharding", "ZerosLike",
+    *ELEMENTWISE_UNARY, *UNARY_IDENTITIES, "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "Angle", "AsString",
+    "Bucketize", "Cast", "CheckNumerics", "CheckNumericsV2", "ComplexAbs", "DeepCopy", "FakeQuantWithMinMaxArgs",
+    "FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel", "HSVToRGB", "Imag", "InplaceAdd", "InplaceSub",
+    "InplaceUpdate", "IsFinite", "IsInf", "IsNan", "LRN", "PopulationCount", "QuantizeAndDequantize",
+    "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "RGBToHSV", "RandomShuffle",
+    "Real", "RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringLength",
+    "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "TensorScatterAdd",
+    "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TensorStridedSliceUpdate",
+    "XlaDynamicUpdateSlice", "XlaSharding",
 )  # fmt: skip
 
-_BINARY = (
-    "Add", "AddV2", "ApproximateEqual", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Complex", "Div", "DivNoNan",
-    "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Igamma", "Igammac", "LeftShift", "Less", "LessEqual",
-    "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NextAfter", "Polygamma", "Pow",
-    "RealDiv", "RightShift", "SquaredDifference", "Sub", "TruncateDiv", "TruncateMod", "Xdivy", "Xlog1py", "Xlogy",
-    "Zeta",
-)  # fmt: skip
+_BINARY = (*ELEMENTWISE_BINARY, "ApproximateEqual", "Complex", "Greater", "GreaterEqual", "Less", "LessEqual")
 
 _GRADIENTS = (
     "AccumulateNV2", "AddN", "Cross", "EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad",

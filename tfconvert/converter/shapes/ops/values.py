@@ -12,6 +12,7 @@ from functools import partial
 from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, axis_of, broadcast_dim, element_of_dim
 from tfconvert.converter.shapes.ops.operands import MAX_PARTIAL, Operands, ValueFunction
 from tfconvert.converter.shapes.ops.strided_slice import Entry, entries
+from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
 
 Partials = list[Partial | None]
 
@@ -279,7 +280,7 @@ def _as_dim(element: int) -> int:
 VALUES: Mapping[str, ValueFunction] = {
     **dict.fromkeys(("Add", "AddV2"), partial(_binary, _add)),
     **dict.fromkeys(("Concat", "ConcatV2"), _concat),
-    **dict.fromkeys(("EnsureShape", "ExpandDims", "Identity", "Reshape", "Snapshot", "Squeeze", "StopGradient"), _same),
+    **dict.fromkeys(SAME_ELEMENTS, _same),
     **dict.fromkeys(("Gather", "GatherV2"), _gather),
     **dict.fromkeys(("Select", "SelectV2"), _selected),
     **dict.fromkeys(("Shape", "ShapeN"), _shape),
