@@ -7,8 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfconvert.converter.ir.dims import MismatchError, add, broadcast, divide, merge, multiply, symbol, window
+from tfconvert.converter.ir.dims import (
+    UNKNOWN,
+    MismatchError,
+    add,
+    add_elements,
+    broadcast,
+    compatible,
+    compatible_types,
+    divide,
+    merge,
+    multiply,
+    multiply_elements,
+    symbol,
+    window,
+)
 from tfconvert.converter.shapes.ops.rearrange import quotient, reshaped
+from tfconvert.schema.dialects import types
 
 A, B = symbol(0), symbol(1)
 
@@ -86,3 +101,35 @@ def test_windows_are_counted_right(size: int, kernel: int, stride: int, dilation
         with pytest.raises(MismatchError):
             window(size, kernel, stride, "VALID", dilation)
     assert window(size, kernel, stride, "SAME", dilation) == len(range(0, size, stride))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((1, 2), (1, 2), True),
+        ((1, 2), (1, 3), False),
+        ((1, 2), (-1, 2), True),
+        ((1, symbol(0)), (1, 2), True),
+        ((1, 2), (1, 2, 3), False),
+        (None, (1, 2), True),
+    ],
+)
+def test_shapes_that_one_value_can_have(
+    first: tuple[int, ...] | None, second: tuple[int, ...] | None, expected: bool
+) -> None:
+    assert compatible(first, second) is compatible(second, first) is expected
+
+
+def test_types_that_one_value_can_have() -> None:
+    one = types.tensor(types.F32, (1, -1))
+    assert compatible_types(one, types.tensor(types.F32, (1, 2)))
+    assert not compatible_types(one, types.tensor(types.F32, (2, 2)))
+    assert not compatible_types(one, types.tensor(types.I32, (1, 2)))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 5, -1, symbol(3)])
+def test_dimensions_are_computed_like_elements_of_shapes(dim: int) -> None:
+    assert [add(dim, 0), multiply(dim, 1), multiply(dim, 0)] == [dim, dim, 0]
+    assert add(dim, symbol(1)) == (symbol(1) if dim == 0 else -1)
+    assert add_elements(-1, 3) == 2
+    assert multiply_elements(UNKNOWN, 2) == UNKNOWN

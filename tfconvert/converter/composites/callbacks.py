@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Any
 
 from tfconvert.converter.composites.body import Body
-from tfconvert.converter.composites.composite import Composite, contradict
+from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.ir.dims import compatible_types
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -62,7 +63,7 @@ def _wrong_results(composite: Composite, results: Any) -> str:
     if len(results) != len(composite.results):
         return f"gives {len(results)} results, not {len(composite.results)}"
     for index, (value, wanted) in enumerate(zip(results, composite.results, strict=True)):
-        if contradict(value.type, wanted):
+        if not compatible_types(value.type, wanted):
             return f"gives {value.type} as result {index}, not {wanted}"
         block = value.owner.parent if isinstance(value.owner, Operation) else value.owner
         if block is not composite.function.body.block:

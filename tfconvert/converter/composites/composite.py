@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.dims import compatible_types
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import Place, place_of
@@ -130,7 +131,7 @@ class Composite:
         What a fusion puts in has to give what the function has given.
         """
         wanted, made = self.results[result], types.tensor(element, shape)
-        return f"result {result} is {wanted}, not {made}" if contradict(wanted, made) else None
+        return f"result {result} is {wanted}, not {made}" if not compatible_types(wanted, made) else None
 
     def has(self, kinds: Mapping[str, type]) -> str | None:
         """Returns which attribute is missing or of another type, `None` if all are as they should be."""
@@ -145,16 +146,6 @@ class Composite:
     def is_always_zero(self, index: int) -> bool:
         """Tells whether every call can be seen to give zeros as an argument."""
         return not self.is_run_otherwise and all(is_zero(call.operands[index], self.handed) for call in self.calls)
-
-
-def contradict(one: Attribute, other: Attribute) -> bool:
-    """Tells whether no value can have both of two tensor types."""
-    if types.element_of(one) != types.element_of(other):
-        return True
-    a, b = types.shape_of(one), types.shape_of(other)
-    if a is None or b is None:
-        return False
-    return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
 
 
 def is_zero(value: Value, handed: Handed) -> bool:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
 
 
@@ -96,11 +96,9 @@ class Calls:
         for call in self.of[op]:
             self.to.setdefault(call.block, []).append(call)
 
-    def restate(self) -> None:
-        """Lets functions and calls say what their values' types are, after these have changed."""
+    def update_types(self) -> None:
+        """Updates the types of functions, and what calls say of their results, after values' types have changed."""
         for function in self.functions.values():
-            block = function.body.block
-            outputs = () if block.last_op is None else block.last_op.operand_types
-            function.function_type = FunctionType.get([argument.type for argument in block.args], list(outputs))
+            update_function_type(function)
         for op in self.of:
             op.properties.pop("output_shapes", None)

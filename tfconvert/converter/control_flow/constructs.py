@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from tfconvert.converter.ir.edit import erase, rebuild
+from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, Kind, callees
 from tfconvert.schema.dialects.func import FuncOp
@@ -14,7 +14,6 @@ from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
 
 Item = TypeVar("Item")
@@ -115,19 +114,6 @@ def inline_body(block: Block, given: Sequence[Value], before: Operation, *, move
     return values
 
 
-def restate(function: FuncOp) -> bool:
-    """Lets a function's type say what its arguments and its return say; tells whether it said something else."""
-    block = body_of(function)
-    if block is None:
-        return False
-    inputs, outputs = [argument.type for argument in block.args], [value.type for value in returned(block)]
-    kind = function.function_type
-    if list(kind.inputs) == inputs and list(kind.results) == outputs:
-        return False
-    function.function_type = FunctionType.get(inputs, outputs)
-    return True
-
-
 def drop(function: FuncOp, arguments: Collection[int], results: Collection[int]) -> None:
     """Takes arguments that nothing uses, and results, away from a function of one block.
 
@@ -146,7 +132,7 @@ def drop(function: FuncOp, arguments: Collection[int], results: Collection[int])
         own = function.properties.get(key)
         if dropped and isinstance(own, ArrayAttr):
             function.properties[key] = ArrayAttr.get(without(own.data, dropped))
-    restate(function)
+    update_function_type(function)
 
 
 def change_signature(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tfconvert.converter.control_flow.constructs import Construct, change_signature, restate
+from tfconvert.converter.control_flow.constructs import Construct, change_signature
 from tfconvert.converter.control_flow.decisions import invariants
-from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.schema.dialects.call_interfaces import Kind
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
@@ -96,8 +96,8 @@ def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence
         value.replace_all_uses_with(argument)
         erase(owner)
         last.set_operands([*last.operands, argument])
-    restate(condition)
-    restate(body)
+    update_function_type(condition)
+    update_function_type(body)
     made = change_signature(found.op, [*found.op.operands, *outside], (), [value.type for value in outside])
     return Construct(made, found.kind, found.functions)
 

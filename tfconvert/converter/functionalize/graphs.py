@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tfconvert.converter.functionalize.slices import in_order
+from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_executor import GraphOp, IslandOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FunctionType
 
 
 def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[GraphOp]:
@@ -55,7 +55,4 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
     for result, value in zip(graph.results, graph.terminator.operands, strict=False):
         result.type = value.type
     if graph.parent is function.body.blocks[0]:
-        returned = function.body.block.last_op
-        assert returned is not None
-        inputs = list(function.function_type.inputs)
-        function.properties["function_type"] = FunctionType.get(inputs, [value.type for value in returned.operands])
+        update_function_type(function)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.dialects.types import Shape, element_of, shape_of
+from tfconvert.schema.ir.attribute import Attribute
 
 Partial = tuple[int, ...]
 """Elements of an integer scalar or vector: values, symbols, or `UNKNOWN`."""
@@ -48,6 +49,31 @@ def dim_of_element(element: int) -> int:
     return element if element >= 0 or element < UNKNOWN else -1
 
 
+def are_known(first: int, second: int) -> bool:
+    """Returns whether two elements of shape tensors are values."""
+    return first > UNKNOWN and second > UNKNOWN
+
+
+def add_elements(first: int, second: int) -> int:
+    """Returns the sum of two elements of shape tensors; nothing added keeps a symbol."""
+    if second == 0:
+        return first
+    if first == 0:
+        return second
+    return first + second if are_known(first, second) else UNKNOWN
+
+
+def multiply_elements(first: int, second: int) -> int:
+    """Returns the product of two elements of shape tensors; 1 keeps a symbol, 0 wins over unknown."""
+    if second == 1:
+        return first
+    if first == 1:
+        return second
+    if first == 0 or second == 0:
+        return 0
+    return first * second if are_known(first, second) else UNKNOWN
+
+
 def merge_dim(first: int, second: int) -> int:
     """Returns what is known of a dimension that is both.
 
@@ -76,6 +102,20 @@ def merge(first: Shape | None, second: Shape | None) -> Shape | None:
     if len(first) != len(second):
         raise MismatchError(f"shapes {text(first)} and {text(second)} should be equal")
     return tuple([merge_dim(one, other) for one, other in zip(first, second, strict=True)])
+
+
+def compatible(first: Shape | None, second: Shape | None) -> bool:
+    """Returns whether a value can have both of two shapes."""
+    if first is None or second is None:
+        return True
+    return len(first) == len(second) and all(
+        one == other or min(one, other) < 0 for one, other in zip(first, second, strict=True)
+    )
+
+
+def compatible_types(one: Attribute, other: Attribute) -> bool:
+    """Returns whether a value can have both of two tensor types."""
+    return element_of(one) == element_of(other) and compatible(shape_of(one), shape_of(other))
 
 
 def merge_all(shapes: Iterable[Shape | None]) -> Shape | None:
@@ -160,22 +200,12 @@ def broadcast(first: Shape | None, second: Shape | None) -> Shape | None:
 
 def add(first: int, second: int) -> int:
     """Returns the sum of two dimensions; nothing added keeps a symbol."""
-    if second == 0:
-        return first
-    if first == 0:
-        return second
-    return first + second if first > 0 and second > 0 else -1
+    return dim_of_element(add_elements(element_of_dim(first), element_of_dim(second)))
 
 
 def multiply(first: int, second: int) -> int:
     """Returns the product of two dimensions; 1 keeps a symbol, 0 wins over unknown."""
-    if second == 1:
-        return first
-    if first == 1:
-        return second
-    if first == 0 or second == 0:
-        return 0
-    return first * second if first > 0 and second > 0 else -1
+    return dim_of_element(multiply_elements(element_of_dim(first), element_of_dim(second)))
 
 
 def divide(dim: int, divisor: int) -> int:

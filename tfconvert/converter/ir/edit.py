@@ -82,22 +82,22 @@ def walk(op: Operation) -> list[Operation]:
     return found
 
 
-def restate_results(function: FuncOp) -> bool:
-    """Lets a function's type say what its return says, and tells whether it has said something else before."""
+def update_function_type(function: FuncOp) -> bool:
+    """Updates a function's type from its arguments and its return op; returns whether it changed."""
     block = function.body.first_block
     terminator = block.last_op if block is not None else None
-    if terminator is None or terminator.name != "func.return":
+    if block is None or terminator is None or terminator.name != "func.return":
         return False
-    outputs = [operand.type for operand in terminator.operands]
-    if list(function.function_type.results) == outputs:
+    updated = FunctionType.get(block.arg_types, terminator.operand_types)
+    if function.function_type is updated:
         return False
-    function.function_type = FunctionType.get(function.function_type.inputs, outputs)
+    function.function_type = updated
     return True
 
 
-def restate_functions(functions: Sequence[FuncOp]) -> None:
-    """Lets functions' types say what their returns say, and `func.call`s what their callees' types say."""
-    todo = [function for function in functions if restate_results(function)]
+def update_function_types(functions: Sequence[FuncOp]) -> None:
+    """Updates functions' types from their bodies, and the results of `func.call`s from their callees' types."""
+    todo = [function for function in functions if update_function_type(function)]
     if not todo:
         return
     calls: dict[str, list[tuple[Operation, FuncOp]]] = {}
@@ -110,7 +110,7 @@ def restate_functions(functions: Sequence[FuncOp]) -> None:
         for call, caller in calls.get(callee_function.sym_name, ()):
             for result, result_type in zip(call.results, callee_function.function_type.results, strict=False):
                 result.type = result_type
-            if restate_results(caller):
+            if update_function_type(caller):
                 todo.append(caller)
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from tfconvert.converter.kernels.call import Array, wide
 
-_ERF_NUMERATOR = (
+ERF_NUMERATOR = (
     -2.72614225801306e-10, 2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05,
     -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02,
 )  # fmt: skip
-_ERF_DENOMINATOR = (
+ERF_DENOMINATOR = (
     -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03, -1.42647390514189e-02,
 )  # fmt: skip
-"""erf(x) = x P(x^2) / Q(x^2) for |x| <= 4 to float32's precision, beyond which erf is 1 in float32."""
+"""erf(x) = x P(x^2) / Q(x^2) for |x| <= 4 to float32's precision, beyond which it is 1; highest power first."""
 
 _ERFC_TERMS = (
     -0.01313820088730482, 0.2820083546003588, -1.689012997145456, 5.010228777479314, -8.666030623045616,
@@ -32,7 +32,7 @@ def erf(x: Array) -> Array:
         return each(math.erf)(x)
     clipped = np.clip(wide(x), -4, 4)
     square = clipped * clipped
-    return clipped * _horner(_ERF_NUMERATOR, square) / _horner(_ERF_DENOMINATOR, square)
+    return clipped * _horner(ERF_NUMERATOR, square) / _horner(ERF_DENOMINATOR, square)
 
 
 def erfc(x: Array) -> Array:

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tfconvert.converter.ir.edit import restate_functions
+from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.declarative import rule
@@ -92,7 +92,7 @@ class Canonicalize:
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         for function in functions:
             applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
-        restate_functions(functions)
+        update_function_types(functions)
         return PassResult(applied, patterns.notes(applied))
 
 

@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.ir.edit import erase, update_function_type, walk
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -84,7 +84,7 @@ class FreezeVariables:
                 _assume_shape(mine, tensor, value)
         if frozen:
             for function in functions:
-                restate_results(function)
+                update_function_type(function)
         return PassResult.of({"frozen": frozen})._replace(frozen_variables=frozen)
 
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
-from tfconvert.converter.ir.edit import erase, restate_results, walk
+from tfconvert.converter.ir.edit import erase, update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import (
     erase_unreferenced,
@@ -79,7 +79,7 @@ class Inline:
                 _inline(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
                 references[callee_name] -= 1
             if calls[name]:
-                restate_results(functions[name])
+                update_function_type(functions[name])
         erase_unreferenced(functions, outside)
         return NOTHING_DONE._replace(operations=count_operations(module))
 

@@ -111,7 +111,7 @@ class LowerTensorLists:
                     problems += _lower(op, class_of[op])
         if problems:
             raise ConversionError(problems)
-        calls.restate()
+        calls.update_types()
         ShapeInference().apply(module)  # What a list was made of tells more about what is read of it.
         return NOTHING_DONE
 

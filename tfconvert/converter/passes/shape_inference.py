@@ -86,7 +86,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import restate_functions
+from tfconvert.converter.ir.edit import update_function_types
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.shapes import flow
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -108,5 +108,5 @@ class ShapeInference:
         functions = symbol_table.functions_of(module)
         outside = symbol_table.names_outside(module)
         flow.infer(functions, outside)
-        restate_functions(list(functions.values()))
+        update_function_types(list(functions.values()))
         return NOTHING_DONE

@@ -45,7 +45,7 @@ from typing import ClassVar
 
 from tfconvert.converter.control_flow.decisions import origin
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, rebuild
+from tfconvert.converter.ir.edit import erase, rebuild, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import tf_effects, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -54,7 +54,6 @@ from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import Value
 
 _BRANCHES = frozenset({"tf.If", "tf.Case"})
@@ -153,9 +152,7 @@ def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
     if function.arg_attrs is not None:
         kept = [item for index, item in enumerate(function.arg_attrs.data) if index not in handles]
         function.properties["arg_attrs"] = ArrayAttr.get(kept)
-    last = block.last_op
-    returned = [] if last is None else [value.type for value in last.operands]
-    function.function_type = FunctionType.get([argument.type for argument in block.args], returned)
+    update_function_type(function)
 
 
 def _without(op: Operation, given: Sequence[Value], handles: Mapping[int, Operation]) -> None:

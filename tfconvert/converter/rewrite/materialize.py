@@ -37,17 +37,10 @@ def misfit(
         value = _existing(term, bound, ops)
         if value is None or value.type is result.type or value.type == result.type:
             continue
-        same_element = types.element_of(value.type) == types.element_of(result.type)
-        if not same_element or types.most_specific(value.type, result.type) != value.type or _contradict(value, result):
+        is_most_specific = types.most_specific(value.type, result.type) == value.type
+        if not is_most_specific or not dims.compatible_types(value.type, result.type):
             return Failure(f"the result has the type {result.type}, what should take its place {value.type}")
     return None
-
-
-def _contradict(one: Value, other: Value) -> bool:
-    a, b = types.shape_of(one.type), types.shape_of(other.type)
-    if a is None or b is None:
-        return False
-    return len(a) != len(b) or any(x != y and min(x, y) >= 0 for x, y in zip(a, b, strict=True))
 
 
 def _existing(term: Term, bound: Mapping[str, Bound], ops: Mapping[Op, Operation]) -> Value | None:

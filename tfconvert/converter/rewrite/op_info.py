@@ -76,11 +76,8 @@ def _tfl_signature(name: str) -> Signature | None:
 
 def _tf_signature(op_def: pb.OpDef) -> Signature:
     known = {attribute.name for attribute in op_def.attr}
-    arguments = (*op_def.input_arg, *op_def.output_arg)
-    derived = {name for arg in arguments for name in (arg.type_attr, arg.number_attr, arg.type_list_attr) if name}
-    return Signature(
-        _range(op_def.input_arg), _range(op_def.output_arg), frozenset(known - derived), frozenset(derived)
-    )
+    derived = op_defs.derived_attributes(op_def)
+    return Signature(_range(op_def.input_arg), _range(op_def.output_arg), frozenset(known - derived), derived)
 
 
 def _range(arguments: Sequence[pb.OpDef.ArgDef]) -> Range:

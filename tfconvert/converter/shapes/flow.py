@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tfconvert.converter.control_flow.constructs import Construct, body_of, construct, restate, returned
+from tfconvert.converter.control_flow.constructs import Construct, body_of, construct, returned
 from tfconvert.converter.control_flow.decisions import branch_of, invariants
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.facts import Fact, fact_of, join
 from tfconvert.converter.shapes.ops.operands import Known
 from tfconvert.converter.shapes.sweep import Folded, Sweep
@@ -159,7 +159,7 @@ class _Flow:
         if writes:
             for block in reversed(sweeps):
                 erase_dead(block)
-            restate(body.function)
+            update_function_type(body.function)
 
     def _sweep(self, body: _Body, block: Block, inner: list[Block] | None, *, writes: bool) -> _Task:
         """Sweeps one block; the blocks in its ops' regions, but for executor graphs, are for later."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tfconvert.converter.control_flow.calls import Calls
-from tfconvert.converter.control_flow.constructs import change_signature, restate
+from tfconvert.converter.control_flow.constructs import change_signature
 from tfconvert.converter.ir.dims import UNKNOWN
-from tfconvert.converter.ir.edit import erase_dead
+from tfconvert.converter.ir.edit import erase_dead, update_function_type
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -54,7 +54,7 @@ def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int]
         assert isinstance(function, FuncOp)
         for key in ("arg_attrs", "res_attrs"):
             function.properties.pop(key, None)  # nobody reads what a private function's values are called
-        restate(function)
+        update_function_type(function)
     return _extended(op, list(handed.values()), symbols)
 
 

@@ -250,11 +250,7 @@ def _is_sound(op_def: pb.OpDef) -> bool:
 
 
 def _digest(op_def: pb.OpDef) -> OpSignature:
-    arguments = (*op_def.input_arg, *op_def.output_arg)
-    names = {
-        name for argument in arguments
-        for name in (argument.type_attr, argument.number_attr, argument.type_list_attr) if name
-    }  # fmt: skip
+    names = op_defs.derived_attributes(op_def)
     derived = {attr.name: KINDS.get(attr.type, "list") for attr in op_def.attr if attr.name in names}
     inputs, outputs = (
         tuple(

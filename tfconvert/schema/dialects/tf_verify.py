@@ -120,9 +120,7 @@ def plan_of(op_name: str) -> Plan | None:
     op_def = op_defs.lookup(op_name)
     if op_def is None:
         return None
-    arguments = (*op_def.input_arg, *op_def.output_arg)
-    derived = {name for arg in arguments for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
-    derived -= KEPT.get(op_name, frozenset())
+    derived = op_defs.derived_attributes(op_def) - KEPT.get(op_name, frozenset())
     return Plan(
         _side("operand", op_def.input_arg, OPERAND_SEGMENTS),
         _side("result", op_def.output_arg, RESULT_SEGMENTS),

@@ -22,6 +22,12 @@ def lookup(name: str) -> OpDef | None:
     return None if data is None else OpDef.FromString(data)
 
 
+def derived_attributes(op_def: OpDef) -> frozenset[str]:
+    """Returns the attributes that an op's operands and results determine: their types, and how many there are."""
+    arguments = (*op_def.input_arg, *op_def.output_arg)
+    return frozenset(name for arg in arguments for name in (arg.type_attr, arg.number_attr, arg.type_list_attr) if name)
+
+
 def names() -> list[str]:
     """Returns the names of all ops, sorted."""
     return sorted(name.decode() for name in _index())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tfconvert.converter.kernels.special_functions import ERF_DENOMINATOR, ERF_NUMERATOR
 from tfconvert.converter.litert.legalize.builder import Emit, broadcast_type
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, rank_is_known
 from tfconvert.schema.dialects import tf, types
@@ -13,23 +14,7 @@ from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
 
-# erf(x) = x * p(x*x) / q(x*x) on [-4, 4], beyond which it is 1 to a float's last bit; highest power first.
-_ERF_P = (
-    -2.72614225801306e-10,
-    2.77068142495902e-08,
-    -2.10102402082508e-06,
-    -5.69250639462346e-05,
-    -7.34990630326855e-04,
-    -2.95459980854025e-03,
-    -1.60960333262415e-02,
-)
-_ERF_Q = (
-    -1.45660718464996e-05,
-    -2.13374055278905e-04,
-    -1.68282697438203e-03,
-    -7.37332916720468e-03,
-    -1.42647390514189e-02,
-)
+# Beyond this erf is 1 to a float's last bit.
 _ERF_BOUND = 4.0
 
 # erfc(z) = t * exp(-z*z + p(t)) with t = 1 / (1 + z/2), for z >= 0; highest power first.
@@ -63,8 +48,8 @@ def _polynomial(emit: Emit, x: Value, coefficients: Sequence[float]) -> Value:
 def _erf(op: Operation, emit: Emit) -> Value:
     x = emit.binary("Maximum", emit.binary("Minimum", op.operands[0], _ERF_BOUND), -_ERF_BOUND)
     square = emit.unary("Square", x)
-    top = emit.binary("Mul", x, _polynomial(emit, square, _ERF_P))
-    return emit.binary("RealDiv", top, _polynomial(emit, square, _ERF_Q))
+    top = emit.binary("Mul", x, _polynomial(emit, square, ERF_NUMERATOR))
+    return emit.binary("RealDiv", top, _polynomial(emit, square, ERF_DENOMINATOR))
 
 
 def _erfc(op: Operation, emit: Emit) -> Value:

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from flatbuffers import flexbuffers
 
-from tfconvert.converter.ir.edit import erase, replace_op, restate_results, walk
+from tfconvert.converter.ir.edit import erase, replace_op, update_function_type, walk
 from tfconvert.converter.litert.legalize import registry
 from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -102,7 +102,7 @@ class Legalize:
             if registry.phases_for(names) is phases:
                 break
         for function in functions:
-            restate_results(function)
+            update_function_type(function)
         return phases, left
 
 

@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.ir.edit import erase, restate_results
+from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.litert import hash_tables
 from tfconvert.converter.litert.vocabulary_files import Array, Format, column, read_lines
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -127,7 +127,7 @@ class LowerTables:
             erase(asset)
         for function in functions.values():
             _erase_unused(function)
-            restate_results(function)
+            update_function_type(function)
         return PassResult.of({"tables": len(tables)})
 
 

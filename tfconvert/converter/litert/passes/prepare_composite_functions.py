@@ -45,7 +45,7 @@ from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT
 from tfconvert.converter.control_flow.constructs import construct
-from tfconvert.converter.ir.edit import erase, restate_results
+from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
 from tfconvert.converter.litert.fusions.registry import FUSIONS
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -211,7 +211,7 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
     for op in reversed(list(block.ops)[:-1]):
         erase(op)
     terminator.set_operands(callbacks.new_results(fusion, composite, Body(terminator)))
-    restate_results(function)
+    update_function_type(function)
 
 
 def _is_loop(composite: Composite, functions: Mapping[str, FuncOp]) -> bool:

@@ -53,7 +53,7 @@ from typing import ClassVar
 from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.builder import Builder
-from tfconvert.converter.ir.edit import replace_op, restate_results
+from tfconvert.converter.ir.edit import replace_op, update_function_type
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -111,7 +111,7 @@ def _decide(condition: FuncOp) -> bool:
     if last is None or not last.operands or is_boolean(last.operands[0]):
         return False
     last.set_operand(0, Builder(last).to_bool(last.operands[0]))
-    return restate_results(condition)
+    return update_function_type(condition)
 
 
 class _Case:

@@ -7,9 +7,19 @@ so that a reshape downstream knows three of its four dimensions, and which batch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
 
-from tfconvert.converter.ir.dims import UNKNOWN, MismatchError, Partial, axis_of, broadcast_dim, element_of_dim
+from tfconvert.converter.ir.dims import (
+    UNKNOWN,
+    MismatchError,
+    Partial,
+    add_elements,
+    are_known,
+    axis_of,
+    broadcast_dim,
+    element_of_dim,
+    multiply_elements,
+)
 from tfconvert.converter.shapes.ops.operands import MAX_PARTIAL, Operands, ValueFunction
 from tfconvert.converter.shapes.ops.strided_slice import Entry, entries
 from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
@@ -150,10 +160,7 @@ def _tile(operands: Operands) -> Partials:
 
 
 def _product(elements: Partial) -> int:
-    result = 1
-    for element in elements:
-        result = _multiply(result, element)
-    return result
+    return reduce(multiply_elements, elements, 1)
 
 
 def _reduced(operation: Callable[[Partial], int], operands: Operands) -> Partials:
@@ -167,26 +174,11 @@ def _reduced(operation: Callable[[Partial], int], operands: Operands) -> Partial
 
 
 def _sum(elements: Partial) -> int:
-    result = 0
-    for element in elements:
-        result = _add(result, element)
-    return result
+    return reduce(add_elements, elements, 0)
 
 
 def _extreme(function: Callable[[Partial], int], elements: Partial) -> int:
     return function(elements) if elements and all(element > UNKNOWN for element in elements) else UNKNOWN
-
-
-def _both(first: int, second: int) -> bool:
-    return first > UNKNOWN and second > UNKNOWN
-
-
-def _add(first: int, second: int) -> int:
-    if second == 0:
-        return first
-    if first == 0:
-        return second
-    return first + second if _both(first, second) else UNKNOWN
 
 
 def _subtract(first: int, second: int) -> int:
@@ -194,29 +186,19 @@ def _subtract(first: int, second: int) -> int:
         return first
     if first == second < UNKNOWN:
         return 0
-    return first - second if _both(first, second) else UNKNOWN
-
-
-def _multiply(first: int, second: int) -> int:
-    if second == 1:
-        return first
-    if first == 1:
-        return second
-    if first == 0 or second == 0:
-        return 0
-    return first * second if _both(first, second) else UNKNOWN
+    return first - second if are_known(first, second) else UNKNOWN
 
 
 def _floor_divide(first: int, second: int) -> int:
     if second == 1:
         return first
-    return first // second if _both(first, second) and second != 0 else UNKNOWN
+    return first // second if are_known(first, second) and second != 0 else UNKNOWN
 
 
 def _modulo(first: int, second: int) -> int:
     if second == 1:
         return 0
-    return first % second if _both(first, second) and second != 0 else UNKNOWN
+    return first % second if are_known(first, second) and second != 0 else UNKNOWN
 
 
 def _maximum(first: int, second: int) -> int:
@@ -227,13 +209,13 @@ def _maximum(first: int, second: int) -> int:
         return first
     if second < UNKNOWN and UNKNOWN < first <= 0:
         return second
-    return max(first, second) if _both(first, second) else UNKNOWN
+    return max(first, second) if are_known(first, second) else UNKNOWN
 
 
 def _minimum(first: int, second: int) -> int:
     if first == second:
         return first
-    return min(first, second) if _both(first, second) else UNKNOWN
+    return min(first, second) if are_known(first, second) else UNKNOWN
 
 
 def _binary(operation: Callable[[int, int], int], operands: Operands) -> Partials:
@@ -278,7 +260,7 @@ def _as_dim(element: int) -> int:
 
 
 VALUES: Mapping[str, ValueFunction] = {
-    **dict.fromkeys(("Add", "AddV2"), partial(_binary, _add)),
+    **dict.fromkeys(("Add", "AddV2"), partial(_binary, add_elements)),
     **dict.fromkeys(("Concat", "ConcatV2"), _concat),
     **dict.fromkeys(SAME_ELEMENTS, _same),
     **dict.fromkeys(("Gather", "GatherV2"), _gather),
@@ -294,7 +276,7 @@ VALUES: Mapping[str, ValueFunction] = {
     "Maximum": partial(_binary, _maximum),
     "Min": partial(_reduced, partial(_extreme, min)),
     "Minimum": partial(_binary, _minimum),
-    "Mul": partial(_binary, _multiply),
+    "Mul": partial(_binary, multiply_elements),
     "Pack": _pack,
     "Prod": partial(_reduced, _product),
     "Range": _range,
