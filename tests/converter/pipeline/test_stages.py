@@ -15,7 +15,6 @@ import pytest
 from tests import sample_models
 from tfconvert import composites, patterns
 from tfconvert.converter import conversion
-from tfconvert.converter.control_flow.constructs import KINDS, Kind
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.kernels import uncommon as kernels
 from tfconvert.converter.litert.legalize import uncommon as legalize
@@ -26,8 +25,6 @@ from tfconvert.converter.passes import (
     decompose_resource_ops,
     functionalize_conditionals,
     functionalize_loops,
-    mark_stateless,
-    regions_to_functional,
 )
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
@@ -36,7 +33,8 @@ from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.targets import LITERT, PIPELINES
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import sequences
+from tfconvert.schema.dialects import call_interfaces, sequences
+from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -142,9 +140,9 @@ def test_stages_name_what_is_there() -> None:
         ("decompose-resource-ops", 0, set(decompose_resource_ops._DECOMPOSED)),
         ("functionalize-loops", 0, {op.NAME for op in functionalize_loops._OF_LOOPS}),
         ("functionalize-conditionals", 0, {op.NAME for op in functionalize_conditionals._CONDITIONAL}),
-        ("regions-to-functional", 0, set(regions_to_functional._FORMS)),
+        ("regions-to-functional", 0, set(call_interfaces.REGION_FORMS)),
         ("prepare-control-flow", 0, set(prepare_control_flow._ALL)),
-        ("mark-stateless", 0, set(mark_stateless._CONTROL_FLOW)),
+        ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
     ],

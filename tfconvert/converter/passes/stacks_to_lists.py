@@ -92,5 +92,5 @@ class StacksToLists:
         if any(op.name.startswith(stacks.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
             stacks_as_lists.to_lists(calls, stacks.find(calls))
-            calls.restate()
+            calls.update_types()
         return NOTHING_DONE

@@ -65,5 +65,5 @@ class TensorArraysToLists:
         if any(op.name.startswith(arrays.PREFIX) for function in functions for op in function.body.block.ops):
             calls = Calls(module)
             arrays.to_lists(calls)
-            calls.restate()
+            calls.update_types()
         return NOTHING_DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -41,8 +42,8 @@ def _softsign(op: Operation, emit: Emit) -> Value:
     return emit.binary("RealDiv", x, emit.binary("AddV2", emit.unary("Abs", x), 1.0))
 
 
-def _has_axis(op: Operation) -> str | None:
-    return "a scalar has no axis to normalize along" if types.shape_of(op.operands[0].type) == () else None
+def _has_axis(op: Operation) -> Failure | None:
+    return Failure("a scalar has no axis to normalize along") if types.shape_of(op.operands[0].type) == () else None
 
 
 ENTRIES: tuple[Entry, ...] = (

@@ -10,6 +10,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -18,18 +19,18 @@ _MAX_TAPS = 64
 """How many places a window may have: each is a slice of its own."""
 
 
-def _constraint(op: Operation) -> str | None:
+def _constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) != 4 or min(shape[1:]) < 1:
-        return "only the batch may be of unknown size"
+        return Failure("only the batch may be of unknown size")
     size, strides = tf.get(op, "ksize"), tf.get(op, "strides")
     if size[0] != 1 or size[3] != 1 or strides[0] != 1 or strides[3] != 1:
-        return "it pools over the batch or the channels"
+        return Failure("it pools over the batch or the channels")
     if tf.get(op, "padding") not in ("SAME", "VALID"):
-        return "its padding is neither SAME nor VALID"
+        return Failure("its padding is neither SAME nor VALID")
     if math.prod(shape[1:]) * max(shape[0], 1) > np.iinfo(np.int32).max:
-        return "places in the image don't fit 32 bits"
-    return None if math.prod(size) <= _MAX_TAPS else f"its windows have more than {_MAX_TAPS} places"
+        return Failure("places in the image don't fit 32 bits")
+    return None if math.prod(size) <= _MAX_TAPS else Failure(f"its windows have more than {_MAX_TAPS} places")
 
 
 def _axis(op: Operation, axis: int) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, element_name, max_rank, rank_is_known
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -27,14 +28,14 @@ def _has_weights(op: Operation) -> bool:
     return types.shape_of(op.operands[2].type) not in ((0,), (0, 0)) and not tf.get(op, "binary_output", False)
 
 
-def _weights_are_known(op: Operation) -> str | None:
+def _weights_are_known(op: Operation) -> Failure | None:
     weights = types.shape_of(op.operands[2].type)
     if weights not in ((0,), (0, 0)) and weights != types.shape_of(op.operands[0].type):
-        return "whether there is a weight for each value is not known"
+        return Failure("whether there is a weight for each value is not known")
     element = element_name(types.element_of(op.results[0].type))
     if element in _COUNTED or not _has_weights(op):
         return None
-    return f"it counts by weights of {' '.join(_COUNTED)}, not {element}"
+    return Failure(f"it counts by weights of {' '.join(_COUNTED)}, not {element}")
 
 
 def _width(op: Operation) -> int:
@@ -65,11 +66,13 @@ def _is_reached(upper: tensor_data.Constant, value: Value) -> bool:
     return lower is not None and bool(tensor_data.to_array(lower[0]) >= tensor_data.to_array(upper))
 
 
-def _is_vector(op: Operation) -> str | None:
+def _is_vector(op: Operation) -> Failure | None:
     shape, size = (types.shape_of(operand.type) for operand in op.operands[:2])
     if shape is None or len(shape) not in (1, 2):
-        return "the rank of what is counted is not known"
-    return None if size in (None, ()) and _width(op) >= -1 else "the number of bins is no scalar, or is negative"
+        return Failure("the rank of what is counted is not known")
+    return (
+        None if size in (None, ()) and _width(op) >= -1 else Failure("the number of bins is no scalar, or is negative")
+    )
 
 
 def _fit_ones(op: Operation) -> bool:
@@ -136,9 +139,9 @@ def _at_most_one(emit: Emit, counts: Value) -> Value:
     return emit.binary("Minimum", counts, 1)
 
 
-def _segments_are_known(op: Operation) -> str | None:
+def _segments_are_known(op: Operation) -> Failure | None:
     is_wide = _has_weights(op) and types.element_of(op.results[0].type) == types.I64
-    return "there are too many bins for weights of i64" if is_wide and not _fit_ones(op) else None
+    return Failure("there are too many bins for weights of i64") if is_wide and not _fit_ones(op) else None
 
 
 def _bucketize(op: Operation, emit: Emit) -> Value:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -20,8 +21,8 @@ _LAST = {"NCHW": "NHWC", "NCDHW": "NDHWC"}
 _PER_DIMENSION = ("strides", "dilations", "ksize")
 
 
-def _channels_first(op: Operation) -> str | None:
-    return None if str(tf.get(op, "data_format", "")) in _LAST else "its channels are last"
+def _channels_first(op: Operation) -> Failure | None:
+    return None if str(tf.get(op, "data_format", "")) in _LAST else Failure("its channels are last")
 
 
 def _rank_of(op: Operation) -> int:
@@ -89,8 +90,8 @@ def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:
     return before, [first[axis] for axis in second]
 
 
-def _follows_transpose(op: Operation) -> str | None:
-    return "no transpose comes before it" if _permutations(op) is None else None
+def _follows_transpose(op: Operation) -> Failure | None:
+    return Failure("no transpose comes before it") if _permutations(op) is None else None
 
 
 def _merge_transposes(op: Operation, emit: Emit) -> Value:

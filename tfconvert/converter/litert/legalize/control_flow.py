@@ -14,6 +14,7 @@ from tfconvert.converter.control_flow.constructs import is_boolean
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Constraint, Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -22,18 +23,18 @@ from tfconvert.schema.ir.values import Value
 
 
 def _names(*attributes: str) -> Constraint:
-    def check(op: Operation) -> str | None:
+    def check(op: Operation) -> Failure | None:
         for name in attributes:
             if not symbol_table.named(op, name):
-                return f"{name} names no function"
+                return Failure(f"{name} names no function")
         return None
 
     return check
 
 
-def _names_branches(op: Operation) -> str | None:
+def _names_branches(op: Operation) -> Failure | None:
     if not is_boolean(op.operands[0]):
-        return f"the condition is no scalar boolean but {op.operands[0].type}"
+        return Failure(f"the condition is no scalar boolean but {op.operands[0].type}")
     return _names("then_branch", "else_branch")(op)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -18,12 +19,12 @@ _FLOAT = "f32"
 Pads = tuple[tuple[int, int], ...]
 
 
-def _channels_last(op: Operation) -> str | None:
+def _channels_last(op: Operation) -> Failure | None:
     data_format = str(tf.get(op, "data_format", "NHWC"))
-    return None if data_format in ("NHWC", "NDHWC") else f"data_format is {data_format}"
+    return None if data_format in ("NHWC", "NDHWC") else Failure(f"data_format is {data_format}")
 
 
-def slides(op: Operation, names: Sequence[str], rank: int) -> str | None:
+def slides(op: Operation, names: Sequence[str], rank: int) -> Failure | None:
     """Returns why windows can't slide over an image so; `None` if they do so between batch and channels.
 
     Args:
@@ -34,28 +35,28 @@ def slides(op: Operation, names: Sequence[str], rank: int) -> str | None:
     for name in names:
         values = tf.get(op, name) or (1,) * rank
         if len(values) != rank or not all(0 < value <= INT32[1] for value in values):
-            return f"{name} {list(values)} are not {rank} sizes"
+            return Failure(f"{name} {list(values)} are not {rank} sizes")
         if values[0] != 1 or values[-1] != 1:
-            return f"{name} {list(values)} reach over batch or channels"
+            return Failure(f"{name} {list(values)} reach over batch or channels")
     if tf.get(op, "padding") not in ("SAME", "VALID", "EXPLICIT"):
-        return f"padding is {tf.get(op, 'padding')}"
+        return Failure(f"padding is {tf.get(op, 'padding')}")
     pads = explicit_pads(op)
     if pads is None:
         return _channels_last(op)
     if len(pads) != rank or any(not 0 <= amount <= INT32[1] for pad in pads for amount in pad):
-        return f"explicit_paddings are not {rank} pairs of sizes"
-    return "batch or channels are padded" if any(pads[0]) or any(pads[-1]) else _channels_last(op)
+        return Failure(f"explicit_paddings are not {rank} pairs of sizes")
+    return Failure("batch or channels are padded") if any(pads[0]) or any(pads[-1]) else _channels_last(op)
 
 
-def _windows(op: Operation, rank: int) -> str | None:
+def _windows(op: Operation, rank: int) -> Failure | None:
     return slides(op, ("strides", "dilations"), rank)
 
 
-def _rank(op: Operation, rank: int, operand: int = 0) -> str | None:
+def _rank(op: Operation, rank: int, operand: int = 0) -> Failure | None:
     shape = types.shape_of(op.operands[operand].type)
     if shape is not None and len(shape) == rank:
         return None
-    return f"the input is not known to have {rank} dimensions"
+    return Failure(f"the input is not known to have {rank} dimensions")
 
 
 def explicit_pads(op: Operation) -> Pads | None:
@@ -89,12 +90,12 @@ def _zero_bias(emit: Emit, channels: int) -> Value:
     return emit.constant(np.zeros(channels, np.float32))
 
 
-def _conv_2d_constraint(op: Operation) -> str | None:
+def _conv_2d_constraint(op: Operation) -> Failure | None:
     image, filters = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
     if filters is None or len(filters) != 4 or filters[3] < 0:
-        return "the number of output channels is not known"
+        return Failure("the number of output channels is not known")
     if image is not None and len(image) == 4 and image[3] > 0 and filters[2] > 0 and image[3] % filters[2]:
-        return f"{image[3]} channels can't be cut into groups of {filters[2]}"
+        return Failure(f"{image[3]} channels can't be cut into groups of {filters[2]}")
     return _rank(op, 4) or _windows(op, 4)
 
 
@@ -106,9 +107,9 @@ def _conv_2d(op: Operation, emit: Emit) -> Value:
     return emit.tfl("conv_2d", operands, op.results[0].type, _geometry(op, padding))
 
 
-def _depthwise_constraint(op: Operation) -> str | None:
+def _depthwise_constraint(op: Operation) -> Failure | None:
     if not types.is_static(types.shape_of(op.operands[1].type)):
-        return "the filter's shape is not known"
+        return Failure("the filter's shape is not known")
     return _rank(op, 4) or _windows(op, 4)
 
 
@@ -123,16 +124,16 @@ def _depthwise_conv_2d(op: Operation, emit: Emit) -> Value:
     return emit.tfl("depthwise_conv_2d", operands, op.results[0].type, options)
 
 
-def _transpose_conv_constraint(op: Operation) -> str | None:
+def _transpose_conv_constraint(op: Operation) -> Failure | None:
     filters = types.shape_of(op.operands[1].type)
     if filters is None or len(filters) != 4 or filters[2] < 0:
-        return "the number of output channels is not known"
+        return Failure("the number of output channels is not known")
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
-        return "tfl.transpose_conv knows no dilation"
+        return Failure("tfl.transpose_conv knows no dilation")
     if (reason := _rank(op, 4, 2) or _windows(op, 4)) is not None or explicit_pads(op) is None:
         return reason
     known = types.is_static((types.shape_of(op.results[0].type) or (-1, -1))[1:])
-    return None if known else "explicit padding needs a known height and width"
+    return None if known else Failure("explicit padding needs a known height and width")
 
 
 def _output_shape(op: Operation, emit: Emit) -> Value:
@@ -181,12 +182,12 @@ def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ..
     return emit.tfl("slice", (result, begin, extent), op.results[0].type)
 
 
-def _conv_3d_constraint(op: Operation) -> str | None:
+def _conv_3d_constraint(op: Operation) -> Failure | None:
     image, filters = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
     if filters is None or len(filters) != 5:
-        return "the filter's rank is not known"
+        return Failure("the filter's rank is not known")
     if image is not None and len(image) == 5 and image[4] != filters[3]:
-        return "tfl.conv_3d knows no groups"
+        return Failure("tfl.conv_3d knows no groups")
     return _rank(op, 5) or _windows(op, 5)
 
 
@@ -195,12 +196,12 @@ def _conv_3d(op: Operation, emit: Emit) -> Value:
     return emit.tfl("conv_3d", (image, op.operands[1]), op.results[0].type, _geometry(op, padding))
 
 
-def _conv_3d_transpose_constraint(op: Operation) -> str | None:
+def _conv_3d_transpose_constraint(op: Operation) -> Failure | None:
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
-        return "dilated transposed convolution in three dimensions is not what the kernel computes"
+        return Failure("dilated transposed convolution in three dimensions is not what the kernel computes")
     if (reason := _rank(op, 5, 2) or _windows(op, 5)) is not None:
         return reason
-    return "the padding is named" if explicit_pads(op) is not None else None
+    return Failure("the padding is named") if explicit_pads(op) is not None else None
 
 
 def _conv_3d_transpose(op: Operation, emit: Emit) -> Value:

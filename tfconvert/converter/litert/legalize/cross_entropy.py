@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _known_classes(op: Operation) -> str | None:
+def _known_classes(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return "the number of classes is not known" if shape is None or shape[-1] < 1 else None
+    return Failure("the number of classes is not known") if shape is None or shape[-1] < 1 else None
 
 
-def _same_shapes(op: Operation) -> str | None:
+def _same_shapes(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
-    return "the labels' shape is not seen to be the logits'" if None in shapes or shapes[0] != shapes[1] else None
+    return (
+        Failure("the labels' shape is not seen to be the logits'") if None in shapes or shapes[0] != shapes[1] else None
+    )
 
 
 def _loss_and_gradient(logits: Value, labels: Value, emit: Emit) -> list[Value]:

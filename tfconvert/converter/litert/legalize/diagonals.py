@@ -7,6 +7,7 @@ import math
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -15,22 +16,22 @@ _ELEMENTS = "f32 i32 i64 ui8 i8 i16 i1"
 _DIAGONAL = "f32 i32 i64 ui8 i8 i16 ui32"
 
 
-def _main_diagonal(op: Operation, first: int) -> str | None:
+def _main_diagonal(op: Operation, first: int) -> Failure | None:
     """Says why operands from `first` on (k, and what else `MatrixDiagV3` has) ask for more than the diagonal."""
     for operand, expected in zip(op.operands[first:], (0, -1, -1, 0), strict=False):
         constant = tensor_data.constant_of(operand)
         if constant is None:
-            return "which diagonals are meant is not a constant"
+            return Failure("which diagonals are meant is not a constant")
         if (tensor_data.to_array(constant) != expected).any():
-            return "it is not about the main diagonal alone"
+            return Failure("it is not about the main diagonal alone")
     return None
 
 
-def _plain_diagonal(op: Operation) -> str | None:
+def _plain_diagonal(op: Operation) -> Failure | None:
     return _main_diagonal(op, 1)
 
 
-def _plain_set_diagonal(op: Operation) -> str | None:
+def _plain_set_diagonal(op: Operation) -> Failure | None:
     return _main_diagonal(op, 2)
 
 
@@ -48,13 +49,13 @@ def _length(height: int, width: int, offset: int) -> int:
     return min(height + min(offset, 0), width - max(offset, 0))
 
 
-def _diagonal_is_known(op: Operation) -> str | None:
+def _diagonal_is_known(op: Operation) -> Failure | None:
     shape, offset = types.shape_of(op.operands[0].type), _offset(op)
     if offset is None:
-        return "which diagonal is meant is not known, or there are several"
+        return Failure("which diagonal is meant is not known, or there are several")
     if shape is None or len(shape) < 2 or min(shape[-2:]) < 0 or shape[:-2].count(-1) > 1:
-        return "the matrices' size is not known"
-    return None if _length(shape[-2], shape[-1], offset) > 0 else "there is no such diagonal"
+        return Failure("the matrices' size is not known")
+    return None if _length(shape[-2], shape[-1], offset) > 0 else Failure("there is no such diagonal")
 
 
 def _diagonal(op: Operation, emit: Emit) -> Value:
@@ -72,10 +73,10 @@ def _diagonal(op: Operation, emit: Emit) -> Value:
     return emit.reshape(taken, (*batch, length))
 
 
-def _rank_and_diagonal_are_known(op: Operation) -> str | None:
+def _rank_and_diagonal_are_known(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if _offset(op) is None or shape is None or len(shape) < 2:
-        return "which diagonal is meant, or the rank, is not known"
+        return Failure("which diagonal is meant, or the rank, is not known")
     return None
 
 
@@ -124,14 +125,14 @@ def _tensor_of_diagonal(op: Operation, emit: Emit) -> Value:
     return emit.reshape(matrix, (*shape, *shape))
 
 
-def _is_static(op: Operation) -> str | None:
+def _is_static(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if types.is_static(shape) and shape else "the operand's shape is not known"
+    return None if types.is_static(shape) and shape else Failure("the operand's shape is not known")
 
 
-def _is_vector(op: Operation) -> str | None:
+def _is_vector(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if shape is not None and len(shape) == 1 else "it is no vector"
+    return None if shape is not None and len(shape) == 1 else Failure("it is no vector")
 
 
 def _matrix_of_vector(op: Operation, emit: Emit) -> Value:

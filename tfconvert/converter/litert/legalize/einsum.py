@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -70,24 +71,24 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return labels, result.replace(_ELLIPSIS, _SPARE[:most])
 
 
-def _constraint(op: Operation) -> str | None:
+def _constraint(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
     ranks = [len(shape) for shape in shapes if shape is not None]
     if len(ranks) != len(shapes) or len(ranks) > 2:
-        return "an operand's rank is not known, or there are more than two"
+        return Failure("an operand's rank is not known, or there are more than two")
     try:
         labels, result = parse(str(tf.get(op, "equation")), ranks)
     except ValueError as problem:
-        return str(problem)
+        return Failure(str(problem))
     if any(len(set(term)) != len(term) for term in (*labels, result)):
-        return "a label occurs twice in one operand"
+        return Failure("a label occurs twice in one operand")
     sizes: dict[str, set[int]] = {}
     for term, shape in zip(labels, shapes, strict=True):
         for label, size in zip(term, shape or (), strict=True):
             sizes.setdefault(label, set()).add(size)
     if any(len(found - {-1, 1}) > 1 for found in sizes.values()):
-        return "the operands' dimensions differ"
-    return None if set(result) <= set(sizes) else "a label of the result is in no operand"
+        return Failure("the operands' dimensions differ")
+    return None if set(result) <= set(sizes) else Failure("a label of the result is in no operand")
 
 
 def _einsum(op: Operation, emit: Emit) -> Value:

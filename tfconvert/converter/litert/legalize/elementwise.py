@@ -6,6 +6,7 @@ from typing import Any
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, element_name, tflite_name
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -17,7 +18,7 @@ _CASTABLE = frozenset(
 )
 
 
-def _incompatible(op: Operation) -> str | None:
+def _incompatible(op: Operation) -> Failure | None:
     if tf.get(op, "incompatible_shape_error", True):
         return None
     shapes = [types.shape_of(operand.type) for operand in op.operands]
@@ -25,7 +26,7 @@ def _incompatible(op: Operation) -> str | None:
         return None
     if types.is_static(shapes[0]) and types.is_static(shapes[1]) and types.shape_of(op.results[0].type) != ():
         return None
-    return "shapes that can't be broadcast are to compare as unequal, and whether they can is not known"
+    return Failure("shapes that can't be broadcast are to compare as unequal, and whether they can is not known")
 
 
 def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
@@ -41,13 +42,13 @@ def _not_equal(op: Operation, emit: Emit) -> Value:
     return emit.unary("LogicalNot", equal)
 
 
-def _cast_constraint(op: Operation) -> str | None:
+def _cast_constraint(op: Operation) -> Failure | None:
     for value in (op.operands[0], op.results[0]):
         element = element_name(types.element_of(value.type))
         if element not in _CASTABLE:
-            return f"tfl.cast doesn't convert {element}"
+            return Failure(f"tfl.cast doesn't convert {element}")
     # What a float outside of an integer type's range becomes is left open by TensorFlow; LiteRT takes the nearest.
-    return "it truncates floats instead of rounding them" if tf.get(op, "Truncate", False) else None
+    return Failure("it truncates floats instead of rounding them") if tf.get(op, "Truncate", False) else None
 
 
 def _cast(op: Operation, emit: Emit) -> Value:
@@ -56,10 +57,10 @@ def _cast(op: Operation, emit: Emit) -> Value:
     return emit.tfl("cast", op.operands[:1], op.results[0].type, options)
 
 
-def _constant_constraint(op: Operation) -> str | None:
+def _constant_constraint(op: Operation) -> Failure | None:
     if not tensor_data.is_constant(op.properties.get("value")):
-        return "its value is missing"
-    return None if tflite_name(types.element_of(op.results[0].type)) else "LiteRT has no such element type"
+        return Failure("its value is missing")
+    return None if tflite_name(types.element_of(op.results[0].type)) else Failure("LiteRT has no such element type")
 
 
 def _constant(op: Operation, emit: Emit) -> Value:
@@ -71,13 +72,13 @@ def _squared_difference(op: Operation, emit: Emit) -> Value:
     return emit.unary("Square", emit.binary("Sub", *op.operands))
 
 
-def _same_shape(op: Operation) -> str | None:
+def _same_shape(op: Operation) -> Failure | None:
     shape, other = (types.shape_of(operand.type) for operand in op.operands)
-    return None if shape is not None and shape == other else "the kernel doesn't broadcast"
+    return None if shape is not None and shape == other else Failure("the kernel doesn't broadcast")
 
 
-def _known_shapes(op: Operation) -> str | None:
-    return None if types.is_static(types.shape_of(op.results[0].type)) else "the result's shape is not known"
+def _known_shapes(op: Operation) -> Failure | None:
+    return None if types.is_static(types.shape_of(op.results[0].type)) else Failure("the result's shape is not known")
 
 
 def _broadcast_both(op: Operation, emit: Emit) -> Value:

@@ -19,7 +19,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-Constraint = Callable[[Operation], str | None]
+Constraint = Callable[[Operation], Failure | None]
 """Returns why an op can't be legalized so, `None` if it can."""
 
 
@@ -45,7 +45,7 @@ def element_of(op: Operation, operand: int = 0) -> str:
 def all_of(*constraints: Constraint) -> Constraint:
     """Returns the constraint that all the given ones hold; the first that doesn't gives the reason."""
 
-    def check(op: Operation) -> str | None:
+    def check(op: Operation) -> Failure | None:
         return next((reason for constraint in constraints if (reason := constraint(op))), None)
 
     return check
@@ -54,8 +54,8 @@ def all_of(*constraints: Constraint) -> Constraint:
 def constant_operand(index: int, what: str) -> Constraint:
     """Returns the constraint that an operand is a constant."""
 
-    def check(op: Operation) -> str | None:
-        return None if tensor_data.constant_of(op.operands[index]) is not None else f"{what} is not a constant"
+    def check(op: Operation) -> Failure | None:
+        return None if tensor_data.constant_of(op.operands[index]) is not None else Failure(f"{what} is not a constant")
 
     return check
 
@@ -63,10 +63,10 @@ def constant_operand(index: int, what: str) -> Constraint:
 def number_operand(index: int, what: str) -> Constraint:
     """Returns the constraint that an operand is a constant of one element."""
 
-    def check(op: Operation) -> str | None:
+    def check(op: Operation) -> Failure | None:
         constant = tensor_data.constant_of(op.operands[index])
         is_one = constant is not None and tensor_data.to_array(constant).size == 1
-        return None if is_one else f"{what} is not a constant number"
+        return None if is_one else Failure(f"{what} is not a constant number")
 
     return check
 
@@ -78,19 +78,19 @@ def ints(value: Value) -> list[int]:
     return [int(item) for item in tensor_data.to_array(constant).reshape(-1)]
 
 
-def rank_is_known(op: Operation) -> str | None:
+def rank_is_known(op: Operation) -> Failure | None:
     """The constraint that the first operand's rank is known."""
-    return "the operand's rank is not known" if types.shape_of(op.operands[0].type) is None else None
+    return Failure("the operand's rank is not known") if types.shape_of(op.operands[0].type) is None else None
 
 
 def max_rank(rank: int, index: int = 0) -> Constraint:
     """Returns the constraint that an operand's rank is known to be at most so much."""
 
-    def check(op: Operation) -> str | None:
+    def check(op: Operation) -> Failure | None:
         shape = types.shape_of(op.operands[index].type)
         if shape is None:
             return None
-        return None if len(shape) <= rank else f"the kernel takes at most {rank} dimensions, not {len(shape)}"
+        return None if len(shape) <= rank else Failure(f"the kernel takes at most {rank} dimensions, not {len(shape)}")
 
     return check
 
@@ -161,8 +161,7 @@ class Row(NamedTuple):
         for name, value in self.options.items():
             if isinstance(value, Attr) and not _is_option(_option(op, value)):
                 return Failure(f"{name} doesn't fit 32 bits")
-        reason = self.constraint(op) if self.constraint is not None else None
-        return Failure(reason) if reason else None
+        return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
         emit = Emit(rewriter)
@@ -215,8 +214,7 @@ class Lowering(NamedTuple):
             element = element_of(op, self.typed)
             if element not in _split(self.types):
                 return Failure(f"it takes {self.types}, not {element}")
-        reason = self.constraint(op) if self.constraint is not None else None
-        return Failure(reason) if reason else None
+        return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:
         rewriter.replace(self.rewrite(op, Emit(rewriter)))

@@ -9,6 +9,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, number_operand
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -35,21 +36,25 @@ def _as_float(op: Operation, emit: Emit) -> Value:
     return emit.cast(resized, types.element_of(op.results[0].type))
 
 
-def _suppresses(op: Operation) -> str | None:
+def _suppresses(op: Operation) -> Failure | None:
     """The kernel drops boxes that overlap by the threshold: a box itself, or it is chosen again, and its equals."""
     threshold = constant_number(op.operands[3])
-    return "the kernel drops equal boxes, which overlap by 1" if threshold is not None and threshold >= 1 else None
-
-
-def _is_hard(op: Operation) -> str | None:
-    return number_operand(_SIGMA, "sigma")(op) or (
-        "its sigma is not zero" if constant_number(op.operands[_SIGMA]) else _suppresses(op)
+    return (
+        Failure("the kernel drops equal boxes, which overlap by 1")
+        if threshold is not None and threshold >= 1
+        else None
     )
 
 
-def _is_soft(op: Operation) -> str | None:
+def _is_hard(op: Operation) -> Failure | None:
     return number_operand(_SIGMA, "sigma")(op) or (
-        None if constant_number(op.operands[_SIGMA]) else "its sigma is zero"
+        Failure("its sigma is not zero") if constant_number(op.operands[_SIGMA]) else _suppresses(op)
+    )
+
+
+def _is_soft(op: Operation) -> Failure | None:
+    return number_operand(_SIGMA, "sigma")(op) or (
+        None if constant_number(op.operands[_SIGMA]) else Failure("its sigma is zero")
     )
 
 

@@ -17,6 +17,7 @@ from tfconvert.converter.litert.legalize.entry import (
     max_rank,
     number_operand,
 )
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -72,15 +73,15 @@ def _top_k(op: Operation, emit: Emit) -> list[Value]:
     return [found.results[0], emit.cast(found.results[1], types.element_of(indices.type))]
 
 
-def _known_ranks(op: Operation) -> str | None:
+def _known_ranks(op: Operation) -> Failure | None:
     """`Select` takes a vector as a choice between rows; the kernel does too, but only where it knows that."""
     shapes = [types.shape_of(operand.type) for operand in op.operands[:2]]
-    return "the operands' ranks are not known" if None in shapes else None
+    return Failure("the operands' ranks are not known") if None in shapes else None
 
 
-def _is_matrix(op: Operation) -> str | None:
+def _is_matrix(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if shape is None or len(shape) >= 2 else "it has less than two dimensions"
+    return None if shape is None or len(shape) >= 2 else Failure("it has less than two dimensions")
 
 
 def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
@@ -113,9 +114,9 @@ def _one_hot_axis(axis: int | None) -> int:
     return -1 if axis is None else axis
 
 
-def _one_hot_indices(op: Operation) -> str | None:
+def _one_hot_indices(op: Operation) -> Failure | None:
     element = element_of(op)
-    return None if element in ("i32", "i64") else f"the kernel takes indices of i32 or i64, not {element}"
+    return None if element in ("i32", "i64") else Failure(f"the kernel takes indices of i32 or i64, not {element}")
 
 
 def _one_hot(op: Operation, emit: Emit) -> Value:

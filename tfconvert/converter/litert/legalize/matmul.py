@@ -6,6 +6,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -14,10 +15,10 @@ _FLOAT = "f32"
 _MAX_RANK = 5
 
 
-def _constant_matrix(op: Operation) -> str | None:
+def _constant_matrix(op: Operation) -> Failure | None:
     if tensor_data.constant_of(op.operands[1]) is None:
-        return "the right side is not a constant"
-    return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else "the right side is not a matrix"
+        return Failure("the right side is not a constant")
+    return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else Failure("the right side is not a matrix")
 
 
 def _swapped(emit: Emit, value: Value) -> Value:
@@ -39,18 +40,18 @@ def _matmul_of_values(op: Operation, emit: Emit) -> Value:
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
 
-def _rank_constraint(op: Operation) -> str | None:
+def _rank_constraint(op: Operation) -> Failure | None:
     ranks = [len(shape) for operand in op.operands if (shape := types.shape_of(operand.type)) is not None]
     if any(not 2 <= rank <= _MAX_RANK for rank in ranks):
-        return f"tfl.batch_matmul takes 2 to {_MAX_RANK} dimensions"
+        return Failure(f"tfl.batch_matmul takes 2 to {_MAX_RANK} dimensions")
     return None
 
 
-def _layer_constraint(op: Operation) -> str | None:
+def _layer_constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) < 2:
-        return "the left side's rank is not known"
-    return "the left side is to be transposed" if tf.get(op, "adj_x", False) else _constant_matrix(op)
+        return Failure("the left side's rank is not known")
+    return Failure("the left side is to be transposed") if tf.get(op, "adj_x", False) else _constant_matrix(op)
 
 
 def _batch_matmul_as_layer(op: Operation, emit: Emit) -> Value:
@@ -65,10 +66,10 @@ def _batch_matmul(op: Operation, emit: Emit) -> Value:
     return emit.tfl("batch_matmul", op.operands, op.results[0].type, options)
 
 
-def _integer_constraint(op: Operation) -> str | None:
+def _integer_constraint(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
     if any(shape is None or len(shape) < 2 for shape in shapes):
-        return "the operands' ranks are not known"
+        return Failure("the operands' ranks are not known")
     return None
 
 
@@ -92,10 +93,10 @@ def _product_and_sum(op: Operation, emit: Emit) -> Value:
     return emit.tf("Sum", (product, emit.ints((rank - 1,))), op.results[0].type, {"keep_dims": False})
 
 
-def _sums_nothing(op: Operation) -> str | None:
+def _sums_nothing(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type) or ()
     size = shape[-2 if tf.get(op, "transpose_a", False) else -1] if len(shape) > 1 else -1
-    return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else "it sums something"
+    return None if size == 0 and types.is_static(types.shape_of(op.results[0].type)) else Failure("it sums something")
 
 
 def _zeros(op: Operation, emit: Emit) -> Value:

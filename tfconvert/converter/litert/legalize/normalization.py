@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -17,20 +18,20 @@ _FLOAT = "f32"
 _NONE = {"fused_activation_function": "NONE"}
 
 
-def _channels_last(op: Operation) -> str | None:
+def _channels_last(op: Operation) -> Failure | None:
     data_format = tf.get(op, "data_format", "NHWC")
-    return None if data_format in ("NHWC", "NDHWC") else f"data_format is {data_format}"
+    return None if data_format in ("NHWC", "NDHWC") else Failure(f"data_format is {data_format}")
 
 
 def _bias_add(op: Operation, emit: Emit) -> Value:
     return emit.tf("AddV2", op.operands, op.results[0].type)
 
 
-def _inference(op: Operation) -> str | None:
+def _inference(op: Operation) -> Failure | None:
     if tf.get(op, "is_training", True):
-        return "it normalizes with the batch's own statistics"
+        return Failure("it normalizes with the batch's own statistics")
     if any(result.first_use is not None for result in op.results[3:]):
-        return "what only gradients need is used"
+        return Failure("what only gradients need is used")
     return _channels_last(op)
 
 
@@ -65,13 +66,13 @@ def _computed(op: Operation, emit: Emit) -> tuple[Value, Value]:
     return factor, emit.binary("Sub", offset, emit.binary("Mul", mean, factor))
 
 
-def _training(op: Operation) -> str | None:
+def _training(op: Operation) -> Failure | None:
     if not tf.get(op, "is_training", True):
-        return "it normalizes with given statistics"
+        return Failure("it normalizes with given statistics")
     if any(result.first_use is not None for result in op.results[3:]):
-        return "what only gradients need is used"
+        return Failure("what only gradients need is used")
     if types.shape_of(op.operands[0].type) is None:
-        return "the input's rank is not known"
+        return Failure("the input's rank is not known")
     return _channels_last(op)
 
 

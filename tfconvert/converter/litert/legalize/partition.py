@@ -8,6 +8,7 @@ from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers
 from tfconvert.converter.litert.legalize.segments import segment_count
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -37,10 +38,10 @@ def _places(emit: Emit, parts: Value, number: int) -> Value:
     return emit.tf("Where", (emit.compare("Equal", parts, number),), types.tensor(types.I64, (-1, rank)))
 
 
-def _parts_constraint(op: Operation) -> str | None:
+def _parts_constraint(op: Operation) -> Failure | None:
     if types.shape_of(op.operands[1].type) is None:
-        return "the rank of the numbers is not known"
-    return None if types.shape_of(op.operands[0].type) is not None else "the operand's rank is not known"
+        return Failure("the rank of the numbers is not known")
+    return None if types.shape_of(op.operands[0].type) is not None else Failure("the operand's rank is not known")
 
 
 def _stitch(op: Operation, emit: Emit) -> Value:
@@ -124,15 +125,15 @@ def _joined(emit: Emit, values: list[Value]) -> Value:
     return emit.tf("ConcatV2", (*values, emit.scalar(0, types.I32)), result)
 
 
-def _stitch_constraint(op: Operation) -> str | None:
+def _stitch_constraint(op: Operation) -> Failure | None:
     half = len(op.operands) // 2
     for index, data in zip(op.operands[:half], op.operands[half:], strict=True):
         places, shape = types.shape_of(index.type), types.shape_of(data.type)
         if places is None or shape is None:
-            return "the operands' ranks are not known"
+            return Failure("the operands' ranks are not known")
         rest = shape[len(places) :]
         if len(places) > 1 and not (types.is_static(rest) or (types.is_static(places) and rest.count(-1) == 1)):
-            return "the shape of what each index stands for is not known"
+            return Failure("the shape of what each index stands for is not known")
     return None
 
 
@@ -146,8 +147,8 @@ def _invert_permutation(op: Operation, emit: Emit) -> Value:
     return emit.tf("ScatterNd", (indices, updates, emit.shape(op.operands[0])), op.results[0].type)
 
 
-def _is_vector(op: Operation) -> str | None:
-    return None if types.shape_of(op.operands[0].type) is not None else "the operand's rank is not known"
+def _is_vector(op: Operation) -> Failure | None:
+    return None if types.shape_of(op.operands[0].type) is not None else Failure("the operand's rank is not known")
 
 
 ENTRIES: tuple[Entry, ...] = (

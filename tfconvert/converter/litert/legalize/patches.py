@@ -6,6 +6,7 @@ import math
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -22,14 +23,16 @@ def _windows(op: Operation) -> tuple[tuple[int, int], tuple[int, int], tuple[int
     return size, strides, rates
 
 
-def _patches_constraint(op: Operation) -> str | None:
+def _patches_constraint(op: Operation) -> Failure | None:
     shape, result = (types.shape_of(value.type) for value in (op.operands[0], op.results[0]))
     if shape is None or result is None or not types.is_static(shape[1:]) or not types.is_static(result[1:]):
-        return "the images' size is not known"
+        return Failure("the images' size is not known")
     size, strides, _ = _windows(op)
     if size == strides and size[0] == size[1]:
         return None
-    return None if math.prod(size) <= _MAX_WINDOW else f"windows that overlap have at most {_MAX_WINDOW} pixels"
+    return (
+        None if math.prod(size) <= _MAX_WINDOW else Failure(f"windows that overlap have at most {_MAX_WINDOW} pixels")
+    )
 
 
 def _patches(op: Operation, emit: Emit) -> Value:

@@ -11,6 +11,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.convolution import explicit_pads, slides
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ints
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,15 +24,15 @@ def _window(op: Operation, name: str) -> Sequence[int]:
     return tuple(tf.get(op, name))
 
 
-def _constraint(op: Operation) -> str | None:
+def _constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
-        return "the input's rank is not known"
+        return Failure("the input's rank is not known")
     return slides(op, ("ksize", "strides"), len(shape))
 
 
-def _unpadded(op: Operation) -> str | None:
-    return _constraint(op) or ("the padding is named" if explicit_pads(op) is not None else None)
+def _unpadded(op: Operation) -> Failure | None:
+    return _constraint(op) or (Failure("the padding is named") if explicit_pads(op) is not None else None)
 
 
 def _options(op: Operation, padding: str) -> dict[str, Any]:
@@ -58,9 +59,9 @@ def _maximum(op: Operation, emit: Emit) -> Value:
     return emit.tfl("max_pool_2d", (padded,), op.results[0].type, _options(op, "VALID"))
 
 
-def _constant_window(op: Operation) -> str | None:
+def _constant_window(op: Operation) -> Failure | None:
     constants = (tensor_data.constant_of(operand) for operand in op.operands[1:3])
-    return None if all(constants) else "ksize or strides are not constants"
+    return None if all(constants) else Failure("ksize or strides are not constants")
 
 
 def _maximum_v2(op: Operation, emit: Emit) -> Value:
@@ -69,12 +70,12 @@ def _maximum_v2(op: Operation, emit: Emit) -> Value:
     return emit.tf("MaxPool", op.operands[:1], op.results[0].type, attributes | window)
 
 
-def _pool_3d_constraint(op: Operation) -> str | None:
+def _pool_3d_constraint(op: Operation) -> Failure | None:
     if (reason := _unpadded(op)) is not None:
         return reason
     shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
     if any(not types.is_static((shape or (-1, -1))[1:]) for shape in shapes):
-        return "only the batch may be of unknown size"
+        return Failure("only the batch may be of unknown size")
     return None
 
 

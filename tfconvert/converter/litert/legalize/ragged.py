@@ -8,6 +8,7 @@ from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.litert.legalize.segments import segment_sizes
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -21,15 +22,15 @@ def _kinds(op: Operation) -> tuple[str, ...]:
     return tuple(each.decode() if isinstance(each, bytes) else each for each in given)
 
 
-def _padded_constraint(op: Operation) -> str | None:
+def _padded_constraint(op: Operation) -> Failure | None:
     constant, shape = tensor_data.constant_of(op.operands[0]), types.shape_of(op.operands[1].type)
     if _kinds(op) not in (_SPLITS, _ROW_NUMBERS):
-        return "only tensors with one ragged dimension are padded"
+        return Failure("only tensors with one ragged dimension are padded")
     if constant is None or shape is None or not types.is_static(shape[1:]):
-        return "the padded tensor's rank, or the size of its rows' elements, is not known"
+        return Failure("the padded tensor's rank, or the size of its rows' elements, is not known")
     wanted = tensor_data.to_array(constant).reshape(-1).tolist()
     if wanted[:1] != [-1] or any(dim not in (-1, size) for dim, size in zip(wanted[2:], shape[1:], strict=False)):
-        return "it is cut or padded along other dimensions than that of the rows' lengths"
+        return Failure("it is cut or padded along other dimensions than that of the rows' lengths")
     return None
 
 
@@ -78,9 +79,9 @@ def _longest(emit: Emit, lengths: Value) -> Value:
     return emit.binary("Maximum", emit.reduce("Max", lengths, (0,)), 0)
 
 
-def _sparse_constraint(op: Operation) -> str | None:
+def _sparse_constraint(op: Operation) -> Failure | None:
     is_flat = len(op.operands) == 2 and len(types.shape_of(op.operands[1].type) or (0, 0)) == 1
-    return None if is_flat else "only tensors with one ragged dimension, the last, become sparse"
+    return None if is_flat else Failure("only tensors with one ragged dimension, the last, become sparse")
 
 
 def _to_sparse(op: Operation, emit: Emit) -> list[Value]:

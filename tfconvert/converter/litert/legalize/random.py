@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Row
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 
 _SEEDS = {"seed": Attr("seed", 0), "seed2": Attr("seed2", 0)}
 
 
-def _gives_floats(op: Operation) -> str | None:
-    return None if types.element_of(op.results[0].type) == types.F32 else "only 32-bit floats are generated"
+def _gives_floats(op: Operation) -> Failure | None:
+    return None if types.element_of(op.results[0].type) == types.F32 else Failure("only 32-bit floats are generated")
 
 
-def _gives_indices(op: Operation) -> str | None:
+def _gives_indices(op: Operation) -> Failure | None:
     known = types.element_of(op.results[0].type) in (types.I32, types.I64)
-    return None if known else "only i32 and i64 are generated"
+    return None if known else Failure("only i32 and i64 are generated")
 
 
 ENTRIES: tuple[Entry, ...] = (

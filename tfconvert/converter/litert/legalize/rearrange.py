@@ -20,6 +20,7 @@ from tfconvert.converter.litert.legalize.entry import (
     number_operand,
     rank_is_known,
 )
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -57,8 +58,8 @@ def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
     return emit.tfl_op("unpack", op.operands, [result.type for result in op.results], options).results
 
 
-def _rank_of_result(op: Operation) -> str | None:
-    return "the result's rank is not known" if types.shape_of(op.results[0].type) is None else None
+def _rank_of_result(op: Operation) -> Failure | None:
+    return Failure("the result's rank is not known") if types.shape_of(op.results[0].type) is None else None
 
 
 def _pack_by_joining(op: Operation, emit: Emit) -> Value:
@@ -104,25 +105,29 @@ def _reverse(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _blocks_constraint(op: Operation) -> str | None:
+def _blocks_constraint(op: Operation) -> Failure | None:
     for index in (1, 2):
         if (reason := constant_operand(index, f"operand {index}")(op)) is not None:
             return reason
     shape = types.shape_of(op.operands[0].type)
     if shape is None or not types.is_static(shape[1:]):
-        return "only the batch may be of unknown size"
+        return Failure("only the batch may be of unknown size")
     blocks, margins = ints(op.operands[1]), ints(op.operands[2])
     if not 0 < len(blocks) < len(shape) or len(margins) != 2 * len(blocks) or min(blocks) < 1 or min(margins) < 0:
-        return "the blocks and margins don't fit the dimensions"
+        return Failure("the blocks and margins don't fit the dimensions")
     return None
 
 
-def _kernel_takes_blocks(op: Operation) -> str | None:
+def _kernel_takes_blocks(op: Operation) -> Failure | None:
     """The kernels know one or two dimensions of blocks between a batch and channels."""
     shape, blocks = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
     if shape is None or len(shape) not in (3, 4):
-        return "the kernel takes 3 or 4 dimensions"
-    return None if blocks == (len(shape) - 2,) else "the kernel wants blocks in all dimensions but the first and last"
+        return Failure("the kernel takes 3 or 4 dimensions")
+    return (
+        None
+        if blocks == (len(shape) - 2,)
+        else Failure("the kernel wants blocks in all dimensions but the first and last")
+    )
 
 
 def _space_to_batch(op: Operation, emit: Emit) -> Value:
@@ -159,14 +164,14 @@ def _batch_to_space(op: Operation, emit: Emit) -> Value:
     return emit.tf("Slice", (value, emit.ints(begins), extents), op.results[0].type)
 
 
-def _channels_last(op: Operation) -> str | None:
+def _channels_last(op: Operation) -> Failure | None:
     data_format = tf.get(op, "data_format", "NHWC")
-    return None if data_format == "NHWC" else f"data_format is {data_format}"
+    return None if data_format == "NHWC" else Failure(f"data_format is {data_format}")
 
 
-def _mirrors(op: Operation) -> str | None:
+def _mirrors(op: Operation) -> Failure | None:
     mode = tf.get(op, "mode")
-    return None if mode in ("REFLECT", "SYMMETRIC") else f"mode is {mode}"
+    return None if mode in ("REFLECT", "SYMMETRIC") else Failure(f"mode is {mode}")
 
 
 _BLOCK_SIZE = {"block_size": Attr("block_size")}

@@ -15,6 +15,7 @@ from tfconvert.converter.litert.legalize.entry import (
     constant_operand,
     max_rank,
 )
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -29,14 +30,14 @@ def _axes(op: Operation) -> tensor_data.Array | None:
     return None if constant is None else tensor_data.to_array(constant)
 
 
-def _no_axes(op: Operation) -> str | None:
+def _no_axes(op: Operation) -> Failure | None:
     axes = _axes(op)
-    return None if axes is not None and axes.size == 0 else "it reduces something"
+    return None if axes is not None and axes.size == 0 else Failure("it reduces something")
 
 
-def _some_axes(op: Operation) -> str | None:
+def _some_axes(op: Operation) -> Failure | None:
     axes = _axes(op)
-    return "it reduces nothing" if axes is not None and axes.size == 0 else None
+    return Failure("it reduces nothing") if axes is not None and axes.size == 0 else None
 
 
 def _forward(op: Operation, emit: Emit) -> Value:
@@ -56,9 +57,9 @@ def _reduce(op: str, target: str, element_types: str) -> tuple[Entry, ...]:
     )
 
 
-def _index_constraint(op: Operation) -> str | None:
+def _index_constraint(op: Operation) -> Failure | None:
     element = types.element_of(op.results[0].type)
-    return None if element in (types.I32, types.I64) else "indices can be i32 or i64 only"
+    return None if element in (types.I32, types.I64) else Failure("indices can be i32 or i64 only")
 
 
 def _find(op: str, target: str) -> Row:
@@ -69,8 +70,10 @@ def _find(op: str, target: str) -> Row:
 _CUMSUM_OPTIONS = {"exclusive": Attr("exclusive", False), "reverse": Attr("reverse", False)}
 
 
-def _cumprod_constraint(op: Operation) -> str | None:
-    return constant_operand(1, "the axis")(op) or ("the size of the axis is not known" if _steps(op) is None else None)
+def _cumprod_constraint(op: Operation) -> Failure | None:
+    return constant_operand(1, "the axis")(op) or (
+        Failure("the size of the axis is not known") if _steps(op) is None else None
+    )
 
 
 def _steps(op: Operation) -> tuple[int, int] | None:

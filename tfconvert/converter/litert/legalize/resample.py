@@ -7,6 +7,7 @@ import numpy as np
 from tfconvert.converter.kernels.resampling import KERNELS, Array, area, bicubic, scaled
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, constant_operand, ints
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -16,24 +17,24 @@ _MAX_ELEMENTS = 1 << 22
 """How large a matrix may be: 16 MiB, which is 2048 pixels on either side."""
 
 
-def _sizes_are_known(op: Operation) -> str | None:
+def _sizes_are_known(op: Operation) -> Failure | None:
     shape, size = types.shape_of(op.operands[0].type), ints(op.operands[1])
     if shape is None or len(shape) != 4 or min(shape[1:3]) < 1 or len(size) != 2 or min(size) < 1:
-        return "only the batch and the channels may be of unknown size"
+        return Failure("only the batch and the channels may be of unknown size")
     if max(before * after for before, after in zip(shape[1:3], size, strict=True)) > _MAX_ELEMENTS:
-        return "the matrix that resizes would take more than 16 MiB"
+        return Failure("the matrix that resizes would take more than 16 MiB")
     is_point = tf.get(op, "align_corners", False) and op.name == "tf.ResizeArea" and 1 in shape[1:3]
-    return "one pixel is spread over several without a width of its own" if is_point else None
+    return Failure("one pixel is spread over several without a width of its own") if is_point else None
 
 
-def _scales_are_known(op: Operation) -> str | None:
+def _scales_are_known(op: Operation) -> Failure | None:
     for operand in op.operands[2:]:
         constant = tensor_data.constant_of(operand)
         if constant is None or tensor_data.to_array(constant).shape != (2,):
-            return "by how much it scales and translates is not known"
+            return Failure("by how much it scales and translates is not known")
     if not (_floats(op.operands[2]) > 0).all():
-        return "it scales by a number that is not above zero"
-    return None if str(tf.get(op, "kernel_type", "lanczos3")) in KERNELS else "its kernel is not known"
+        return Failure("it scales by a number that is not above zero")
+    return None if str(tf.get(op, "kernel_type", "lanczos3")) in KERNELS else Failure("its kernel is not known")
 
 
 def _floats(value: Value) -> Array:

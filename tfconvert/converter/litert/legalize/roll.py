@@ -7,6 +7,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, constant_operand, ints
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -14,16 +15,16 @@ from tfconvert.schema.ir.values import Value
 _MOVABLE = "f32 f16 bf16 i8 ui8 i16 i32 i64 i1"
 
 
-def _roll_constraint(op: Operation) -> str | None:
+def _roll_constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     for index, what in ((1, "the shift"), (2, "the axis")):
         if (reason := constant_operand(index, what)(op)) is not None:
             return reason
     axes = ints(op.operands[2])
     if len(axes) != len(ints(op.operands[1])) or not all(-len(shape or ()) <= axis < len(shape or ()) for axis in axes):
-        return "there isn't one shift for each axis"
+        return Failure("there isn't one shift for each axis")
     if shape is None or any(shape[axis] < 0 for axis in axes):
-        return "the size of a rolled dimension is not known"
+        return Failure("the size of a rolled dimension is not known")
     return None
 
 
@@ -44,15 +45,15 @@ def _roll(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _gather_constraint(op: Operation) -> str | None:
+def _gather_constraint(op: Operation) -> Failure | None:
     shape, shifts, places = (types.shape_of(operand.type) for operand in op.operands)
     if shape is None or shifts is None or places is None:
-        return "the operands' ranks are not known"
+        return Failure("the operands' ranks are not known")
     if shifts != places or len(shifts) > 1:
-        return "there isn't one shift for each axis"
+        return Failure("there isn't one shift for each axis")
     axes = _axes(op)
     is_inside = axes is None or all(-len(shape) <= axis < len(shape) for axis in axes)
-    return None if is_inside else "there is no such axis"
+    return None if is_inside else Failure("there is no such axis")
 
 
 def _axes(op: Operation) -> list[int] | None:

@@ -11,6 +11,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -23,13 +24,13 @@ def _add(name: str, op: Operation, emit: Emit) -> Value:
     return emit.tf(name, (tensor, scattered), op.results[0].type)
 
 
-def _constraint(op: Operation) -> str | None:
+def _constraint(op: Operation) -> Failure | None:
     shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
     if not shape or not types.is_static(shape[1:]):
-        return "only the first dimension may be of unknown size"
+        return Failure("only the first dimension may be of unknown size")
     if not indices or not 0 < indices[-1] <= len(shape):
-        return "how many dimensions are indexed is not known"
-    return "it has no elements" if 0 in shape else None
+        return Failure("how many dimensions are indexed is not known")
+    return Failure("it has no elements") if 0 in shape else None
 
 
 def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, rank_is_known
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -72,13 +73,15 @@ def _along(emit: Emit, numbers: Value, rows: Value) -> Value:
     return emit.reshape(numbers, (length, *[1] * (rank - 1))) if rank > 1 else numbers
 
 
-def _is_dense(op: Operation) -> str | None:
+def _is_dense(op: Operation) -> Failure | None:
     constant = tensor_data.constant_of(op.operands[1])
     if constant is None:
-        return "the segments are not known"
+        return Failure("the segments are not known")
     ids = tensor_data.to_array(constant)
     steps = np.diff(ids, prepend=-1)
-    return None if ids.size and (steps >= 0).all() and (steps <= 1).all() else "there are segments without rows"
+    return (
+        None if ids.size and (steps >= 0).all() and (steps <= 1).all() else Failure("there are segments without rows")
+    )
 
 
 def _sorted(how: str, op: Operation, emit: Emit) -> Value:
@@ -142,11 +145,11 @@ def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> Value:
     return emit.tf("Slice", (summed, begin, size), op.results[0].type)
 
 
-def _longs_constraint(op: Operation) -> str | None:
+def _longs_constraint(op: Operation) -> Failure | None:
     shape, ids = (types.shape_of(operand.type) for operand in op.operands[:2])
     if shape is None or ids is None:
-        return "the operands' ranks are not known"
-    return None if types.is_static(shape[len(ids) :]) else "the size of what is added up is not known"
+        return Failure("the operands' ranks are not known")
+    return None if types.is_static(shape[len(ids) :]) else Failure("the size of what is added up is not known")
 
 
 _EXTREME = "Max", "Min"

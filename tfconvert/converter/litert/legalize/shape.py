@@ -8,6 +8,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ResultType, Row, ints, number_operand
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -77,9 +78,9 @@ def _lin_space(op: Operation, emit: Emit) -> Value:
     return emit.binary("AddV2", start, emit.binary("Mul", emit.binary("Sub", stop, start), part))
 
 
-def _broadcast_args_constraint(op: Operation) -> str | None:
+def _broadcast_args_constraint(op: Operation) -> Failure | None:
     elements = {types.element_of(operand.type) for operand in op.operands}
-    return None if len(elements) == 1 and elements <= {types.I32, types.I64} else "shapes are i32 or i64"
+    return None if len(elements) == 1 and elements <= {types.I32, types.I64} else Failure("shapes are i32 or i64")
 
 
 def _broadcast_gradient_args(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -112,8 +113,8 @@ def _lengths(op: Operation) -> list[int]:
     return [(types.shape_of(operand.type) or (-1,))[0] for operand in op.operands]
 
 
-def _lengths_are_known(op: Operation) -> str | None:
-    return "the rank of an operand is not known" if min(_lengths(op)) < 0 else None
+def _lengths_are_known(op: Operation) -> Failure | None:
+    return Failure("the rank of an operand is not known") if min(_lengths(op)) < 0 else None
 
 
 def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -128,9 +129,9 @@ def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
     return offsets
 
 
-def _concat_offset_constraint(op: Operation) -> str | None:
+def _concat_offset_constraint(op: Operation) -> Failure | None:
     is_known = (types.shape_of(op.operands[1].type) or (-1,))[0] > 0
-    return number_operand(0, "the axis")(op) or (None if is_known else "the rank of an operand is not known")
+    return number_operand(0, "the axis")(op) or (None if is_known else Failure("the rank of an operand is not known"))
 
 
 _NUMBERS = "f32 f16 bf16 f64 i8 ui8 i16 ui16 i32 ui32 i64 ui64 i1 complex<f32>"

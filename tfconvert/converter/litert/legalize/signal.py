@@ -8,20 +8,21 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, all_of, constant_operand, ints
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _is_power_of_two(op: Operation) -> str | None:
+def _is_power_of_two(op: Operation) -> Failure | None:
     if any(length < 1 or length & (length - 1) for length in ints(op.operands[1])):
-        return "the kernel wants lengths that are powers of two"
+        return Failure("the kernel wants lengths that are powers of two")
     return None
 
 
-def _rank_is_known(op: Operation) -> str | None:
+def _rank_is_known(op: Operation) -> Failure | None:
     shapes = types.shape_of(op.operands[0].type), types.shape_of(op.results[0].type)
-    return "the rank is not known" if shapes[0] is None or shapes[1] is None else None
+    return Failure("the rank is not known") if shapes[0] is None or shapes[1] is None else None
 
 
 def _rfft(op: Operation, emit: Emit) -> Value:
@@ -43,15 +44,15 @@ _MAX_LENGTH = 1024
 """Inverse transforms are products with matrices, whose size grows with the square of the length."""
 
 
-def _inverse_constraint(op: Operation) -> str | None:
+def _inverse_constraint(op: Operation) -> Failure | None:
     shape, lengths = types.shape_of(op.operands[0].type), ints(op.operands[1])
     if not all(0 < length <= _MAX_LENGTH for length in lengths):
-        return f"its length is not between 1 and {_MAX_LENGTH}"
+        return Failure(f"its length is not between 1 and {_MAX_LENGTH}")
     if shape is None or len(shape) < len(lengths) or min(shape[-len(lengths) :]) < 1:
-        return "the size of the spectrum is not known"
+        return Failure("the size of the spectrum is not known")
     needed = (*lengths[:-1], lengths[-1] // 2 + 1)
     is_enough = all(size <= dim for size, dim in zip(needed, shape[-len(lengths) :], strict=True))
-    return None if is_enough else "the spectrum is smaller than the length asks for"
+    return None if is_enough else Failure("the spectrum is smaller than the length asks for")
 
 
 def _inverse(op: Operation, emit: Emit) -> Value:

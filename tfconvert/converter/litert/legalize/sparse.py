@@ -71,14 +71,18 @@ def _stable_order(emit: Emit, rows: Value) -> Value:
     return found.results[1]
 
 
-def _rank_is_known(op: Operation) -> str | None:
+def _rank_is_known(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if shape is not None and len(shape) == 2 and shape[1] > 0 else "the sparse tensor's rank is not known"
+    return (
+        None
+        if shape is not None and len(shape) == 2 and shape[1] > 0
+        else Failure("the sparse tensor's rank is not known")
+    )
 
 
-def _shape_is_known(op: Operation) -> str | None:
+def _shape_is_known(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[2].type)
-    return None if shape is not None and min(shape, default=0) > 0 else "the sparse tensor's rank is not known"
+    return None if shape is not None and min(shape, default=0) > 0 else Failure("the sparse tensor's rank is not known")
 
 
 def _reshape(op: Operation, emit: Emit) -> list[Value]:
@@ -111,11 +115,11 @@ def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
     return emit.select(emit.compare("Equal", new, -1), guess, new)
 
 
-def _ranks_are_known(op: Operation) -> str | None:
+def _ranks_are_known(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
     is_known = all(shape is not None and len(shape) == rank and shape[-1] > 0
                    for shape, rank in zip(shapes, (2, 1, 1), strict=True))  # fmt: skip
-    return None if is_known else "the sparse tensor's rank is not known"
+    return None if is_known else Failure("the sparse tensor's rank is not known")
 
 
 def _times_dense(op: Operation, emit: Emit) -> Value:

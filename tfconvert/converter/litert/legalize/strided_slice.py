@@ -8,6 +8,7 @@ from functools import partial
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -103,16 +104,16 @@ def densify(bounds: Sequence[Sequence[int]], masks: dict[str, int], rank: int) -
     return dense
 
 
-def _constant_slice(op: Operation) -> str | None:
+def _constant_slice(op: Operation) -> Failure | None:
     if constant_bounds(op) is None:
-        return "begin, end or strides are not constants of the same length"
+        return Failure("begin, end or strides are not constants of the same length")
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
-        return "the input's rank is not known"
+        return Failure("the input's rank is not known")
     masks = masks_of(op)
     if masks["new_axis_mask"] and constant_target(types.shape_of(op.results[0].type)) is None:
-        return "more than one dimension of the result is not known"
-    return None if len(shape) <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
+        return Failure("more than one dimension of the result is not known")
+    return None if len(shape) <= _MAX_RANK else Failure(f"the kernel takes at most {_MAX_RANK} dimensions")
 
 
 def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
@@ -163,21 +164,21 @@ def _slice(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Va
     return emit.tfl("strided_slice", operands, result_type, options)
 
 
-def _computed_slice_constraint(op: Operation) -> str | None:
+def _computed_slice_constraint(op: Operation) -> Failure | None:
     masks = masks_of(op)
     if not masks["new_axis_mask"]:
         return None
     if masks["begin_mask"] or masks["end_mask"] or masks["ellipsis_mask"] or masks["shrink_axis_mask"]:
-        return "new axes come together with other masks while begin or end are computed"
+        return Failure("new axes come together with other masks while begin or end are computed")
     return None
 
 
-def _rank_constraint(op: Operation) -> str | None:
+def _rank_constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None:
-        return "the input's rank is not known"
+        return Failure("the input's rank is not known")
     added = bin(masks_of(op)["new_axis_mask"]).count("1")
-    return None if len(shape) + added <= _MAX_RANK else f"the kernel takes at most {_MAX_RANK} dimensions"
+    return None if len(shape) + added <= _MAX_RANK else Failure(f"the kernel takes at most {_MAX_RANK} dimensions")
 
 
 def _computed_slice(op: Operation, emit: Emit) -> Value:

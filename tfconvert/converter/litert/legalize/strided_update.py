@@ -11,6 +11,7 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit, Operand
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.litert.legalize.strided_slice import constant_bounds, densify, masks_of
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -52,31 +53,31 @@ class _Axis(NamedTuple):
         return self.length == self.size
 
 
-def _constraint(op: Operation) -> str | None:
+def _constraint(op: Operation) -> Failure | None:
     shape, written = (types.shape_of(op.operands[index].type) for index in (0, 4))
     if not types.is_static(shape):
-        return "the tensor's shape is not known"
+        return Failure("the tensor's shape is not known")
     has_new_axes = bool(masks_of(op)["new_axis_mask"])
     if constant_bounds(op) is None:
         return _why_not_computed(op, has_new_axes)
     if has_new_axes and (not types.is_static(written) or math.prod(written or ()) != _picked(op).size):
-        return "it has new axes, along which the value may be repeated"
+        return Failure("it has new axes, along which the value may be repeated")
     return None
 
 
-def _why_not_computed(op: Operation, has_new_axes: bool) -> str | None:
+def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
     strides = tensor_data.constant_of(op.operands[3])
     if strides is None or (tensor_data.to_array(strides) != 1).any():
-        return "begin or end is computed, and it is written to in steps"
+        return Failure("begin or end is computed, and it is written to in steps")
     if has_new_axes or any(types.shape_of(bound.type) != types.shape_of(strides.type) for bound in op.operands[1:3]):
-        return "begin or end is computed, and which axes they are of is not known"
+        return Failure("begin or end is computed, and which axes they are of is not known")
     if not types.is_static(types.shape_of(op.operands[4].type)):
-        return "begin or end is computed, and the value's shape is not known"
+        return Failure("begin or end is computed, and the value's shape is not known")
     axes = _axes(op)
     if all(axis.length is not None for axis in axes):
         return None
     is_repeated = all(axis.is_index or axis.is_whole or axis.extent == 1 for axis in axes)
-    return None if is_repeated else "begin or end is computed, and how much lies between is not known"
+    return None if is_repeated else Failure("begin or end is computed, and how much lies between is not known")
 
 
 def _axes(op: Operation) -> list[_Axis]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, tfl, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -93,9 +94,9 @@ def _chosen(op: Operation) -> Sequence[Value]:
     return op.operands[_CHOOSING[op.name.removeprefix("tf.")]]
 
 
-def _are_known(op: Operation) -> str | None:
+def _are_known(op: Operation) -> Failure | None:
     known = all(_choices(value) is not None for value in _chosen(op))
-    return None if known else "LiteRT joins no strings, and which strings these may be is not known"
+    return None if known else Failure("LiteRT joins no strings, and which strings these may be is not known")
 
 
 def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -125,14 +126,14 @@ def _joined(value: Value) -> Operation | None:
     return owner if is_join and types.element_of(value.type) == types.STRING else None  # type: ignore[return-value]
 
 
-def _keys_are_joined(op: Operation) -> str | None:
-    return None if _joined(op.operands[1]) is not None else "its keys are not joined of several"
+def _keys_are_joined(op: Operation) -> Failure | None:
+    return None if _joined(op.operands[1]) is not None else Failure("its keys are not joined of several")
 
 
-def _one_is_joined(op: Operation) -> str | None:
+def _one_is_joined(op: Operation) -> Failure | None:
     pairs = ((0, 1), (1, 0))
     is_joined = any(_joined(op.operands[i]) and types.shape_of(op.operands[k].type) == () for i, k in pairs)
-    return None if is_joined else "it doesn't compare joined strings with a single one"
+    return None if is_joined else Failure("it doesn't compare joined strings with a single one")
 
 
 def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
@@ -156,8 +157,8 @@ def _compare_parts(op: Operation, emit: Emit) -> Value:
     return _part_by_part(op, 0 if _joined(op.operands[0]) else 1, emit)
 
 
-def _one_bucket(op: Operation) -> str | None:
-    return None if tf.get(op, "num_buckets", 0) == 1 else "LiteRT hashes no strings"
+def _one_bucket(op: Operation) -> Failure | None:
+    return None if tf.get(op, "num_buckets", 0) == 1 else Failure("LiteRT hashes no strings")
 
 
 def _zeros(op: Operation, emit: Emit) -> Value:

@@ -6,6 +6,7 @@ from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, ResultType, Row
 from tfconvert.converter.litert.legalize.indexing import size_of
 from tfconvert.converter.litert.legalize.segments import segment_sizes
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -25,11 +26,11 @@ def _unique(op: Operation, emit: Emit) -> list[Value]:
     return results
 
 
-def _is_vector(op: Operation) -> str | None:
+def _is_vector(op: Operation) -> Failure | None:
     """Of an op that may compare slices along an axis: a vector's only axis is its elements."""
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) != 1:
-        return "only a vector's elements are compared, no slices of higher ranks"
+        return Failure("only a vector's elements are compared, no slices of higher ranks")
     return None
 
 

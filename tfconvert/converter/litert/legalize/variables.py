@@ -8,6 +8,7 @@ import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, element_name, tflite_name
+from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,12 +24,16 @@ _TABLE_IDS = 1 << 30
 """Tables' numbers begin here: the runtime counts variables from 0, and they must not meet."""
 
 
-def _kind_is_known(op: Operation) -> str | None:
+def _kind_is_known(op: Operation) -> Failure | None:
     kinds = [op.properties.get(name) for name in ("key_dtype", "value_dtype")]
     if None in kinds:
-        return "what the table holds is not told"
+        return Failure("what the table holds is not told")
     kind = tuple(element_name(each) for each in kinds if each is not None)
-    return None if kind in _KINDS else f"LiteRT's tables are string -> i64 and i64 -> string, not {' -> '.join(kind)}"
+    return (
+        None
+        if kind in _KINDS
+        else Failure(f"LiteRT's tables are string -> i64 and i64 -> string, not {' -> '.join(kind)}")
+    )
 
 
 def _table(op: Operation, emit: Emit) -> Value:
@@ -38,22 +43,22 @@ def _table(op: Operation, emit: Emit) -> Value:
     return emit.tfl("hashtable", (), op.results[0].type, options)
 
 
-def _is_held(op: Operation) -> str | None:
+def _is_held(op: Operation) -> Failure | None:
     kind = op.properties.get("dtype")
     if kind is None:
-        return "what the variable holds is not told"
+        return Failure("what the variable holds is not told")
     held = element_name(kind)
-    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
+    return None if held in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {held}")
 
 
 def _is_initialized(op: Operation, emit: Emit) -> Value:
     return emit.constant(np.array(True))
 
 
-def _table_is_known(op: Operation) -> str | None:
+def _table_is_known(op: Operation) -> Failure | None:
     maker = op.operands[0].owner
     is_known = isinstance(maker, Operation) and maker.name in ("tf.HashTableV2", "tfl.hashtable")
-    return None if is_known else "which table it looks into is not known"
+    return None if is_known else Failure("which table it looks into is not known")
 
 
 def _import(op: Operation, emit: Emit) -> tuple[()]:
@@ -66,9 +71,9 @@ def _assign(op: Operation, emit: Emit) -> tuple[()]:
     return ()
 
 
-def _element_is_held(op: Operation) -> str | None:
+def _element_is_held(op: Operation) -> Failure | None:
     held = element_name(types.element_of(op.operands[1].type))
-    return None if held in HELD else f"LiteRT's variables hold {', '.join(HELD)}, not {held}"
+    return None if held in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {held}")
 
 
 ENTRIES: tuple[Entry, ...] = (

@@ -58,7 +58,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tfconvert.converter.control_flow.constructs import KINDS, Kind, construct
+from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.litert.recurrent.loops import replace_loop
 from tfconvert.converter.litert.recurrent.transposed_shapes import read_sizes_before
