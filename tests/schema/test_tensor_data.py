@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.expressions import MAX_DEPTH, Deferred
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile
 from tfconvert.schema.dialects.tensor_data import (
-    MAX_DEPTH,
-    BufferSource,
     Constant,
-    Deferred,
     DenseElementsAttr,
-    FileSlice,
-    MappedFile,
     TensorData,
     defer,
     of_array,

@@ -37,7 +37,9 @@ def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
     # A name that nobody else uses, in other threads, processes or containers, and that is short, whatever the target's.
     beside = target.with_name(f".tfconvert-{secrets.token_hex(8)}.part")
     # The mode of a new file is left to the umask, as for any program's output.
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    # Windows alone has text files, which other bytes come out of than went in.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(beside, flags, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             write(stream)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tfconvert.importers.checkpoint.bundle import OBJECT_GRAPH_KEY, Checkpoint
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tensor_data import FileSlice
+from tfconvert.schema.dialects.sources import FileSlice
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

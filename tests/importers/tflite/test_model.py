@@ -13,7 +13,8 @@ from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, tfl
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tensor_data import FileSlice, TensorData
+from tfconvert.schema.dialects.sources import FileSlice
+from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 

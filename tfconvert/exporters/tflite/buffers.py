@@ -1,11 +1,10 @@
-"""The model's constants: each distinct value once, read only when it is written."""
+"""The model's constants: each distinct value once, read only when it is written, and then a block at a time."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -22,13 +21,16 @@ class Buffer:
 
     Attributes:
         size: Their number.
-        read: Returns them.
-        release: Gives back what reading them took.
+        blocks: Yields them in pieces, whose memory is given back when the next one is asked for.
     """
 
     size: int
-    read: Callable[[], bytes | memoryview]
-    release: Callable[[], None]
+    blocks: Callable[[], Iterable[bytes | memoryview]]
+
+    @staticmethod
+    def of_bytes(data: bytes) -> Buffer:
+        """Returns the buffer of bytes in memory."""
+        return Buffer(len(data), lambda: (data,))
 
 
 def string_bytes(values: Array) -> bytes:
@@ -50,12 +52,10 @@ def packed_bytes(values: Array, per_byte: int) -> bytes:
     return packed.tobytes()
 
 
-def _view(array: Array) -> memoryview:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _nothing() -> None:
-    pass
+def _blocks(handle: TensorData) -> Iterator[memoryview]:
+    for block in handle.blocks():
+        yield block.reshape(-1).view(np.uint8).data
+        del block  # before the next one is made
 
 
 class Buffers:
@@ -74,7 +74,7 @@ class Buffers:
         """Adds bytes, unless they are there; returns the buffer's index."""
         index = self._small.get(data)
         if index is None:
-            index = self._small[data] = self._append(Buffer(len(data), lambda: data, _nothing))
+            index = self._small[data] = self._append(Buffer.of_bytes(data))
         return index
 
     def add(self, constant: Constant, type_name: str) -> int:
@@ -97,7 +97,7 @@ class Buffers:
         for other, index in candidates:
             if other.source is handle.source or _equal(other, handle):
                 return index
-        index = self._append(Buffer(handle.nbytes, lambda: _view(handle.array()), handle.source.release))
+        index = self._append(Buffer(handle.nbytes, lambda: _blocks(handle)))
         candidates.append((handle, index))
         return index
 
@@ -110,8 +110,15 @@ def _equal(first: TensorData, second: TensorData) -> bool:
     """Compares bytes: a checksum in common makes it likely that they are equal, but not certain."""
     if first.nbytes != second.nbytes:
         return False
-    one, other = np.frombuffer(_view(first.array()), np.uint8), np.frombuffer(_view(second.array()), np.uint8)
-    result: Any = np.array_equal(one, other)
-    first.source.release()
-    second.source.release()
-    return bool(result)
+    blocks = [_blocks(handle) for handle in (first, second)]
+    pieces = [memoryview(b""), memoryview(b"")]
+    left = first.nbytes
+    while left:
+        pieces = [piece or next(source) for piece, source in zip(pieces, blocks, strict=True)]
+        length = min(map(len, pieces))
+        one, other = (np.frombuffer(piece[:length], np.uint8) for piece in pieces)
+        if not np.array_equal(one, other):
+            return False
+        pieces = [piece[length:] for piece in pieces]
+        left -= length
+    return True

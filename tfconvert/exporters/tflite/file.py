@@ -62,15 +62,23 @@ class TFLiteFile:
         self.size = end
 
     def write(self, stream: BinaryIO) -> None:
-        """Writes the file; weights are read one at a time, and given back when written."""
+        """Writes the file; weights are read a block at a time, and given back when written.
+
+        Raises:
+            ValueError: A buffer has not as many bytes as was said when the tables were made.
+        """
         stream.write(self._tables)
         position = len(self._tables)
         for place, buffer in self._streamed:
             head = b"" if self._external else _LENGTH.pack(buffer.size)
             stream.write(bytes(place - len(head) - position) + head)
-            stream.write(buffer.read())
-            buffer.release()
-            position = place + buffer.size
+            position = place
+            for block in buffer.blocks():
+                position += len(block)
+                stream.write(block)
+                del block  # before the next one is made
+            if position != place + buffer.size:
+                raise ValueError(f"a buffer of {buffer.size} bytes came as {position - place} bytes")
         stream.write(bytes(self.size - position))
 
     def to_bytes(self) -> bytes:
@@ -107,7 +115,7 @@ def _marked(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Mapping[st
     """Adds the metadata entry by which tools know a large file."""
     text = b"outside flatbuffers"
     entry = {"name": "buffer_location", "buffer": len(buffers) + 1}
-    marker = Buffer(len(text), lambda: text, lambda: None)
+    marker = Buffer.of_bytes(text)
     return {**model, "metadata": [*model.get("metadata", ()), entry]}, [*buffers, marker]
 
 
@@ -122,7 +130,7 @@ def _encode_large(model: Mapping[str, Any], buffers: list[Buffer]) -> tuple[Enco
             if buffer.size > INLINE:
                 items.append({"offset": next(place), "size": buffer.size})
             else:
-                items.append({"data": bytes(buffer.read())})
+                items.append({"data": b"".join(buffer.blocks())})
         return _encode(model, items)
 
     # The tables' size doesn't depend on the positions that they state.

@@ -25,7 +25,7 @@ from tfconvert.importers.checkpoint.string_tensor import decode_strings
 from tfconvert.importers.checkpoint.wire import MalformedError, unmask
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.tensor_data import BufferSource, FileSlice, MappedFile, Source
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile, Source
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
     DT_STRING,
     BundleEntryProto,

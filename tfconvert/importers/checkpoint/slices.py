@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from tfconvert.importers.checkpoint.wire import MalformedError
-from tfconvert.schema.dialects.tensor_data import Source
+from tfconvert.schema.dialects import boxes
+from tfconvert.schema.dialects.boxes import Array, Box
+from tfconvert.schema.dialects.sources import Source
 from tfconvert.schema.dialects.types import Shape
 
 Extent = tuple[int, int]
@@ -51,8 +53,8 @@ def _signed(value: int) -> bytes:
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class PartitionedSource:
-    """A tensor whose slices are tensors of their own; it is put together each time it is read, nothing is kept.
+class PartitionedSource(Source):
+    """A tensor whose slices are tensors of their own; it is put together as it is read, nothing is kept.
 
     Attributes:
         parts: For each slice its place in the whole, its shape and its own source.
@@ -78,11 +80,14 @@ class PartitionedSource:
             _check_disjoint(shape, [place for place, _, _ in parts])
         return cls(tuple(parts))
 
-    def array(self, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, np.dtype[Any]]:
-        """Returns the whole tensor in new memory."""
-        result = np.empty(shape, dtype)
+    def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
+        """Returns a box of the tensor in new memory."""
+        result = np.empty(boxes.extent(box), dtype)
         for place, part_shape, source in self.parts:
-            result[place] = source.array(dtype, part_shape)
+            overlap = boxes.common(place, box)
+            if overlap is not None:
+                own = source.part(dtype, part_shape, boxes.relative(overlap, place))
+                result[boxes.relative(overlap, box)] = own
         return result
 
     def release(self) -> None:
@@ -97,8 +102,8 @@ class PartitionedSource:
 
 
 @dataclass(eq=False, frozen=True, slots=True)
-class PartOfSource:
-    """A slice of a tensor; the whole is read each time, nothing is kept.
+class PartOfSource(Source):
+    """A slice of a tensor.
 
     Attributes:
         whole: The tensor's source.
@@ -125,9 +130,11 @@ class PartOfSource:
         """The slice's shape."""
         return tuple(part.stop - part.start for part in self.place)
 
-    def array(self, dtype: np.dtype[Any], shape: Shape) -> np.ndarray[Any, np.dtype[Any]]:
-        """Returns the slice in new memory."""
-        return np.ascontiguousarray(self.whole.array(dtype, self.shape)[self.place]).reshape(shape)
+    def part(self, dtype: np.dtype[Any], shape: Shape, box: Box) -> Array:
+        """Returns a box of the slice."""
+        moved = zip(box, self.place, strict=True)
+        inside = tuple(slice(part.start + by.start, part.stop + by.start) for part, by in moved)
+        return self.whole.part(dtype, self.shape, inside)
 
     def release(self) -> None:
         """Gives back what the tensor mapped."""

@@ -10,17 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.tensor_data import (
-    SMALL,
-    Array,
-    BufferSource,
-    Constant,
-    FileSlice,
-    MappedFile,
-    Source,
-    TensorData,
-)
+from tfconvert.schema.dialects import boxes, tensor_data, types
+from tfconvert.schema.dialects.boxes import Array, Box
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile, Source
+from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite.reader import View
@@ -90,7 +83,7 @@ class BytesContent:
 
 
 @dataclass(eq=False, slots=True)
-class PackedSource:
+class PackedSource(Source):
     """Narrow integers, several in a byte.
 
     Attributes:
@@ -103,14 +96,21 @@ class PackedSource:
     size: int
     bits: int
 
-    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
-        """Returns the elements, a byte each."""
-        data = self.packed.array(np.dtype(np.uint8), (self.size,))
+    def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
+        """Returns a box of the elements, a byte each."""
+        return boxes.reshaped(lambda flat: self._unpacked(dtype, *flat), (math.prod(shape),), shape, box)
+
+    def _unpacked(self, dtype: np.dtype[Any], wanted: slice) -> Array:
+        """Returns a range of the elements."""
+        each = 8 // self.bits
+        place = slice(wanted.start // each, -(-wanted.stop // each))
+        data = self.packed.part(np.dtype(np.uint8), (self.size,), (place,))
         parts = data[:, None] >> np.arange(0, 8, self.bits, dtype=np.uint8) & ((1 << self.bits) - 1)
-        values = parts.reshape(-1)[: math.prod(shape)].astype(np.int8)
+        start = place.start * each
+        values = parts.reshape(-1)[wanted.start - start : wanted.stop - start].astype(np.int8)
         if not dtype.name.startswith("u"):
             values -= (values >> (self.bits - 1)) << self.bits
-        return values.astype(dtype).reshape(shape)
+        return values.astype(dtype)
 
     def release(self) -> None:
         """Gives back what the bytes took."""
@@ -122,7 +122,7 @@ class PackedSource:
 
 
 @dataclass(eq=False, slots=True)
-class StringSource:
+class StringSource(Source):
     """Strings as the runtime keeps them: their number, the offset of each and of the end, then the bytes.
 
     Attributes:
@@ -131,14 +131,15 @@ class StringSource:
 
     data: memoryview
 
-    def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
-        """Returns the strings as `bytes` objects."""
+    def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
+        """Returns a box of the strings as `bytes` objects."""
         count = math.prod(shape)
         ends = np.frombuffer(self.data, "<i4", count + 1, 4).tolist()
         values = np.empty(count, object)
         for index, (start, end) in enumerate(pairwise(ends)):
             values[index] = bytes(self.data[start:end])
-        return values.reshape(shape)
+        inside: Array = values.reshape(shape)[box]
+        return inside
 
     def release(self) -> None:
         """Does nothing: the pages are shared with what lies around them."""
