@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, CallInterface, Kind, callees
@@ -16,8 +16,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One function that an op calls.
 
     Attributes:

@@ -58,9 +58,10 @@ from tfconvert.schema.ir.values import Value
 _APPLIED = "broken-up"
 
 
-@dataclass(frozen=True, slots=True)
 class BreakUpIslands:
     """Gives every op an island of its own."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "break-up-islands"
 

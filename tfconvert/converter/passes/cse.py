@@ -24,7 +24,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
@@ -41,12 +40,13 @@ _APPLIED = "cse"
 _READS_STATE = frozenset({"tfl.read_variable"})
 
 
-@dataclass(frozen=True, slots=True)
 class CommonSubexpressions:
     """Merges equal `tf` and `tfl` ops without side effects where one of them is known wherever the other is.
 
     Constants are equal if their attributes are: small ones by value, large ones by where their bytes come from.
     """
+
+    __slots__ = ()
 
     name: ClassVar[str] = "cse"
 

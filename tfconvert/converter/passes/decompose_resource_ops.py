@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
@@ -40,9 +39,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 _DECOMPOSED: Mapping[str, Callable[[Access], None]] = {**PARTS, **OPTIMIZERS}
 
 
-@dataclass(frozen=True, slots=True)
 class DecomposeResourceOps:
     """Writes what changes or looks up a part of a variable, or trains it, as reads, plain ops and assignments."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "decompose-resource-ops"
 

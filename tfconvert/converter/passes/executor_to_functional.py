@@ -31,7 +31,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
@@ -47,9 +46,10 @@ _NAMED = 3
 """How many nodes of a kind of V1 op the error names."""
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutorToFunctional:
     """Lifts the bodies of islands out of graphs."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "executor-to-functional"
 

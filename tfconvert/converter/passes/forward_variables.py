@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
@@ -51,9 +50,10 @@ _Name = tuple[Hashable, ...]
 """What `tf_effects` calls a state by: the kind of its handle, the container, the name."""
 
 
-@dataclass(frozen=True, slots=True)
 class ForwardVariables:
     """Replaces reads by the values that are known to be there, and erases assignments that nobody can see."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "forward-variables"
 

@@ -22,7 +22,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -48,12 +47,13 @@ _WITHOUT_RESULT = frozenset({"tf.DisableCopyOnRead"})
 _HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 
 
-@dataclass(frozen=True, slots=True)
 class FreezeVariables:
     """Freezes variables whose every handle is only read, and that nothing but handles refers to.
 
     Handles of others that are declared without a fixed shape say their first value's from here on.
     """
+
+    __slots__ = ()
 
     name: ClassVar[str] = "freeze-variables"
 

@@ -45,7 +45,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import is_boolean
@@ -67,9 +66,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionalToRegions:
     """Turns control flow over functions into control flow over regions."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "functional-to-regions"
 

@@ -49,7 +49,6 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.functionalize.conditionals import Graph
@@ -63,9 +62,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 _CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionalizeConditionals:
     """Makes a `tf.If` or `tf.Case` of the Merges of each predicate."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "functionalize-conditionals"
 

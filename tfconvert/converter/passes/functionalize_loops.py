@@ -52,7 +52,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.functionalize import loops
@@ -67,9 +66,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 _OF_LOOPS = frozenset({EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp})
 
 
-@dataclass(frozen=True, slots=True)
 class FunctionalizeLoops:
     """Makes a `tf.While` of every frame."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "functionalize-loops"
 

@@ -30,7 +30,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -42,9 +41,10 @@ from tfconvert.schema.ir.operation import Operation
 _APPLIED = "pruned"
 
 
-@dataclass(frozen=True, slots=True)
 class GraphPruning:
     """Erases what no fetch needs, in nested graphs too."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "graph-pruning"
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
@@ -53,9 +52,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 
-@dataclass(frozen=True, slots=True)
 class Inline:
     """Inlines every call of a function of the module."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "inline"
 

@@ -46,7 +46,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import erase
@@ -60,9 +59,10 @@ from tfconvert.schema.ir.values import Use, Value
 _APPLIED = "joined"
 
 
-@dataclass(frozen=True, slots=True)
 class IslandCoarsening:
     """Joins islands as far as nothing that was alive dies of it, and nothing dead lives."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "island-coarsening"
 

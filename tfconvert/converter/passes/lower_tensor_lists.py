@@ -48,7 +48,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
@@ -77,9 +76,10 @@ _INDICES = {"tf.TensorListGather": 1, "tf.TensorListScatterIntoExistingList": 2}
 """The operand that numbers them."""
 
 
-@dataclass(frozen=True, slots=True)
 class LowerTensorLists:
     """Makes tensors of lists."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "lower-tensor-lists"
 

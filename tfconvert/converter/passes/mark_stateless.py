@@ -43,7 +43,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -63,9 +62,10 @@ _EFFECTFUL, _UNUSED, _PURE = range(3)
 arguments alone besides."""
 
 
-@dataclass(frozen=True, slots=True)
 class MarkStateless:
     """Marks `If`, `While` and `Case` without effects as stateless, and erases unused ones."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "mark-stateless"
 

@@ -36,7 +36,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import ClassVar
 
@@ -57,9 +56,10 @@ _COMPARED_FIRST = 64
 """Functions that differ within so many ops are never compared one by one."""
 
 
-@dataclass(frozen=True, slots=True)
 class MergeFunctions:
     """Merges functions whose bodies, types and attributes are equal."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "merge-functions"
 

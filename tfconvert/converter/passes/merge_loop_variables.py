@@ -54,7 +54,6 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import construct
@@ -66,9 +65,10 @@ from tfconvert.schema.dialects.call_interfaces import KINDS, Kind, callees
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
 class MergeLoopVariables:
     """Merges equal variables of loops."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "merge-loop-variables"
 

@@ -57,7 +57,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -79,9 +78,10 @@ from tfconvert.schema.ir.values import Value
 _NAMES = ("_then_func_name", "_else_func_name", "_cond_func_name", "_body_func_name")
 
 
-@dataclass(frozen=True, slots=True)
 class RegionsToFunctional:
     """Turns control flow over regions into control flow over functions."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "regions-to-functional"
 

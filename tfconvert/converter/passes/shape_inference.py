@@ -82,7 +82,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -92,9 +91,10 @@ from tfconvert.converter.shapes import flow
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
 class ShapeInference:
     """Refines the types of all functions and folds constants."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "shape-inference"
 

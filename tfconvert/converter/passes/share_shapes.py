@@ -45,7 +45,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -74,9 +73,10 @@ _ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
 _SCALAR = types.tensor(types.I32, ())
 
 
-@dataclass(frozen=True, slots=True)
 class ShareShapes:
     """Computes equal shapes once."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "share-shapes"
 

@@ -40,7 +40,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.decisions import origin
@@ -60,9 +59,10 @@ _BRANCHES = frozenset({"tf.If", "tf.Case"})
 _LOOP = "tf.While"
 
 
-@dataclass(frozen=True, slots=True)
 class SinkHandles:
     """Makes the handles of named variables and tables in the functions of control flow that use them."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "sink-handles"
 

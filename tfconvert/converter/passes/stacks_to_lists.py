@@ -65,7 +65,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
@@ -75,9 +74,10 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
 class StacksToLists:
     """Makes lists of stacks."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "stacks-to-lists"
 

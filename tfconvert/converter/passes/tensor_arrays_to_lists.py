@@ -38,7 +38,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.calls import Calls
@@ -48,9 +47,10 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
 class TensorArraysToLists:
     """Makes lists of tensor arrays."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "tensor-arrays-to-lists"
 

@@ -57,7 +57,7 @@ class Option:
 def options_of(row: type[Pass]) -> list[Option]:
     """Returns a pass's options; fields that no text can give (patterns, functions) are none."""
     hints = get_type_hints(row)
-    own: tuple[Field[Any], ...] = fields(row)  # type: ignore[arg-type]
+    own: tuple[Field[Any], ...] = fields(row) if hasattr(row, "__dataclass_fields__") else ()  # type: ignore[arg-type]
     return [Option(item.name, hints[item.name], _default(item)) for item in own if _kinds(hints[item.name])]
 
 

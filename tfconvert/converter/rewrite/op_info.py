@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -87,6 +86,8 @@ def _range(arguments: Sequence[pb.OpDef.ArgDef]) -> Range:
 
 def similar_names(name: str) -> list[str]:
     """Returns names of ops that a misspelt name may have meant."""
+    from difflib import get_close_matches
+
     known = {TFL: operators.names, TF: op_defs.names}
     for prefix, names in known.items():
         if name.startswith(prefix):

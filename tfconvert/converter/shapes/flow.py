@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +35,6 @@ _MAX_ROUNDS = 8
 as many looks again their ranks."""
 
 
-@dataclass(slots=True, eq=False)
 class _Body:
     """A function, and what is known of it.
 
@@ -53,16 +51,41 @@ class _Body:
         invariant: The arguments that a loop's body returns at their own places.
     """
 
-    function: FuncOp
-    blocks: Sequence[Block]
-    is_fixed: bool
-    is_loop: bool = False
-    entry: list[Fact] | None = None
-    is_stale: bool = True
-    is_open: bool = False
-    results: list[Fact] | None = None
-    folded: Folded = field(default_factory=dict)
-    _invariant: frozenset[int] | None = None
+    __slots__ = (
+        "_invariant",
+        "blocks",
+        "entry",
+        "folded",
+        "function",
+        "is_fixed",
+        "is_loop",
+        "is_open",
+        "is_stale",
+        "results",
+    )
+
+    def __init__(
+        self,
+        function: FuncOp,
+        blocks: Sequence[Block],
+        is_fixed: bool,
+        is_loop: bool = False,
+        entry: list[Fact] | None = None,
+        is_stale: bool = True,
+        is_open: bool = False,
+        results: list[Fact] | None = None,
+        folded: Folded | None = None,
+    ) -> None:
+        self.function = function
+        self.blocks = blocks
+        self.is_fixed = is_fixed
+        self.is_loop = is_loop
+        self.entry = entry
+        self.is_stale = is_stale
+        self.is_open = is_open
+        self.results = results
+        self.folded: Folded = {} if folded is None else folded
+        self._invariant: frozenset[int] | None = None
 
     @property
     def invariant(self) -> frozenset[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +14,6 @@ PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 """Types of which several elements share a byte, and how many."""
 
 
-@dataclass(eq=False, slots=True)
 class Buffer:
     """The bytes of one buffer.
 
@@ -24,8 +22,11 @@ class Buffer:
         blocks: Yields them in pieces, whose memory is given back when the next one is asked for.
     """
 
-    size: int
-    blocks: Callable[[], Iterable[bytes | memoryview]]
+    __slots__ = ("blocks", "size")
+
+    def __init__(self, size: int, blocks: Callable[[], Iterable[bytes | memoryview]]) -> None:
+        self.size = size
+        self.blocks = blocks
 
     @staticmethod
     def of_bytes(data: bytes) -> Buffer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.schema.dialects import tfl, tfl_file
@@ -18,13 +17,15 @@ _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES
 _CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
 
 
-@dataclass(slots=True)
 class _Code:
     """An entry of the model's list of operators."""
 
-    index: int
-    number: int
-    version: int = 1
+    __slots__ = ("index", "number", "version")
+
+    def __init__(self, index: int, number: int, version: int = 1) -> None:
+        self.index = index
+        self.number = number
+        self.version = version
 
 
 class OperatorCodes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -52,7 +51,6 @@ def _signed(value: int) -> bytes:
     return bytes(code)
 
 
-@dataclass(eq=False, frozen=True, slots=True)
 class PartitionedSource(Source):
     """A tensor whose slices are tensors of their own; it is put together as it is read, nothing is kept.
 
@@ -60,7 +58,10 @@ class PartitionedSource(Source):
         parts: For each slice its place in the whole, its shape and its own source.
     """
 
-    parts: tuple[tuple[tuple[slice, ...], Shape, Source], ...]
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[tuple[tuple[slice, ...], Shape, Source], ...]) -> None:
+        self.parts = parts
 
     @classmethod
     def checked(cls, shape: Shape, slices: Sequence[tuple[Sequence[Extent], Shape, Source]]) -> PartitionedSource:
@@ -101,7 +102,6 @@ class PartitionedSource(Source):
         return ("parts", *zip(places, (source.fingerprint() for _, _, source in self.parts), strict=True))
 
 
-@dataclass(eq=False, frozen=True, slots=True)
 class PartOfSource(Source):
     """A slice of a tensor.
 
@@ -111,9 +111,12 @@ class PartOfSource(Source):
         place: Where in it the slice is.
     """
 
-    whole: Source
-    shape: Shape
-    place: tuple[slice, ...]
+    __slots__ = ("place", "shape", "whole")
+
+    def __init__(self, whole: Source, shape: Shape, place: tuple[slice, ...]) -> None:
+        self.whole = whole
+        self.shape = shape
+        self.place = place
 
     @classmethod
     def checked(cls, whole: Source, shape: Shape, extents: Sequence[Extent]) -> PartOfSource:

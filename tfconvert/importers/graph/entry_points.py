@@ -7,7 +7,6 @@ are; from there on they are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfconvert.importers.graph.function_library import make_function
@@ -55,8 +54,7 @@ PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 """The ops that stand for what is fed."""
 
 
-@dataclass(slots=True)
-class EntryPoint:
+class EntryPoint(NamedTuple):
     """One exported function of a main graph.
 
     Attributes:
@@ -71,7 +69,7 @@ class EntryPoint:
     exported_names: list[str]
     inputs: Sequence[GraphInput]
     outputs: Sequence[GraphOutput]
-    controls: Sequence[str] = field(default=())
+    controls: Sequence[str] = ()
 
 
 def import_entries(

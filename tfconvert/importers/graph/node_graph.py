@@ -8,7 +8,6 @@ before all users, its sink comes at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfconvert.importers.graph import executor_ops, op_forms
@@ -62,12 +61,14 @@ def parse_function_input(text: str) -> TensorName:
     return TensorName(parts[0], parts[1] if len(parts) == 2 else "", 0)
 
 
-@dataclass(slots=True)
 class _Imported:
     """A node's op, and where each of its output arguments begins among the op's results."""
 
-    op: Operation
-    types: NodeTypes
+    __slots__ = ("op", "types")
+
+    def __init__(self, op: Operation, types: NodeTypes) -> None:
+        self.op = op
+        self.types = types
 
     @property
     def control(self) -> Value:
@@ -83,7 +84,6 @@ class _Imported:
         return self.op.results[start + tensor.position] if tensor.position < count else None
 
 
-@dataclass(slots=True)
 class ImportContext:
     """What the graphs of one model share.
 
@@ -95,11 +95,21 @@ class ImportContext:
         callees: Functions that the imported nodes name, each with the first such node.
     """
 
-    registry: OpRegistry
-    library: FunctionLibrary = field(default_factory=FunctionLibrary)
-    source_of: SourceOf = no_source
-    is_raw: bool = False
-    callees: dict[str, pb.NodeDef] = field(default_factory=dict)
+    __slots__ = ("callees", "is_raw", "library", "registry", "source_of")
+
+    def __init__(
+        self,
+        registry: OpRegistry,
+        library: FunctionLibrary | None = None,
+        source_of: SourceOf = no_source,
+        is_raw: bool = False,
+        callees: dict[str, pb.NodeDef] | None = None,
+    ) -> None:
+        self.registry = registry
+        self.library: FunctionLibrary = FunctionLibrary() if library is None else library
+        self.source_of = source_of
+        self.is_raw = is_raw
+        self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
         """Notes the functions that a node names; returns the node, naming instances of those that need attributes.
@@ -115,7 +125,6 @@ class ImportContext:
         return self.library.bind(node, signature.functions)
 
 
-@dataclass(slots=True)
 class NodeGraphImporter:
     """Imports one graph or function body.
 
@@ -127,15 +136,25 @@ class NodeGraphImporter:
         feeds: Values that stand for (node, output index): function arguments, placeholders.
     """
 
-    nodes: Mapping[str, pb.NodeDef]
-    context: ImportContext
-    parse_input: Callable[[str], TensorName]
-    function: str = ""
-    feeds: dict[tuple[str, int], Value] = field(default_factory=dict)
-    _inputs: dict[str, tuple[list[TensorName], list[str]]] = field(default_factory=dict, init=False)
-    _done: dict[str, _Imported] = field(default_factory=dict, init=False)
-    _entered: dict[str, Value] = field(default_factory=dict, init=False)
-    _block: Block = field(default_factory=Block, init=False)
+    __slots__ = ("_block", "_done", "_entered", "_inputs", "context", "feeds", "function", "nodes", "parse_input")
+
+    def __init__(
+        self,
+        nodes: Mapping[str, pb.NodeDef],
+        context: ImportContext,
+        parse_input: Callable[[str], TensorName],
+        function: str = "",
+        feeds: dict[tuple[str, int], Value] | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.context = context
+        self.parse_input = parse_input
+        self.function = function
+        self.feeds: dict[tuple[str, int], Value] = {} if feeds is None else feeds
+        self._inputs: dict[str, tuple[list[TensorName], list[str]]] = {}
+        self._done: dict[str, _Imported] = {}
+        self._entered: dict[str, Value] = {}
+        self._block: Block = Block()
 
     def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
         """Returns the graph that computes some values and runs some nodes.

@@ -7,7 +7,6 @@ made with; the bundled registry comes second.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tfconvert.importers.graph.attribute_rules import KINDS, AttributeRule
@@ -89,7 +88,6 @@ class NodeTypes(NamedTuple):
     segments: Mapping[str, Attribute]
 
 
-@dataclass(frozen=True, slots=True)
 class OpSignature:
     """An OpDef, digested.
 
@@ -105,16 +103,41 @@ class OpSignature:
         required: Declared attributes without a default.
     """
 
-    inputs: tuple[Argument, ...]
-    outputs: tuple[Argument, ...]
-    derived: Mapping[str, str]
-    dropped: frozenset[str]
-    rules: Mapping[str, AttributeRule]
-    defaults: dict[str, Attribute]
-    default_protos: dict[str, pb.AttrValue]
-    functions: tuple[str, ...]
-    required: tuple[str, ...]
-    _resolved: dict[Hashable, NodeTypes] = field(default_factory=dict)
+    __slots__ = (
+        "_resolved",
+        "default_protos",
+        "defaults",
+        "derived",
+        "dropped",
+        "functions",
+        "inputs",
+        "outputs",
+        "required",
+        "rules",
+    )
+
+    def __init__(
+        self,
+        inputs: tuple[Argument, ...],
+        outputs: tuple[Argument, ...],
+        derived: Mapping[str, str],
+        dropped: frozenset[str],
+        rules: Mapping[str, AttributeRule],
+        defaults: dict[str, Attribute],
+        default_protos: dict[str, pb.AttrValue],
+        functions: tuple[str, ...],
+        required: tuple[str, ...],
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.derived = derived
+        self.dropped = dropped
+        self.rules = rules
+        self.defaults = defaults
+        self.default_protos = default_protos
+        self.functions = functions
+        self.required = required
+        self._resolved: dict[Hashable, NodeTypes] = {}
 
     def resolve(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> NodeTypes:
         """Returns the types of a node's inputs and outputs; nodes of equal derived attributes share them.

@@ -19,7 +19,6 @@ A node keeps its name as the name of the value, so it can still be fed and fetch
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 
 from tfconvert.importers.graph.attribute_values import of_type
@@ -97,7 +96,6 @@ def _twin(op: str) -> str:
     return twin if op_defs.lookup(twin) is not None else ""
 
 
-@dataclass(slots=True)
 class _Upgrade:
     """The rewriting of one graph.
 
@@ -105,12 +103,15 @@ class _Upgrade:
         needed: The nodes that are rewritten, by name.
     """
 
-    needed: Mapping[str, pb.NodeDef]
-    _group: dict[str, str] = field(default_factory=dict, init=False)
-    _variable_groups: set[str] = field(default_factory=set, init=False)
-    _written: set[str] = field(default_factory=set, init=False)
-    _made: dict[str, pb.NodeDef] = field(default_factory=dict, init=False)
-    _bases: dict[str, str] = field(default_factory=dict, init=False)
+    __slots__ = ("_bases", "_group", "_made", "_variable_groups", "_written", "needed")
+
+    def __init__(self, needed: Mapping[str, pb.NodeDef]) -> None:
+        self.needed = needed
+        self._group: dict[str, str] = {}
+        self._variable_groups: set[str] = set()
+        self._written: set[str] = set()
+        self._made: dict[str, pb.NodeDef] = {}
+        self._bases: dict[str, str] = {}
 
     def apply(self, nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
         """Returns all nodes, those that have to do with references rewritten."""

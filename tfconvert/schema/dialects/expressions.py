@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -61,7 +60,6 @@ class Handle(Protocol):
         """Returns a box of the value."""
 
 
-@dataclass(eq=False, slots=True)
 class Deferred(Source):
     """A value computed from other handles each time it is read; nothing is kept.
 
@@ -74,19 +72,17 @@ class Deferred(Source):
         wide: Whether a block is gathered from all over some argument.
     """
 
-    function: str
-    arguments: tuple[Handle, ...]
-    parameter: Any = None
-    shape: types.Shape = field(init=False)
-    depth: int = field(init=False)
-    wide: bool = field(init=False)
+    __slots__ = ("arguments", "depth", "function", "parameter", "shape", "wide")
 
-    def __post_init__(self) -> None:
+    def __init__(self, function: str, arguments: tuple[Handle, ...], parameter: Any = None) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.parameter = parameter
         expression = EXPRESSIONS[self.function]
         inner = [argument.source for argument in self.arguments if isinstance(argument.source, Deferred)]
-        self.shape = expression.shape(self)
-        self.depth = 1 + max((source.depth for source in inner), default=0)
-        self.wide = expression.wide or any(source.wide for source in inner)
+        self.shape: types.Shape = expression.shape(self)
+        self.depth: int = 1 + max((source.depth for source in inner), default=0)
+        self.wide: bool = expression.wide or any(source.wide for source in inner)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         """Computes a box of the value."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +95,6 @@ class Source(ABC):
         """Returns a key that equal sources share; unequal ones may collide only if `exact` bytes are compared."""
 
 
-@dataclass(eq=False, slots=True)
 class FileSlice(Source):
     """Bytes of a memory-mapped file, checked against a checksum when they are first read.
 
@@ -108,13 +106,17 @@ class FileSlice(Source):
         name: What the slice is, for error messages: a checkpoint key.
     """
 
-    file: MappedFile
-    offset: int
-    length: int
-    crc32c: int | None = None
-    name: str = ""
-    _checked: bool = False
-    _touched: tuple[int, int] | None = None
+    __slots__ = ("_checked", "_touched", "crc32c", "file", "length", "name", "offset")
+
+    def __init__(self, file: MappedFile, offset: int, length: int, crc32c: int | None = None, name: str = "") -> None:
+        self.file = file
+        self.offset = offset
+        self.length = length
+        self.crc32c = crc32c
+        self.name = name
+        self._checked: bool = False
+        self._touched: tuple[int, int] | None = None
+
     """First byte that was read since the last release, and the one after the last."""
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
@@ -180,11 +182,13 @@ class FileSlice(Source):
         return ("file", id(self.file), self.offset, self.length)
 
 
-@dataclass(eq=False, slots=True)
 class BufferSource(Source):
     """A value in memory."""
 
-    value: Array
+    __slots__ = ("value",)
+
+    def __init__(self, value: Array) -> None:
+        self.value = value
 
     def array(self, dtype: np.dtype[Any], shape: types.Shape) -> Array:
         """Returns the buffer itself."""

@@ -8,7 +8,7 @@ they are tried; the first test that holds decides, and an operator without rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,8 +36,7 @@ ABSENT = Operand("")
 """Stands for an operand that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One use of an operator.
 
     Attributes:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,16 +51,26 @@ class Encoded(NamedTuple):
         _OFFSET.pack_into(self.data, place, target - place)
 
 
-@dataclass(slots=True)
 class _Layout:
     """How a table with a certain set of fields is laid out."""
 
-    packer: struct.Struct
-    inline: list[tuple[str, int, Mapping[str, int] | None]]
-    references: list[tuple[str, int, Field]]
-    vtable: bytes
-    align: int
-    place: int = -1  # of the vtable, once written
+    __slots__ = ("align", "inline", "packer", "place", "references", "vtable")
+
+    def __init__(
+        self,
+        packer: struct.Struct,
+        inline: list[tuple[str, int, Mapping[str, int] | None]],
+        references: list[tuple[str, int, Field]],
+        vtable: bytes,
+        align: int,
+        place: int = -1,
+    ) -> None:
+        self.packer = packer
+        self.inline = inline
+        self.references = references
+        self.vtable = vtable
+        self.align = align
+        self.place = place
 
 
 class _Writer:

@@ -55,7 +55,6 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import construct
@@ -78,9 +77,10 @@ KEPT = "recurrence-kept"
 """Code of the note that a recurrent layer has stayed a loop."""
 
 
-@dataclass(frozen=True, slots=True)
 class FuseRecurrentLoops:
     """Makes operators of loops that are recurrent layers."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "fuse-recurrent-loops"
 

@@ -42,7 +42,6 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -57,9 +56,10 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
 
-@dataclass(frozen=True, slots=True)
 class FuseUnrolledLayers:
     """Makes operators of the unrolled steps of recurrent layers."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "fuse-unrolled-layers"
 

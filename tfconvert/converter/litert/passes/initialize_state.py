@@ -33,7 +33,6 @@ After:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -64,9 +63,10 @@ State = tuple[str, str]
 """A kind of handle and the name of what it is of."""
 
 
-@dataclass(frozen=True, slots=True)
 class InitializeState:
     """Makes a function that assigns variables' first values, and has initializers called where state is used."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "initialize-state"
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from flatbuffers import flexbuffers
 
 from tfconvert.converter.ir.edit import erase, replace_op, update_function_type, walk
 from tfconvert.converter.litert.legalize import registry
@@ -163,6 +162,8 @@ def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
 def _customize(op: Operation) -> None:
     """Replaces an op by a custom op of its name, whose options are its attributes as a flexbuffer map."""
     assert isinstance(op, tf.TFOp)
+    from flatbuffers import flexbuffers  # few models have ops without a builtin
+
     attributes = {name: _plain(tf.python_value(value)) for name, value in sorted(op.properties.items())}
     options = flexbuffers.Dumps({name: value for name, value in attributes.items() if value is not None})
     new = tfl.custom(op.op_name, bytes(options), op.operands, op.result_types)

@@ -98,9 +98,10 @@ class _Table:
         return [op for op in self.users if op.name in _IMPORTS or op.name == _FROM_FILE]
 
 
-@dataclass(frozen=True, slots=True)
 class LowerTables:
     """Reads what fills static tables, fills tables that LiteRT has with it, and looks up in those."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "lower-tables"
 

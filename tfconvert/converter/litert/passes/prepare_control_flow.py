@@ -47,7 +47,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import is_boolean
@@ -68,9 +67,10 @@ from tfconvert.schema.ir.values import Value
 _ALL = IFS | CASES | LOOPS
 
 
-@dataclass(frozen=True, slots=True)
 class PrepareControlFlow:
     """Leaves `If`s and `While`s whose conditions are booleans."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "prepare-control-flow"
 

@@ -24,7 +24,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.pipeline.pass_result import PassResult
@@ -35,9 +34,10 @@ from tfconvert.schema.ir.traits import Trait
 _READ = "tfl.read_variable"
 
 
-@dataclass(frozen=True, slots=True)
 class SeparateReads:
     """Gives each operand of an operator a read of its own, where several are one."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "separate-reads"
 

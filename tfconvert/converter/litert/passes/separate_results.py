@@ -83,7 +83,6 @@ After:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -101,9 +100,10 @@ _APPLIED = "copied"
 _ASKING = ("tfl.rank", "tfl.shape")
 
 
-@dataclass(frozen=True, slots=True)
 class SeparateResults:
     """Gives the functions of `tfl.if` and `tfl.while` results that don't get into each other's way."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "separate-results"
 

@@ -88,7 +88,6 @@ The pass stands at the end of the pipeline: to any other, two states that begin 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -114,9 +113,10 @@ _Use = tuple[Operation, int]
 """An operator, and which of its operands is a state."""
 
 
-@dataclass(frozen=True, slots=True)
 class SeparateState:
     """Gives each operator that overwrites its state one of its own, which is made anew at each run."""
+
+    __slots__ = ()
 
     name: ClassVar[str] = "separate-state"
 
