@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tfconvert.schema.ir.operation import Operation
@@ -42,8 +42,7 @@ class Declaration(Protocol):
         """Returns what the rewrite needs to know of ops that one of the programs matches, or why it declines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern(Generic[M]):
+class Pattern(NamedTuple, Generic[M]):
     """A rewrite of the DAG that ends in one op.
 
     Attributes:
@@ -66,6 +65,6 @@ class Pattern(Generic[M]):
     rewrite: Callable[[Operation, M, Rewriter], None]
     benefit: int = 1
     depth: int = 1
-    producers: Mapping[int, Collection[str]] = field(default_factory=dict)
+    producers: Mapping[int, Collection[str]] = MappingProxyType({})
     declaration: Declaration | None = None
     note: str = ""

@@ -8,9 +8,9 @@ they are tried; the first test that holds decides, and an operator without rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 RUNTIME_VERSIONS = Path(__file__).parent / "runtime_versions.tsv"
@@ -47,7 +47,7 @@ class Call(NamedTuple):
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
 
     def operand(self, index: int) -> Operand:
         """Returns an operand, `ABSENT` if there are fewer."""
