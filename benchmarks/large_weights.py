@@ -172,7 +172,9 @@ def main(arguments: list[str] | None = None) -> int:
         size = output.stat().st_size
     seconds = statistics.median(run.seconds for run in runs)
     peak = max(run.peak for run in runs)
-    print(f"{size / 1e6:.0f} MB converted in {seconds:.2f} s ({size / seconds / 1e6:.0f} MB/s) with {peak / 1e6:.0f} MB")
+    print(
+        f"{size / 1e6:.0f} MB converted in {seconds:.2f} s ({size / seconds / 1e6:.0f} MB/s) with {peak / 1e6:.0f} MB"
+    )
     return int(peak > LIMIT)
 
 

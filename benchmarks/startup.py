@@ -1,6 +1,7 @@
 """Measures how long it takes until anything happens: `import tfconvert` and `tfconvert --help`.
 
     python -m benchmarks.startup --runs 20
+    python -m benchmarks.startup --modules SAVED_MODEL   what converting a model loads, and how long that takes
 
 Exit status 1 if one is over its budget, 0.15 s and 0.20 s. The bare interpreter is measured too, for comparison.
 """
@@ -8,13 +9,16 @@ Exit status 1 if one is over its budget, 0.15 s and 0.20 s. The bare interpreter
 from __future__ import annotations
 
 import argparse
+import re
 import statistics
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from benchmarks.litert import last_line
-from benchmarks.measure import measure
+from benchmarks.measure import child_environment, measure
 from benchmarks.zoo import REPOSITORY
 
 
@@ -52,11 +56,62 @@ CASES = (
 )  # fmt: skip
 
 
+_IMPORT_TIME = re.compile(r"import time: +(\d+) \| +\d+ \| +(\S+)")
+
+
+def module_times(model: str, runs: int) -> Mapping[str, int]:
+    """Returns what converting a model loads, with the least of some runs' microseconds of each module by itself.
+
+    Raises:
+        RuntimeError: The conversion failed.
+    """
+    script = "import sys, tfconvert; tfconvert.convert(sys.argv[1])"
+    command = [sys.executable, "-X", "importtime", "-c", script, str(Path(model).resolve())]
+    least: dict[str, int] = {}
+    for _ in range(runs):
+        done = subprocess.run(
+            command, cwd=REPOSITORY, env=child_environment(), capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(last_line(done.stderr))
+        for taken, name in _IMPORT_TIME.findall(done.stderr):
+            least[name] = min(int(taken), least.get(name, int(taken)))
+    return least
+
+
+def module_table(times: Mapping[str, int]) -> list[str]:
+    """Returns a table of packages, ours by room, with their modules, milliseconds and slowest modules."""
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for name, taken in times.items():
+        top, *inner = name.split(".")
+        room = ".".join([top, *inner[:2]]) if top == "tfconvert" and len(inner) > 2 else ".".join([top, *inner[:1]])
+        groups.setdefault(room if top == "tfconvert" else top, []).append((taken, name))
+    total = {group: sum(taken for taken, _ in members) for group, members in groups.items()}
+    lines = ["| what | modules | time | the slowest |", "| --- | ---: | ---: | --- |"]
+    shown = [group for group in sorted(total, key=lambda group: -total[group]) if total[group] >= _SHOWN]
+    for group in shown:
+        slowest = [f"`{name.rpartition('.')[2]}` {taken / 1e3:.1f}" for taken, name in sorted(groups[group])[-1:-4:-1]]
+        lines.append(f"| {group} | {len(groups[group])} | {total[group] / 1e3:.1f} ms | {', '.join(slowest)} |")
+    rest = [group for group in total if group not in shown]
+    lines.append(f"| {len(rest)} others | {sum(len(groups[group]) for group in rest)} | "
+                 f"{sum(total[group] for group in rest) / 1e3:.1f} ms | |")  # fmt: skip
+    lines.append(f"| all | {len(times)} | {sum(total.values()) / 1e3:.1f} ms | |")
+    return lines
+
+
+_SHOWN = 1000
+"""Microseconds from which on a package or room has a line of its own."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--runs", type=int, default=11, help="of each, default: %(default)s")
+    parser.add_argument("--modules", metavar="SAVED_MODEL", help="show what converting a model loads instead")
     options = parser.parse_args(arguments)
+    if options.modules:
+        print("\n".join(module_table(module_times(options.modules, options.runs))))
+        return 0
     over = False
     print("| start of | median | least | peak memory | budget |\n| --- | ---: | ---: | ---: | ---: |")
     for case in CASES:

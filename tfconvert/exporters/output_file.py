@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +34,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
 
 def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
     # A name that nobody else uses, in other threads, processes or containers, and that is short, whatever the target's.
-    beside = target.with_name(f".tfconvert-{secrets.token_hex(8)}.part")
+    beside = target.with_name(f".tfconvert-{os.urandom(8).hex()}.part")
     # The mode of a new file is left to the umask, as for any program's output.
     # Windows alone has text files, which other bytes come out of than went in.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
