@@ -9,16 +9,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as official
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
 
+from tfconvert.exporters.tflite.buffers import Buffer, Buffers
+from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
+from tfconvert.schema.dialects.sources import FileSlice, MappedFile
+from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.locations import FusedLoc, NameLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite.reader import View, read_model
@@ -216,6 +221,50 @@ def test_equal_bytes_are_stored_once_and_colliding_ones_twice(modules: Any, monk
     model = read_model(export(modules().function("f", [tensor(500)], body).module).to_bytes())
     large = [bytes(item["data"]) for item in model["buffers"] if item["data"] is not None and len(item["data"]) == 2000]
     assert large == [first.tobytes(), second.tobytes()]
+
+
+def test_bytes_are_compared_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (tensor_data.BufferSource, tensor_data.Deferred):
+        monkeypatch.setattr(kind, "fingerprint", lambda self: "the same")
+    value = np.arange(3_000_000, dtype=np.float32).reshape(1500, 2000)
+    other = value.copy()
+    other[-1, -1] = 0
+    flipped = tensor_data.of_array(value.T.copy())
+    transposed = tensor_data.defer("transpose", (flipped,), value.shape, (1, 0))
+    shared = Buffers()
+    constants = [*map(tensor_data.of_array, (value, other, value.reshape(3, -1), value[:-1])), transposed, flipped]
+    assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1, 3, 1, 4]
+    assert b"".join(shared.entries[0].blocks()) == value.tobytes()
+
+
+def test_a_buffer_that_is_not_as_long_as_it_said(tmp_path: Path) -> None:
+    target = tmp_path / "model.tflite"
+    for blocks in ([b"12", b"34"], [b"12", b"3456"]):
+        file = TFLiteFile({"version": 3}, [Buffer(5, blocks.copy)])
+        with pytest.raises(ValueError, match=f"5 bytes came as {sum(map(len, blocks))}"):
+            file.save(target)
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_damage_that_is_found_while_writing_leaves_no_file(modules: Any, tmp_path: Path) -> None:
+    value = np.arange(5_000_000, dtype=np.float32)
+    path = tmp_path / "shard"
+    path.write_bytes(value.tobytes())
+    source = FileSlice(MappedFile(str(path)), 0, value.nbytes, google_crc32c.value(value.tobytes()), "w")
+
+    def body(f: Any) -> Any:
+        weights = f.add(tfl.constant(TensorData.get(tensor(5_000_000), source)))
+        return [f.op("add", [f.args[0], weights.results[0]], (5_000_000,))]
+
+    file = export(modules().function("f", [tensor(5_000_000)], body).module)
+    path.write_bytes(value.tobytes()[:-1] + b"!")
+    with pytest.raises(ConversionError) as caught:
+        file.save(tmp_path / "model.tflite")
+    assert caught.value.code == "bad-checksum"
+    assert list(tmp_path.iterdir()) == [path]
+    path.write_bytes(value.tobytes())
+    file.save(tmp_path / "model.tflite")
+    assert value.tobytes() in (tmp_path / "model.tflite").read_bytes()
 
 
 def test_large_form_states_positions(chain: Any) -> None:

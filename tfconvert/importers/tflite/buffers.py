@@ -138,8 +138,7 @@ class StringSource(Source):
         values = np.empty(count, object)
         for index, (start, end) in enumerate(pairwise(ends)):
             values[index] = bytes(self.data[start:end])
-        inside: Array = values.reshape(shape)[box]
-        return inside
+        return boxes.view(values.reshape(shape), box)
 
     def release(self) -> None:
         """Does nothing: the pages are shared with what lies around them."""

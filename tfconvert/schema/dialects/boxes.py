@@ -27,6 +27,13 @@ def extent(box: Box) -> Shape:
     return tuple(part.stop - part.start for part in box)
 
 
+def view(array: Array, box: Box) -> Array:
+    """Returns a box of an array, without a copy; of a scalar too it is an array."""
+    index: tuple[Any, ...] = (*box, ...)
+    result: Array = array[index]
+    return result
+
+
 def relative(box: Box, origin: Sequence[slice]) -> Box:
     """Returns where a box lies in another one that holds it."""
     return tuple(slice(part.start - of.start, part.stop - of.start) for part, of in zip(box, origin, strict=True))
@@ -105,8 +112,8 @@ def reshaped(read: Callable[[Box], Array], source: Shape, target: Shape, box: Bo
         lengths.append(math.prod(extent(rows)))
         places.append(slice(first - start, last - start))
         covers += cover
-    value = read(tuple(needed)).reshape(lengths)[tuple(places)]
-    return value.reshape(extent(tuple(covers)))[relative(box, covers)]
+    value = view(read(tuple(needed)).reshape(lengths), tuple(places))
+    return view(value.reshape(extent(tuple(covers))), relative(box, covers))
 
 
 def _groups(source: Shape, target: Shape) -> Iterator[tuple[slice, slice]]:

@@ -140,7 +140,7 @@ def _transpose(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     columns = tuple(box[order.index(axis)] for axis in range(len(box)))
     for tile in boxes.split(columns, argument.shape, argument.dtype.itemsize, _TILE):
         place = boxes.relative(tuple(tile[axis] for axis in order), box)
-        _copy(result[place], argument.part(tile).transpose(order), order)
+        _copy(boxes.view(result, place), argument.part(tile).transpose(order), order)
         argument.source.release()
     return result
 
@@ -180,20 +180,15 @@ def _reverse(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     return np.flip(of.arguments[0].part(tuple(own)), of.parameter)
 
 
-def _pads(of: Deferred) -> Array:
-    """Returns how many elements come before and after in each dimension."""
-    return np.broadcast_to(np.asarray(of.parameter, np.int64), (len(of.arguments[0].shape), 2))
-
-
 def _padded_shape(of: Deferred) -> types.Shape:
-    dims = zip(of.arguments[0].shape, _pads(of).tolist(), strict=True)
+    dims = zip(of.arguments[0].shape, of.parameter, strict=True)
     return tuple(before + dim + after for dim, (before, after) in dims)
 
 
 def _pad(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     argument = of.arguments[0]
-    dims = zip(argument.shape, _pads(of)[:, 0].tolist(), strict=True)
-    inside = tuple(slice(before, before + dim) for dim, before in dims)
+    dims = zip(argument.shape, of.parameter, strict=True)
+    inside = tuple(slice(before, before + dim) for dim, (before, _) in dims)
     result = np.zeros(boxes.extent(box), argument.dtype)
     overlap = boxes.common(box, inside)
     if overlap is not None:
@@ -249,17 +244,18 @@ def _broadcast_shape(of: Deferred) -> types.Shape:
 
 def _elementwise(function: np.ufunc) -> Expression:
     def compute(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
-        parts = [_operand(argument, box) for argument in of.arguments]
+        parts = [_operand(argument, of.shape, box) for argument in of.arguments]
         own = _is_fresh(of.arguments[0].source) and parts[0].dtype == dtype and parts[0].shape == boxes.extent(box)
         return np.asarray(function(*parts, out=parts[0] if own else None))
 
     return Expression(_broadcast_shape, compute, fresh=True)
 
 
-def _operand(argument: Handle, box: Box) -> Array:
-    """Returns what is needed of an argument that is broadcast."""
-    own = zip(argument.shape, box[len(box) - len(argument.shape) :], strict=True)
-    return argument.part(tuple(slice(0, 1) if dim == 1 else part for dim, part in own))
+def _operand(argument: Handle, shape: types.Shape, box: Box) -> Array:
+    """Returns what is needed of an argument that is broadcast to a shape."""
+    added = len(box) - len(argument.shape)
+    own = zip(argument.shape, shape[added:], box[added:], strict=True)
+    return argument.part(tuple(part if dim == of else slice(0, 1) for dim, of, part in own))
 
 
 def _is_fresh(source: Source) -> bool:

@@ -131,11 +131,10 @@ class FileSlice(Source):
             for _ in self._checked_pieces(BLOCK):
                 pass
         low, high = (number * dtype.itemsize for number in boxes.offsets(box, shape))
-        if self._touched is not None:
-            low, high = min(low, self._touched[0]), max(high, self._touched[1])
-        self._touched = (low, high)
-        view: Array = np.frombuffer(self.file.view(self.offset, self.length), dtype).reshape(shape)[box]
-        return view
+        touched = self._touched or (low, high)
+        self._touched = (min(low, touched[0]), max(high, touched[1]))
+        data = np.frombuffer(self.file.view(self.offset, self.length), dtype)
+        return boxes.view(data.reshape(shape), box)
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
         """Yields pieces of the file; its checksum is worked out on the way.
@@ -170,10 +169,9 @@ class FileSlice(Source):
 
     def release(self) -> None:
         """Gives back the mapped pages that were read."""
-        if self._touched is not None:
-            low, high = self._touched
-            self._touched = None
-            self.file.release(self.offset + low, high - low)
+        touched, self._touched = self._touched, None
+        if touched is not None:
+            self.file.release(self.offset + touched[0], touched[1] - touched[0])
 
     def fingerprint(self) -> Hashable:
         """Returns the checksum and length where known, else the place."""
@@ -196,8 +194,7 @@ class BufferSource(Source):
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         """Returns a view of the buffer."""
-        view: Array = self.array(dtype, shape)[box]
-        return view
+        return boxes.view(self.array(dtype, shape), box)
 
     def release(self) -> None:
         """Does nothing: the buffer is the only copy."""
