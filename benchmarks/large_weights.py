@@ -66,14 +66,14 @@ class _Graph:
         self.graph = self.meta.graph_def
         self.graph.versions.producer = 2000
 
-    def node(self, op: str, name: str, *inputs: str, **types: int) -> str:
+    def node(self, op: str, name: str, *inputs: str, **types: pb.DataType) -> str:
         """Adds a node with its type attributes and returns its name."""
         node = self.graph.node.add(op=op, name=name, input=inputs)
         for attribute, number in types.items():
             node.attr[attribute].type = number
         return name
 
-    def constant(self, name: str, value: np.ndarray, number: int) -> str:
+    def constant(self, name: str, value: np.ndarray, number: pb.DataType) -> str:
         """Adds a constant."""
         self.node("Const", name, dtype=number)
         node = self.graph.node[-1]
@@ -102,7 +102,7 @@ class _Graph:
         self.node("AssignVariableOp", f"{name}/assigned", name, restored, dtype=pb.DT_FLOAT)
         return self.node("ReadVariableOp", f"{name}/read", name, dtype=pb.DT_FLOAT)
 
-    def placeholder(self, name: str, number: int, *shape: int) -> str:
+    def placeholder(self, name: str, number: pb.DataType, *shape: int) -> str:
         """Adds an input of the signature."""
         self.node("Placeholder", name, dtype=number)
         info = self.meta.signature_def["serving_default"].inputs[name]
@@ -135,7 +135,7 @@ def write_model(folder: Path, sizes: dict[str, tuple[int, ...]]) -> None:
     restore = graph.node("NoOp", "save/restore_all", *(f"^{name}/assigned" for name in sizes))
     graph.meta.saver_def.filename_tensor_name = f"{prefix}:0"
     graph.meta.saver_def.restore_op_name = restore
-    inner, wide = sizes["matrix"]
+    inner = sizes["matrix"][0]
     channels = sizes["filter"][-1]
     vector = graph.placeholder("vector", pb.DT_FLOAT, 1, inner)
     hidden = graph.node("MatMul", "hidden", vector, values["matrix"], **kind)
@@ -172,9 +172,7 @@ def main(arguments: list[str] | None = None) -> int:
         size = output.stat().st_size
     seconds = statistics.median(run.seconds for run in runs)
     peak = max(run.peak for run in runs)
-    print(
-        f"{size / 1e6:.0f} MB converted in {seconds:.2f} s ({size / seconds / 1e6:.0f} MB/s) with {peak / 1e6:.0f} MB"
-    )
+    print(f"{size / 1e6:.0f} MB in {seconds:.2f} s ({size / seconds / 1e6:.0f} MB/s), memory {peak / 1e6:.0f} MB")
     return int(peak > LIMIT)
 
 

@@ -1,0 +1,35 @@
+"""The model of large weights converts, and computes what it should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import tfconvert
+from benchmarks.large_weights import shapes, write_model
+from tests.conftest import RunTFLite
+from tfconvert.importers.checkpoint.bundle import Checkpoint
+
+
+def test_answers(tmp_path: Path, run_tflite: RunTFLite) -> None:
+    sizes = shapes(1)
+    write_model(tmp_path / "model", sizes)
+    content = bytes(tfconvert.convert(tmp_path / "model"))
+    checkpoint = Checkpoint(tmp_path / "model" / "variables" / "variables")
+    weights = {name: checkpoint.read(name).array(np.dtype(np.float32), shape) for name, shape in sizes.items()}
+    inner, channels = sizes["matrix"][0], sizes["filter"][-1]
+    vector = np.linspace(-1, 1, inner, dtype=np.float32)[None]
+    image = np.zeros((1, 4, 4, channels), np.float32)
+    image[0, 1, 1, 3] = 1  # shows the filter of channel 3, turned round
+    inputs = {
+        "vector": vector,
+        "image": image,
+        "index": np.array([5, 0, 7], np.int32),
+    }
+    results = {result.shape: result for result in run_tflite(content, inputs, signature="serving_default")}
+    answer = np.maximum(vector @ weights["matrix"], 0) @ weights["scaled"] * np.linspace(0.5, 2, inner, dtype="f4")
+    np.testing.assert_allclose(results[answer.shape], answer, rtol=1e-3, atol=1e-3)
+    features = weights["filter"][::-1, ::-1, 3] * np.linspace(0.5, 2, channels, dtype="f4")
+    np.testing.assert_allclose(results[image.shape][0, :3, :3], features, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(results[3, 64], weights["table"][[5, 0, 7]])
