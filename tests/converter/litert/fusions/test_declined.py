@@ -1,4 +1,4 @@
-"""Why fusions decline: every sentence that a check can give has a case here, and a family without one fails."""
+"""Why fusions decline: every reason that a check can return has a case here, and a family without one fails."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tfconvert.converter.litert.passes.prepare_composite_functions import Prepar
 
 FOLDER = Path(fusions.__path__[0])
 QUESTIONS = [Path(composites.__path__[0]) / file for file in ("composite.py", "custom_options.py")]
-"""Files of questions that several families ask."""
+"""Files of checks that several families share."""
 
 SUPPRESSION = mark("non_max_suppression_padded_v2")
 LAYER = keras("lstm_1", time_major=False)
@@ -85,7 +85,7 @@ def _layer(changed: Mapping[int, str], marks: str = LAYER, returned: tuple[int, 
     return text(marks, given, LSTM_RESULTS, returned)
 
 
-def _given(changed: Mapping[int, str]) -> str:
+def _with_results(changed: Mapping[int, str]) -> str:
     return text(LAYER, LSTM, [changed.get(index, kind) for index, kind in enumerate(LSTM_RESULTS)])
 
 
@@ -97,11 +97,11 @@ def _operator(name: str = "my.op", **attributes: Any) -> str:
     return text(mark(name, tfl_fusable_op=True, **attributes), ("2xf32",), ("2xf32",))
 
 
-# Family -> modules, each with what is said of it.
+# Family -> modules, each with the reason that is reported for it.
 CASES: Mapping[str, list[tuple[str, str]]] = {
     "embedding": [
         (_table("7x3xf32"), "has 1 arguments, not 2"),
-        (_table("7xf32", "4xi32", result="4xf32"), "argument 0 is no table"),
+        (_table("7xf32", "4xi32", result="4xf32"), "argument 0 is not a table"),
         (_table("*xf32", "4xi32"), "rank of argument 0 is not known"),
         (_table("7x3xf64", "4xi32", result="4x3xf64"), "argument 0 holds f64"),
         (_table("7x3xf32", "4xi32", result="4x5xf32"), "result 0 is tensor<4x5xf32>, not tensor<4x3xf32>"),
@@ -123,7 +123,7 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
     "addons": [
         (_unpool(1), "1 arguments, not 2"),
         (_unpool(padding="?"), "'padding' is not SAME or VALID"),
-        (_unpool(strides=[1]), "'strides' is no list of two integers"),
+        (_unpool(strides=[1]), "'strides' is not a list of two integers"),
         (_warp("4x4xf32", IMAGES[1]), "argument 0 has rank 2, not 4"),
         (_warp("*xf32", IMAGES[1]), "rank of argument 0 is not known"),
         (_warp("1x4x4x1xf64", IMAGES[1]), "argument 0 holds f64"),
@@ -132,17 +132,17 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_tokens(STRINGS, STRINGS), "2 arguments, not 1"),
         (_tokens(f"1x1x1x{STRING}"), "rank of argument 0 is not known to be 2 or less"),
         (_tokens("?xf32"), "argument 0 holds f32"),
-        (_tokens(STRINGS, results=("?xf32",)), "result 0 is no vector of strings"),
-        (_tokens(STRINGS, results=(STRINGS, "?xf32")), "a result behind the tokens"),
+        (_tokens(STRINGS, results=("?xf32",)), "result 0 is not a vector of strings"),
+        (_tokens(STRINGS, results=(STRINGS, "?xf32")), "a result after the tokens"),
         (_tokens(STRINGS, results=(STRINGS,)), "1 results, not 2"),
         (_ngrams(STRINGS, results=()), "it has no results"),
         (_ngrams(STRINGS, SPLITS), "2 arguments, not 1"),
         (_ngrams(STRINGS, width=2), "'string_separator' is missing"),
         (_ngrams(STRINGS, **NGRAMS | {"width": True}), "'width' is no int"),
         (_ngrams("?xi64", results=("?xi64",)), "argument 0 holds no strings"),
-        (_ngrams(STRINGS, "?xi32", results=(STRINGS, "?xi32")), "row splits are no vectors of i64"),
-        (_project(hash_seed=["x"]), "'hash_seed' is no list of integers"),
-        (_project(result="?x3xf32"), "no matrix of 2 columns"),
+        (_ngrams(STRINGS, "?xi32", results=(STRINGS, "?xi32")), "row splits are not vectors of i64"),
+        (_project(hash_seed=["x"]), "'hash_seed' is not a list of integers"),
+        (_project(result="?x3xf32"), "not a matrix of 2 columns"),
     ],
     "fusable": [
         (_operator(x=[1, "a"]), "'x' is no number"),
@@ -160,16 +160,16 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_layer({4: "1x21xf32"}, keras("indy_lstm_1", time_major=True)), "don't fit together"),
         (_layer({0: "1x4x7xf32"}), "its inputs doesn't fit"),
         (_layer({}, keras("lstm_1")), "'time_major' is missing"),
-        (_layer({}, keras("lstm_1", time_major=False, go_backwards=1)), "'go_backwards' is no boolean"),
-        (_given({1: "*xf32"}), "rank of its outputs is not known"),
-        (_given({1: "4x5xf32"}), "result 1 is tensor<4x5xf32>, not tensor<1x4x5xf32>"),
-        (_given({0: "1x5xf64"}), "result 0 is tensor<1x5xf64>, not tensor<1x5xf32>"),
-        (_given({1: "1x1x5xi32"}), "result 1 is tensor<1x1x5xi32>, not tensor<1x1x5xf32>"),
-        (_given({2: "2x5xf32"}), "result 2 is tensor<2x5xf32>"),
-        (_given({3: "1x5xf16"}), "result 3 is tensor<1x5xf16>"),
-        (_given({4: "i64"}), "result 4 is tensor<i64>, not tensor<f32>"),
+        (_layer({}, keras("lstm_1", time_major=False, go_backwards=1)), "'go_backwards' is not a boolean"),
+        (_with_results({1: "*xf32"}), "rank of its outputs is not known"),
+        (_with_results({1: "4x5xf32"}), "result 1 is tensor<4x5xf32>, not tensor<1x4x5xf32>"),
+        (_with_results({0: "1x5xf64"}), "result 0 is tensor<1x5xf64>, not tensor<1x5xf32>"),
+        (_with_results({1: "1x1x5xi32"}), "result 1 is tensor<1x1x5xi32>, not tensor<1x1x5xf32>"),
+        (_with_results({2: "2x5xf32"}), "result 2 is tensor<2x5xf32>"),
+        (_with_results({3: "1x5xf16"}), "result 3 is tensor<1x5xf16>"),
+        (_with_results({4: "i64"}), "result 4 is tensor<i64>, not tensor<f32>"),
         (_layer({}, returned=(0, 3)), "last cell state is used"),
-        (branching(LAYER, LSTM, LSTM_RESULTS), "something else than a call runs it"),
+        (branching(LAYER, LSTM, LSTM_RESULTS), "it is run by something other than a call"),
     ],
     "lstm_cell": [
         (_cell(*CELL[:3]), "3 arguments, not 4 or more"),
@@ -185,13 +185,13 @@ CASES: Mapping[str, list[tuple[str, str]]] = {
         (_cell(*CELL, result="1x7xf32"), "result 0 is tensor<1x7xf32>, not tensor<1x2xf32>"),
         (_cell(*CELL, "1x4xf32"), "argument 4 is not zeros"),
         (looped(mark("LSTMCellSimple"), CELL, (CELL_RESULT,)), "it runs in a loop"),
-        (branching(mark("LSTMCellSimple"), CELL, (CELL_RESULT,)), "something else than a call runs it"),
+        (branching(mark("LSTMCellSimple"), CELL, (CELL_RESULT,)), "it is run by something other than a call"),
     ],
 }  # fmt: skip
 
 
 def _declined(source: str) -> str:
-    """Returns what is said of the one function that is declined; its body has to be there still."""
+    """Returns the reason why the one function is declined; its body has to be there still."""
     rewrite = PrepareCompositeFunctions(allow_custom_ops=True)
     parsed = module(source)
     notes = rewrite.apply(parsed).notes
@@ -217,24 +217,24 @@ def _sentences(function: ast.AST) -> Iterator[str]:
             )
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield re.escape(node.value)
-        elif not isinstance(node, ast.Dict):  # One tells what a question expects.
+        elif not isinstance(node, ast.Dict):  # A dict holds what a check expects.
             todo += ast.iter_child_nodes(node)
 
 
 def _checks(file: Path) -> dict[str, ast.FunctionDef]:
-    """Returns a file's functions that give a reason or nothing, by name."""
+    """Returns a file's functions that return a reason or nothing, by name."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     found = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.returns)
     return {node.name: node for node in found if ast.unparse(node.returns or node) == "str | None"}
 
 
 def _possible(family: str) -> set[str]:
-    """Returns patterns of all that a family's checks can say, the questions that they ask others included."""
-    questions = {name: node for file in QUESTIONS for name, node in _checks(file).items()}
+    """Returns patterns of all reasons of a family's checks, those of shared checks that they call included."""
+    shared = {name: node for file in QUESTIONS for name, node in _checks(file).items()}
     checks = _checks(FOLDER / f"{family}.py").values()
-    asked = {node.func.attr for check in checks for node in ast.walk(check)
-             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}  # fmt: skip
-    sources = [*checks, *(questions[name] for name in asked & questions.keys())]
+    called = {node.func.attr for check in checks for node in ast.walk(check)
+              if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}  # fmt: skip
+    sources = [*checks, *(shared[name] for name in called & shared.keys())]
     return {sentence for source in sources for sentence in _sentences(source)}
 
 
@@ -246,5 +246,5 @@ def test_every_family_has_cases() -> None:
 def test_every_reason_has_a_case(family: str) -> None:
     possible = _possible(family)
     assert possible
-    said = [_declined(source) for source, _ in CASES[family]]
-    assert not [pattern for pattern in possible if not any(re.fullmatch(pattern, reason) for reason in said)]
+    reasons = [_declined(source) for source, _ in CASES[family]]
+    assert not [pattern for pattern in possible if not any(re.fullmatch(pattern, reason) for reason in reasons)]

@@ -1,4 +1,4 @@
-"""What each family of fusions takes, and what it makes of it."""
+"""The operators that each family of fusions creates."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Marked functions as TensorFlow saves them: what is put in computes in LiteRT what their bodies do in TensorFlow.
+"""Marked functions as TensorFlow saves them: the operators compute in LiteRT what the bodies compute in TensorFlow.
 
-So it does wherever they are called from, and whatever else their bodies hold.
+They do so wherever the functions are called from, and whatever else their bodies hold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IMAGE, FLOW = ([1, 4, 4, 1], "float32"), ([1, 4, 4, 2], "float32")
 
 
 def _mark(name: str, **attributes: Any) -> str:
-    """Returns what `experimental_implements` takes."""
+    """Returns a value for `experimental_implements`."""
     fields = {bool: "b", int: "i", float: "f", str: "s"}
 
     def written(value: Any) -> str:
@@ -61,7 +61,7 @@ def _check(
 
 @pytest.fixture(scope="module")
 def rows(tf: ModuleType) -> Function:
-    """Returns a marked function that looks rows of a table up, in a way that says nothing of it."""
+    """Returns a marked function that looks rows of a table up, in a way that doesn't show it."""
     body = lambda table, ids: tf.tensordot(tf.one_hot(ids, 7), table, 1)  # noqa: E731
     function: Function = tf.function(body, experimental_implements="embedding_matmul")
     return function
@@ -219,7 +219,7 @@ def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_reg
         kept, values, kinds, count = tf.image.combined_non_max_suppression(
             corners[:, :, None], best, most, most, 0.25, 0.3, clip_boxes=False
         )
-        if not is_regular:  # It is one class for all; the box tells which one of a score that stands out.
+        if not is_regular:  # It is one class for all; the boxes show which of the scores stands out.
             same = tf.reduce_all(kept[:, :, None] == corners[:, None], -1)
             kinds = tf.cast(tf.argmax(tf.gather(scores[0, :, 1:], tf.argmax(same, -1)[0]), -1), tf.float32)[None]
         return kept, kinds, values, tf.cast(count, tf.float32)

@@ -129,9 +129,9 @@ def _saved(tf: ModuleType, folder: Path, layer: Any, *shapes: tuple[int | None, 
 
 
 @pytest.mark.parametrize(
-    ("options", "shape", "given"),
+    ("options", "shape", "inputs"),
     [
-        # The state is made at each run: several runs.
+        # The state is created at each run: several runs.
         ({}, (1, 4, 3), [(1, 4, 3), (1, 4, 3)]),
         ({"return_sequences": True, "go_backwards": True}, (2, 4, 3), [(2, 4, 3), (2, 4, 3)]),
         ({"return_sequences": True, "time_major": True}, (4, 2, 3), [(4, 2, 3), (4, 2, 3)]),
@@ -142,7 +142,7 @@ def _saved(tf: ModuleType, folder: Path, layer: Any, *shapes: tuple[int | None, 
 )
 def test_keras_layers(
     tf: ModuleType, keras_of_tf: Any, tmp_path: Path, options: dict[str, Any],
-    shape: tuple[int | None, ...], given: list[tuple[int, ...]],
+    shape: tuple[int | None, ...], inputs: list[tuple[int, ...]],
 ) -> None:  # fmt: skip
     bias = keras_of_tf.initializers.RandomNormal(seed=3)
     original = _saved(tf, tmp_path, keras_of_tf.layers.LSTM(5, bias_initializer=bias, **options), shape)
@@ -151,7 +151,7 @@ def test_keras_layers(
     assert not any("reset_all_variables" in note.message for note in model.report.notes)
     interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=bytes(model))
     runner = interpreter.get_signature_runner()
-    for each in given:
+    for each in inputs:
         (x,) = _random(each)
         np.testing.assert_allclose(runner(x=x)["result"], original(x=tf.constant(x))["result"], atol=1e-5)
 

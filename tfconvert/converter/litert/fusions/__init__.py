@@ -1,1 +1,1 @@
-"""Families of fusions: what LiteRT's operators compute of marked functions."""
+"""Families of fusions: marked functions that LiteRT's operators implement."""

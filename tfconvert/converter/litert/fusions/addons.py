@@ -32,7 +32,7 @@ def _check_unpooling(composite: Composite) -> str | None:
     for name in ("pool_size", "strides"):
         value = composite.get(name)
         if not isinstance(value, tuple) or len(value) != 2 or not all(type(item) is int for item in value):
-            return f"the attribute {name!r} is no list of two integers"
+            return f"the attribute {name!r} is not a list of two integers"
     if composite.get("padding") not in _PADDINGS:
         return f"the attribute 'padding' is not {' or '.join(_PADDINGS)}"
     return None

@@ -21,14 +21,14 @@ def _check(composite: Composite) -> str | None:
         return reason
     table = composite.shape(0)
     if table is None or len(table) < 2:
-        return "argument 0 is no table of rows" if table is not None else "the rank of argument 0 is not known"
+        return "argument 0 is not a table of rows" if table is not None else "the rank of argument 0 is not known"
     return first_of(
         composite.elements({0: _KEPT_TYPES, 1: "i32 i64"}), composite.gives(0, composite.element(0), _rows(composite))
     )
 
 
 def _rows(composite: Composite) -> types.Shape | None:
-    """Returns the shape of what is looked up."""
+    """Returns the shape of the entries that are looked up."""
     table, ids = composite.shape(0), composite.shape(1)
     return None if table is None or ids is None else (*ids, *table[1:])
 
@@ -48,7 +48,7 @@ def _note(composite: Composite) -> str:
     return "ids outside of the table are refused when the model runs, where a matmul of one_hot gives rows of zeros"
 
 
-_SUMMARY = "(table[V, ...], ids) -> rows: EMBEDDING_LOOKUP, or GATHER where the ids are no vector"
+_SUMMARY = "(table[V, ...], ids) -> rows: EMBEDDING_LOOKUP, or GATHER where the ids are not a vector"
 
 FUSIONS = (
     Fusion("embedding-matmul", "embedding_matmul", _SUMMARY, _check, _rewrite, note=_note),

@@ -1,4 +1,4 @@
-"""Any function that says `tfl_fusable_op`: a custom operator of the interface's name."""
+"""Any function marked `tfl_fusable_op`: a custom operator of the interface's name."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """LSTM layers, as Keras marks them: one UNIDIRECTIONAL_SEQUENCE_LSTM instead of a loop.
 
-Keras gives `(inputs, h, c, kernel, recurrent kernel, bias)` and takes `(last output, outputs, h, c, runtime)`. The
+Keras passes `(inputs, h, c, kernel, recurrent kernel, bias)` and reads `(last output, outputs, h, c, runtime)`. The
 kernel's columns are the gates input, forget, cell and output.
 
-Keras clips no cell, so the operator is told to clip none. What it begins with are its operands for the state, which it
-overwrites; the pass `separate-state` sees to it that they are made anew at each run, and of the batch's size. A layer
-whose last cell state is used stays a loop: the operator leaves it where it has begun, and no other may read it there,
+Keras doesn't clip the cell state, so the operator's clip is 0. The operator updates its state operands in place; the
+pass `separate-state` ensures that they are created anew at each run, and of the batch's size. A layer whose last cell
+state is used stays a loop: the operator leaves that state in its operand, and no other operator may read it there,
 since the runtime knows neither that it is written nor when.
 
 A sequence without any steps leaves `h` as it was, but TensorFlow's last output is zeros then: the place that a step
-would have written. Where the batch is open too, TensorFlow fails, and need not be copied.
+would have written. Where the batch is dynamic too, TensorFlow fails, and need not be imitated.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _check_attributes(composite: Composite) -> str | None:
     if not isinstance(composite.get("time_major"), bool):
         return "the attribute 'time_major' is missing"
     if not isinstance(composite.get("go_backwards", False), bool):
-        return "the attribute 'go_backwards' is no boolean"
+        return "the attribute 'go_backwards' is not a boolean"
     return None
 
 
@@ -99,7 +99,7 @@ def _check_results(composite: Composite) -> str | None:
 
 def _check_state(composite: Composite) -> str | None:
     if composite.is_run_otherwise:
-        return "something else than a call runs it"
+        return "it is run by something other than a call"
     for result, what in ((_LAST_C, "last cell state"), (_RUNTIME, "runtime")):
         if composite.is_used(result):
             return f"its {what} is used, which the operator doesn't give"
@@ -113,8 +113,8 @@ class _Sizes(NamedTuple):
         axis: Along which axis of its sequences the steps lie.
         length: How many these are.
         batch: The number of sequences.
-        features: The number of elements of a step that it takes.
-        units: The number of elements of a step that it gives.
+        features: The number of elements of an input step.
+        units: The number of elements of an output step.
     """
 
     axis: int
@@ -132,13 +132,13 @@ def _sizes_of(composite: Composite) -> _Sizes:
 
 
 def _gives_last_alone(composite: Composite, sizes: _Sizes) -> bool:
-    """Tells whether what stands for the outputs is the last one, as in layers that return no sequences."""
+    """Returns whether the outputs are just the last one, as in layers that return no sequences."""
     outputs = types.shape_of(composite.results[_OUTPUTS]) or ()
     return sizes.length != 1 and len(outputs) == 3 and outputs[sizes.axis] == 1
 
 
 def rewrite_lstm(composite: Composite, body: Body) -> Sequence[Value]:
-    """Appends the operator, what makes its operands and what is taken out of its result."""
+    """Appends the operator, the producers of its operands and the reads of its result."""
     return _rewrite(composite, body, is_diagonal=False)
 
 
@@ -161,12 +161,12 @@ def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence
         last_h = insert.row(steps, -1, h)
         last = last if sizes.batch < 0 else insert.row(steps, -1, insert.zeros(steps, sizes.units))
     outputs = insert.widened(last, sizes.axis) if _gives_last_alone(composite, sizes) else steps.value
-    # Nobody uses the last two.
+    # The last two are dead.
     return last, outputs, last_h, c, body.constant(np.zeros((), np.float32))
 
 
 def _gates(given: Sequence[Value], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
-    """Returns what the gates are the sigmoids, or the hyperbolic tangent, of."""
+    """Returns the gates before their activations, sigmoid or hyperbolic tangent."""
     units, gates = sizes.units, {}
     for index, gate in enumerate(_COLUMNS):
         columns: Range = (index * units, units)

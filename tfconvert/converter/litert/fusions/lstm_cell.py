@@ -1,6 +1,6 @@
 """A step of an LSTM cell with a projection, in four shapes: with layer normalization or not, with coupled gates or not.
 
-A cell gives `(inputs, weights, bias, projection, ...)`, with layer normalization its scales after that. The weights'
+A cell's operands are `(inputs, weights, bias, projection, ...)`, with layer normalization its scales next. The weights'
 rows are the inputs and then the last output, their columns the gates cell, input, forget and output; where the input
 gate is coupled to the forget gate it has no columns.
 """
@@ -24,7 +24,7 @@ from tfconvert.schema.ir.values import Value
 _INPUTS, _WEIGHTS, _BIAS, _PROJECTION, _SCALES = range(5)
 _COLUMNS = "cifo"
 _COUPLED = "cfo"
-"""The order of the gates in the weights' columns, and that without an input gate."""
+"""The order of the gates in the weights' columns, with and without an input gate."""
 _GATES = {gate[0]: gate for gate in GATES}
 
 _CELL_CLIP = 10.0
@@ -34,7 +34,7 @@ _KEEPS_STATE = (
     "each run of the model is a step of a sequence, and the operator's state lasts to the next: before each new "
     "sequence reset the interpreter's variables (reset_all_variables)"
 )
-"""What whoever runs the model has to know."""
+"""A note for those who run the model."""
 
 
 def _check(composite: Composite, *, gates: str, is_normalized: bool) -> str | None:
@@ -70,12 +70,12 @@ def _check_shapes(composite: Composite, gates: str, is_normalized: bool) -> str 
 
 def _check_state(composite: Composite, first_state: int) -> str | None:
     if composite.is_run_otherwise:
-        return "something else than a call runs it"
+        return "it is run by something other than a call"
     if composite.runs_in_loop:
-        return "it runs in a loop, and the operator's state would last from one round to the next"
+        return "it runs in a loop, and the operator's state would last from one iteration to the next"
     for index in range(first_state, len(composite.arguments)):
         if not composite.is_always_zero(index):
-            return f"argument {index} is not zeros, with which the operator's state begins"
+            return f"argument {index} is not zeros, the initial state of the operator"
     return None
 
 

@@ -1,4 +1,4 @@
-"""All fusions of ours: the families put together."""
+"""All built-in fusions, family by family."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ FUSIONS: tuple[Fusion, ...] = (
     *text.FUSIONS,
     *keras_lstm.FUSIONS,
     *lstm_cell.FUSIONS,
-    # Any name at all: behind those that are known.
+    # Matches any name, so it comes after those that are known.
     *fusable.FUSIONS,
 )

@@ -30,9 +30,9 @@ def _check_tokenizer(composite: Composite) -> str | None:
     if shape is None or len(shape) > _MAX_RANK:
         return f"the rank of argument 0 is not known to be {_MAX_RANK} or less"
     if not _is_vector(composite.results[0], _STRING):
-        return "result 0 is no vector of strings"
+        return "result 0 is not a vector of strings"
     if not all(_is_vector(kind, "i64") for kind in composite.results[1:]):
-        return "a result behind the tokens is no vector of i64"
+        return "a result after the tokens is not a vector of i64"
     return first_of(composite.counts(1, len(shape) + 1), composite.elements({0: _STRING}))
 
 
@@ -46,7 +46,7 @@ def _check_ngrams(composite: Composite) -> str | None:
     if str(composite.element(0)) != _STRING:
         return "argument 0 holds no strings"
     splits = (*composite.arguments[1:], *composite.results[1:])
-    return None if all(_is_vector(kind, "i64") for kind in splits) else "the row splits are no vectors of i64"
+    return None if all(_is_vector(kind, "i64") for kind in splits) else "the row splits are not vectors of i64"
 
 
 def _check_projection(composite: Composite) -> str | None:
@@ -55,10 +55,10 @@ def _check_projection(composite: Composite) -> str | None:
         return reason
     seeds = composite.get("hash_seed")
     if not isinstance(seeds, tuple) or not seeds or not all(type(seed) is int for seed in seeds):
-        return "the attribute 'hash_seed' is no list of integers"
+        return "the attribute 'hash_seed' is not a list of integers"
     shape = types.shape_of(composite.results[0])
     if shape is None or len(shape) != 2 or shape[1] not in (-1, len(seeds)):
-        return f"the result is no matrix of {len(seeds)} columns"
+        return f"the result is not a matrix of {len(seeds)} columns"
     return composite.has({"buckets": int})
 
 
