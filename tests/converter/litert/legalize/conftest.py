@@ -40,7 +40,7 @@ class Case:
     Attributes:
         op: The op.
         operands: `f32[2,3]` is a random input, `f32[?2,3]` one whose first dimension the graph leaves open,
-            `=f32[2,3]` a random constant, `@low:high` their range; all else is a constant.
+            `=f32[2,3]` a random constant, `@low:high` their range; anything else is a constant.
         attributes: The op's attributes.
         results: How many results to compare, all by default.
         tolerance: Largest error of floats, relative to the largest value where that is more than one.
@@ -64,7 +64,7 @@ class Operand:
     """An operand of a case.
 
     Attributes:
-        value: What it holds.
+        value: Its value.
         shape: Its placeholder's shape, -1 where open; `None` for a constant.
     """
 
@@ -73,7 +73,7 @@ class Operand:
 
 
 def operand(spec: Any, seed: int) -> Operand:
-    """Returns the operand that a case's text, array or number stands for."""
+    """Returns the operand that a case's text, array or number represents."""
     if not isinstance(spec, str):
         array = np.asarray(spec)
         narrow = {"i": np.int32, "f": np.float32} if not isinstance(spec, np.ndarray) else {}

@@ -52,7 +52,7 @@ def test_values_that_are_no_numbers_are_above_all_boundaries(check: Check) -> No
 
 
 REFUSED = [
-    (Case("DenseBincount", ["i32[3]", [4], NONE]), "no scalar"),
+    (Case("DenseBincount", ["i32[3]", [4], NONE]), "not a scalar"),
     (Case("DenseBincount", ["i32[3]", -4, NONE]), "is negative"),
     (Case("DenseBincount", ["i32[3]", 4, "f64[3]"]), "it counts by weights of f32 i32 i64, not f64"),
     (Case("DenseBincount", ["i32[3]", 4, "f32[?3]"]), "whether there is a weight"),

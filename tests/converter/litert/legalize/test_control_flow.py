@@ -18,7 +18,7 @@ from tests.conftest import RunTFLite
 from tests.converter.litert.legalize.conftest import Case, Check
 
 OPS = {"If", "StatelessIf", "While", "StatelessWhile", "ToBool"}
-"""The ops that are tested by what they are made of here."""
+"""The ops that are tested through functions that use them."""
 
 
 @dataclass(frozen=True)

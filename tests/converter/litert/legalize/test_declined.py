@@ -1,4 +1,4 @@
-"""What embeddings, segments, sparse tensors, diagonals and windows are declined for."""
+"""The reasons why embeddings, segments, sparse tensors, diagonals and windows are declined."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROWS = [
     ("DynamicPartition", "4xf32, *xi32", "*xf32", "num_partitions = 1 : i64", "the rank of the numbers is not known"),
     ("DynamicPartition", "*xf32, 4xi32", "*xf32", "num_partitions = 1 : i64", "the operand's rank is not known"),
     ("DynamicStitch", "*xi32, *xf32", "*xf32", "", "the operands' ranks are not known"),
-    ("DynamicStitch", "?x2xi32, ?x2x?xf32", "?x?xf32", "", "the shape of what each index stands for is not known"),
+    ("DynamicStitch", "?x2xi32, ?x2x?xf32", "?x?xf32", "", "the shape that each index selects is not known"),
     ("SegmentMean", "*xf32, 4xi32", "*xf32", "", "the operand's rank is not known"),
     ("SegmentSum", "4xf64, 4xi32", "?xf64", "", "it takes f32 i32, not f64"),
-    ("UnsortedSegmentSum", "4x?xi64, 4xi32, i32", "?x?xi64", "", "the size of what is added up is not known"),
+    ("UnsortedSegmentSum", "4x?xi64, 4xi32, i32", "?x?xi64", "", "the size of the summed rows is not known"),
     ("UniqueV2", "4x2xi32, 1xi32", "?x2xi32, 4xi32", "", "only a vector's elements are compared"),
     ("SparseReshape", "4x?xi64, ?xi64, 2xi64", "4x2xi64, 2xi64", "", "the sparse tensor's rank is not known"),
     ("SparseFillEmptyRows", "4x?xi64, 4xf32, ?xi64, f32", "?x?xi64, ?xf32, ?xi1, 4xi64", "",

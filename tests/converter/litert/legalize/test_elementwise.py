@@ -1,4 +1,4 @@
-"""Elementwise ops, over all element types that their rows promise."""
+"""Elementwise ops, over all element types that their entries list."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _rows() -> list[tuple[Entry, str]]:
 
 
 def _has_kernel(op: str, element: str) -> bool:
-    """Tells whether TensorFlow allows an element type; several ops are widened alike, but not all have all types."""
+    """Returns whether TensorFlow allows an element type; several ops are widened alike, but not all have all types."""
     definition = op_defs.lookup(op)
     assert definition is not None
     row = next(row for row in types.ELEMENT_TYPES if element_name(row.mlir) == element)

@@ -22,7 +22,7 @@ HEIGHTS = (5, 5, 4)
 
 @pytest.fixture
 def converted(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> Converted:
-    """Returns a function that converts a look-up in three shards, and compares it; it returns the operators."""
+    """Returns a function that converts a lookup in three shards, and compares it; it returns the operators."""
 
     def run(lookup: Lookup, signature: Mapping[str, Any], feeds: Sequence[Feed]) -> dict[str, int]:
         module, random = tf.Module(), np.random.default_rng(1)
@@ -137,7 +137,7 @@ def test_dense_ids_are_looked_up_as_sparse_ones(converted: Converted) -> None:
 RAGGED = {"ids": ([None], np.int64), "splits": ([None], np.int64)}
 ROWS = [{"ids": [1, 2, 3, 9], "splits": [0, 2, 2, 4]}, {"ids": [5], "splits": [0, 0, 1, 1]}]
 OPS = ("RaggedTensorToTensor", "RaggedTensorToSparse")
-"""What the tests below are for."""
+"""The ops that the tests below cover."""
 
 
 def ragged(tf: ModuleType, ids: Any, splits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where a kernel differs from TensorFlow's op in a corner, the legalization makes up for it, declines, or tells."""
+"""Where a kernel differs from TensorFlow's op in a corner, the legalization corrects it, declines, or reports it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CASES = (
     Case("TensorScatterUpdate", ("f32[?4,3]", "i32[?9,2]@0:2", "f32[?9]")),
     Case("TensorScatterUpdate", ("i64[4,3,2]", "i64[2,2,2]@0:2", "i64[2,2,2]")),
     Case("TensorScatterUpdate", ("i1[4,2]", "i32[?0,1]", "i1[?0,2]")),
-    # Bounds that no 32 bits hold.
+    # Bounds that don't fit 32 bits.
     Case("StridedSlice", ("f32[6,5]", "i64[2]@0:2", _longs(_INT64_MAX, _INT64_MAX), _longs(1, 1))),
     Case("StridedSlice", ("f32[6,5]", _longs(0, 1), "i64[2]@9000000000:9100000000", _longs(1, 1))),
     # Sizes that have no positive counterpart.
@@ -49,7 +49,7 @@ CASES = (
     # Squares that overflow.
     Case("Asinh", ("f32[9]@-100000000000000000000000:100000000000000000000000",)),
     Case("Acosh", ("f32[9]@1:100000000000000000000000",)),
-    # Bounds the wrong way round.
+    # Swapped bounds.
     Case("ClipByValue", ("f32[9]", 1.0, -1.0)),
     Case("ClipByValue", ("f32[9]", 6.0, 0.0)),
 )

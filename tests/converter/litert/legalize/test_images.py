@@ -1,4 +1,4 @@
-"""Windows of images, colours, and places in sorted rows."""
+"""Windows of images, colours, and searches in sorted rows."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ Compare = Callable[[Callable[[Any, Any], Results], Array, Any], None]
 
 @pytest.fixture
 def compare(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> Compare:
-    """Returns what asserts that a function of one operand gives the same in LiteRT."""
+    """Returns a function that asserts that a function of one operand gives the same in LiteRT."""
 
     def run(function: Callable[[Any, Any], Results], x: Array, shape: Any) -> None:
         expected = save(tf, tmp_path, function, x, shape)(tf.constant(x))
@@ -98,9 +98,9 @@ def test_known_strings_are_joined_and_chosen_from(compare: Compare, name: str, s
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Any], Results], str]] = {
-    "join": (lambda tf, x: [tf.concat([x, x], 0)], "LiteRT joins no strings"),
-    "choose": (lambda tf, x: [tf.where(x == "a", x, "b")], "LiteRT joins no strings"),
-    "hash": (lambda tf, x: [tf.strings.to_hash_bucket_fast(x, 2)], "LiteRT hashes no strings"),
+    "join": (lambda tf, x: [tf.concat([x, x], 0)], "LiteRT doesn't join strings"),
+    "choose": (lambda tf, x: [tf.where(x == "a", x, "b")], "LiteRT doesn't join strings"),
+    "hash": (lambda tf, x: [tf.strings.to_hash_bucket_fast(x, 2)], "LiteRT doesn't hash strings"),
 }
 
 

@@ -1,1 +1,1 @@
-"""TensorFlow ops to LiteRT's: rows and functions by topic."""
+"""TensorFlow ops to LiteRT's: entries and functions by topic."""

@@ -1,4 +1,4 @@
-"""What to do about ops that no operators of LiteRT stand for, where there is more to say than of any other op."""
+"""Hints for ops that can't be legalized, where there is more to say than for any other op."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 
 CUSTOM = "allow custom ops if your runtime registers an operator of this name"
-"""What can be done about any op."""
+"""The hint for any op."""
 
 _ADVICE: Mapping[str, str] = {
     r"tf\.(String.*|StaticRegex.*|Regex.*|Unicode.*|Substr|AsString|ReduceJoin|UnsortedSegmentJoin|.*codeBase64)": (
-        "LiteRT looks into no string: split, clean and hash text before it gets to the model, which takes tokens or "
+        "LiteRT can't process strings: split, clean and hash text before it gets to the model, which takes tokens or "
         f"their numbers then, or {CUSTOM}"
     ),
     r"tf\.((Anonymous)?Mutable(Dense)?HashTable.*|LookupTable(Insert|Remove).*)": (
@@ -21,11 +21,11 @@ _ADVICE: Mapping[str, str] = {
     ),
     r"tf\.(Parse.*Example.*|Decode(CSV|Raw|Proto.*))": f"let the model take what is parsed here, or {CUSTOM}",
 }
-"""Names of ops, as regular expressions -> what to do."""
+"""Names of ops, as regular expressions -> hint."""
 
 
 def advice(op_name: str) -> str:
-    """Returns what to do about an op that can't be converted.
+    """Returns a hint for an op that can't be converted.
 
     Args:
         op_name: The op's name, `tf.StringLower`.

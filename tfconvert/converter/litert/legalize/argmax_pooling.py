@@ -1,4 +1,4 @@
-"""Maxima over windows, and where each of them stands in the image."""
+"""Maxima over windows, and where each of them is in the image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_TAPS = 64
-"""How many places a window may have: each is a slice of its own."""
+"""Largest number of places in a window: each is a slice of its own."""
 
 
 def _constraint(op: Operation) -> Failure | None:
@@ -75,7 +75,7 @@ def _max_with_argmax(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 def _padded(op: Operation, emit: Emit) -> Value:
-    """Returns the image with what windows have outside of it: minus infinity, which is no maximum."""
+    """Returns the image padded for windows that reach outside of it: with minus infinity, which is never a maximum."""
     pads = [(0, 0), (0, 0), (0, 0), (0, 0)]
     for axis in (1, 2):
         count, before = _axis(op, axis)
@@ -88,7 +88,7 @@ def _padded(op: Operation, emit: Emit) -> Value:
 def _slices(
     emit: Emit, image: Value, taps: Sequence[tuple[int, int]], counts: tuple[int, int], strides: Sequence[int]
 ) -> list[Value]:
-    """Returns what all windows have at each of some places."""
+    """Returns the elements of all windows at each of some places."""
     batch, _, _, channels = types.shape_of(image.type) or ()
     part = types.tensor(types.F32, (batch, *counts, channels))
     results = []
@@ -101,5 +101,5 @@ def _slices(
 
 ENTRIES: tuple[Entry, ...] = (
     Lowering("MaxPoolWithArgmax", "StridedSlice Pack ArgMax GatherV2 MaxPool", _max_with_argmax, "f32", _constraint,
-             note="where all of a window is minus infinity or NaN, the place that is told may be another"),
+             note="where all of a window is minus infinity or NaN, the place that is reported may be another"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Counting and sorting into bins: what layers that encode categories and cut numbers into ranges do."""
+"""Counting and sorting into bins, as layers that encode categories and cut numbers into ranges do."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _COUNTED = ("f32", "i32", "i64")
 """Element types in which LiteRT both writes ones and adds them up."""
 
 _ONE_HOT_LIMIT = 1 << 17
-"""How many ones and zeros a row may take, before it is cheaper to add up segments; 0.5 MB of floats."""
+"""Largest number of ones and zeros of a row before it is cheaper to add up segments; 0.5 MB of floats."""
 
 _GUESS = 64
-"""How many values a row has, as far as that limit goes, where nobody knows."""
+"""The number of values of a row that this limit assumes where it is not known."""
 
 
 def _has_weights(op: Operation) -> bool:
-    """Tells whether values count for other than one; the empty tensor stands for all ones."""
+    """Returns whether values count for other than one; the empty tensor represents all ones."""
     return types.shape_of(op.operands[2].type) not in ((0,), (0, 0)) and not tf.get(op, "binary_output", False)
 
 
@@ -39,10 +39,10 @@ def _weights_are_known(op: Operation) -> Failure | None:
 
 
 def _width(op: Operation) -> int:
-    """Returns how many bins there are, -1 where only running the model tells."""
+    """Returns how many bins there are, -1 where that is known at run time only."""
     known = tensor_data.constant_of(op.operands[1])
     if known is None:
-        # `tf.math.bincount` asks for as many bins as values need, but for between so many and as many.
+        # `tf.math.bincount` requires as many bins as the values need, within a minimum and a maximum.
         found = _limited(op.operands[1], "tf.Minimum")
         known = found[0] if found is not None and _is_reached(*found) else None
     if known is not None:
@@ -51,7 +51,7 @@ def _width(op: Operation) -> int:
 
 
 def _limited(value: Value, name: str) -> tuple[tensor_data.Constant, Value] | None:
-    """Returns the limit that an op of a name, `tf.` or not, sets to a value, and that value."""
+    """Returns the limit that an op of a certain name, with or without `tf.`, sets for a value, and that value."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name in (name, name.lower().replace("tf.", "tfl.")):
         for limit, other in (owner.operands[:], owner.operands[::-1]):
@@ -69,9 +69,9 @@ def _is_reached(upper: tensor_data.Constant, value: Value) -> bool:
 def _is_vector(op: Operation) -> Failure | None:
     shape, size = (types.shape_of(operand.type) for operand in op.operands[:2])
     if shape is None or len(shape) not in (1, 2):
-        return Failure("the rank of what is counted is not known")
+        return Failure("the rank of the counted values is not known")
     return (
-        None if size in (None, ()) and _width(op) >= -1 else Failure("the number of bins is no scalar, or is negative")
+        None if size in (None, ()) and _width(op) >= -1 else Failure("the number of bins is negative or not a scalar")
     )
 
 
@@ -81,7 +81,7 @@ def _fit_ones(op: Operation) -> bool:
 
 
 def _count(op: Operation, emit: Emit) -> Value:
-    """Counts how often each number stands in a row; numbers that are too large count nowhere."""
+    """Counts how often each number occurs in a row; numbers that are too large are not counted."""
     values = op.operands[0]
     shape = types.shape_of(values.type) or ()
     width = _width(op)
@@ -106,7 +106,7 @@ def _count_ones(op: Operation, emit: Emit, size: Value, shape: types.Shape, kind
     is_binary, can_be_empty = tf.get(op, "binary_output", False), shape[axis] < 1
     if is_binary and not can_be_empty:
         return emit.reduce("Max", ones, (axis,))
-    # The largest of no elements would be no zero.
+    # The maximum of no elements would not be zero.
     counts = emit.reduce("Sum", ones, (axis,))
     return _at_most_one(emit, counts) if is_binary else counts
 

@@ -15,7 +15,7 @@ _SIGN_BIT = -(1 << 31)
 
 
 def _invert(op: Operation, emit: Emit) -> Value:
-    """All bits flipped: exclusive or with all ones."""
+    """Flips all bits: exclusive or with all ones."""
     ones = emit.constant(np.array(-1).astype(types.numpy_dtype(types.element_of(op.operands[0].type))))
     return emit.tf("BitwiseXor", (op.operands[0], ones), op.results[0].type)
 

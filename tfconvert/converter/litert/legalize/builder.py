@@ -1,4 +1,4 @@
-"""Writing ops in place of one: what a rewrite inserts, with result types worked out where the op's kind tells them."""
+"""Emits the ops that replace one; infers result types where the kind of op determines them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 class Emit(TflBuilder):
     """Inserts ops before the op that is rewritten.
 
-    A rewrite may emit `tf` ops as well as `tfl` ops: what it emits is legalized in its turn, so that a decomposition
-    needs to know no kernel's limits.
+    A rewrite may emit `tf` ops as well as `tfl` ops: these are legalized in turn, so that a decomposition
+    need not know the kernels' limits.
 
     Attributes:
-        rewriter: Keeps track of what is inserted, and where it comes from.
+        rewriter: Keeps track of inserted ops and their origins.
     """
 
     __slots__ = ("rewriter",)
@@ -46,7 +46,7 @@ class Emit(TflBuilder):
         return self.rewriter.insert(op)
 
     def i32(self, value: Value) -> Value:
-        """Returns an integer operand as `i32`: a constant is converted now, anything else when the model runs.
+        """Returns an integer operand as `i32`: a constant is converted now, anything else at run time.
 
         A constant that doesn't fit becomes the nearest number that does.
         """
@@ -56,7 +56,7 @@ class Emit(TflBuilder):
         return super().i32(value)
 
     def limited_i32(self, value: Value) -> Value:
-        """Returns what `i32` does, but for any value: a bound or limit that may be as good as infinite."""
+        """Like `i32`, but clamps any value: a bound or limit that may be as good as infinite."""
         if types.element_of(value.type) == types.I64 and tensor_data.constant_of(value) is None:
             value = self.binary("Maximum", self.binary("Minimum", value, INT32[1]), INT32[0])
         return self.i32(value)
@@ -142,7 +142,7 @@ class Emit(TflBuilder):
 
 
 def without_symbols(shape: types.Shape | None) -> types.Shape | None:
-    """Returns a shape as types have it: unknown dimensions are -1, whichever symbol stands for them."""
+    """Returns a shape as types have it: unknown dimensions are -1, whichever symbol represents them."""
     return None if shape is None else dims.without_symbols(shape)
 
 

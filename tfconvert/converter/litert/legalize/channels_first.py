@@ -26,7 +26,7 @@ def _channels_first(op: Operation) -> Failure | None:
 
 
 def _rank_of(op: Operation) -> int:
-    """Returns the rank; `BiasAdd` and batch norms take any and say NCHW all the same."""
+    """Returns the rank; `BiasAdd` and batch norms take any, and their data_format is NCHW all the same."""
     shape = types.shape_of(op.results[0].type)
     return len(str(tf.get(op, "data_format"))) if shape is None else len(shape)
 
@@ -75,7 +75,7 @@ def _third_operand(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _permutations(op: Operation) -> tuple[Operation, list[int]] | None:
-    """Returns the transpose whose result is transposed, and what both do together; `None` if that isn't known."""
+    """Returns the transpose whose result is transposed, and both permutations in one; `None` if that isn't known."""
     before = op.operands[0].owner
     if not isinstance(before, Operation) or before.name not in ("tf.Transpose", "tfl.transpose"):
         return None

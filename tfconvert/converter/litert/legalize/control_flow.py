@@ -1,7 +1,7 @@
 """Conditions and loops, whose branches and bodies are functions: subgraphs of the file.
 
-What must hold of them is what the pass `prepare-control-flow` ensures: conditions are booleans, and there are two
-branches. What the functions themselves compute is legalized like any other function.
+The pass `prepare-control-flow` ensures what they require: conditions are booleans, and there are two branches. The
+functions themselves are legalized like any other function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _names(*attributes: str) -> Constraint:
     def check(op: Operation) -> Failure | None:
         for name in attributes:
             if not symbol_table.named(op, name):
-                return Failure(f"{name} names no function")
+                return Failure(f"{name} doesn't name a function")
         return None
 
     return check
@@ -34,7 +34,7 @@ def _names(*attributes: str) -> Constraint:
 
 def _names_branches(op: Operation) -> Failure | None:
     if not is_boolean(op.operands[0]):
-        return Failure(f"the condition is no scalar boolean but {op.operands[0].type}")
+        return Failure(f"the condition is not a scalar boolean but {op.operands[0].type}")
     return _names("then_branch", "else_branch")(op)
 
 

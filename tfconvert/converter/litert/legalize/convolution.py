@@ -29,7 +29,7 @@ def slides(op: Operation, names: Sequence[str], rank: int) -> Failure | None:
 
     Args:
         op: The op.
-        names: Its attributes that have a number for each dimension; one that is empty stands for ones.
+        names: Its attributes that have a number for each dimension; an empty one represents ones.
         rank: The image's rank.
     """
     for name in names:
@@ -68,7 +68,7 @@ def explicit_pads(op: Operation) -> Pads | None:
 
 
 def _padded(op: Operation, emit: Emit) -> tuple[Value, str]:
-    """Returns the input, padded if that is to be done apart, and the builtin's kind of padding."""
+    """Returns the input, padded if that needs an op of its own, and the builtin's kind of padding."""
     pads = explicit_pads(op)
     if pads is None:
         return op.operands[0], str(tf.get(op, "padding"))
@@ -129,7 +129,7 @@ def _transpose_conv_constraint(op: Operation) -> Failure | None:
     if filters is None or len(filters) != 4 or filters[2] < 0:
         return Failure("the number of output channels is not known")
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
-        return Failure("tfl.transpose_conv knows no dilation")
+        return Failure("tfl.transpose_conv has no dilation")
     if (reason := _rank(op, 4, 2) or _windows(op, 4)) is not None or explicit_pads(op) is None:
         return reason
     known = types.is_static((types.shape_of(op.results[0].type) or (-1, -1))[1:])
@@ -167,7 +167,7 @@ def _transpose_conv(op: Operation, emit: Emit) -> Value:
 
 
 def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ...], options: dict[str, Any]) -> Value:
-    """Explicit padding of the forward convolution is what is cut off the transposed one's result."""
+    """Explicit padding of the forward convolution is cut off the transposed one's result."""
     pads, shape = explicit_pads(op), types.shape_of(op.results[0].type)
     assert pads is not None
     assert shape is not None
@@ -187,7 +187,7 @@ def _conv_3d_constraint(op: Operation) -> Failure | None:
     if filters is None or len(filters) != 5:
         return Failure("the filter's rank is not known")
     if image is not None and len(image) == 5 and image[4] != filters[3]:
-        return Failure("tfl.conv_3d knows no groups")
+        return Failure("tfl.conv_3d has no groups")
     return _rank(op, 5) or _windows(op, 5)
 
 
@@ -198,7 +198,7 @@ def _conv_3d(op: Operation, emit: Emit) -> Value:
 
 def _conv_3d_transpose_constraint(op: Operation) -> Failure | None:
     if any(dilation != 1 for dilation in tf.get(op, "dilations") or ()):
-        return Failure("dilated transposed convolution in three dimensions is not what the kernel computes")
+        return Failure("dilated transposed convolution in three dimensions is not supported by the kernel")
     if (reason := _rank(op, 5, 2) or _windows(op, 5)) is not None:
         return reason
     return Failure("the padding is named") if explicit_pads(op) is not None else None

@@ -1,4 +1,4 @@
-"""Losses of classifiers, with the gradients that training wants of them."""
+"""Losses of classifiers, with the gradients for training."""
 
 from __future__ import annotations
 

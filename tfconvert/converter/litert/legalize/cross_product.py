@@ -10,7 +10,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _cross(op: Operation, emit: Emit) -> Value:
-    """Multiplies each coordinate of one vector with the next of the other, and the other way round."""
+    """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
 
     def turned(vectors: Value, order: tuple[int, int, int]) -> Value:
         return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)

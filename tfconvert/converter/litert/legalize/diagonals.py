@@ -17,7 +17,7 @@ _DIAGONAL = "f32 i32 i64 ui8 i8 i16 ui32"
 
 
 def _main_diagonal(op: Operation, first: int) -> Failure | None:
-    """Says why operands from `first` on (k, and what else `MatrixDiagV3` has) ask for more than the diagonal."""
+    """Returns why operands from `first` on (k, and the others of `MatrixDiagV3`) select more than the main diagonal."""
     for operand, expected in zip(op.operands[first:], (0, -1, -1, 0), strict=False):
         constant = tensor_data.constant_of(operand)
         if constant is None:
@@ -36,7 +36,7 @@ def _plain_set_diagonal(op: Operation) -> Failure | None:
 
 
 def _offset(op: Operation) -> int | None:
-    """Returns how far right of the main diagonal the one is that is meant, `None` if that is not known or several."""
+    """Returns how far right of the main diagonal the selected one is, `None` if that is not known or several."""
     if len(op.operands) < 2:
         return 0
     constant = tensor_data.constant_of(op.operands[1])
@@ -61,7 +61,7 @@ def _diagonal_is_known(op: Operation) -> Failure | None:
 def _diagonal(op: Operation, emit: Emit) -> Value:
     """Takes the elements one row and one column further each, which are equally far from each other."""
     matrix, offset = op.operands[0], _offset(op)
-    assert offset is not None, "the constraint has looked"
+    assert offset is not None, "checked by the constraint"
     *batch, height, width = types.shape_of(matrix.type) or ()
     count = -1 if -1 in batch else math.prod(batch)
     length = _length(height, width, offset)
@@ -81,9 +81,9 @@ def _rank_and_diagonal_are_known(op: Operation) -> Failure | None:
 
 
 def _masked_diagonal(op: Operation, emit: Emit) -> Value:
-    """Adds up the columns of the matrices, of whose elements only the diagonal's are left."""
+    """Adds up the columns of the matrices, of which only the diagonal's elements are left."""
     matrix, offset = op.operands[0], _offset(op)
-    assert offset is not None, "the constraint has looked"
+    assert offset is not None, "checked by the constraint"
     *batch, height, width = types.shape_of(matrix.type) or ()
     rows = emit.reshape(numbers(emit, matrix, len(batch)), (height, 1))
     columns = emit.reshape(numbers(emit, matrix, len(batch) + 1), (1, width))
@@ -99,7 +99,7 @@ def _masked_diagonal(op: Operation, emit: Emit) -> Value:
 
 
 def _set_flags(op: Operation, emit: Emit) -> Value:
-    """Sets the diagonal of numbers that stand for booleans."""
+    """Sets the diagonal of numbers that represent booleans."""
     matrix, diagonal = (emit.cast(operand, types.I8) for operand in op.operands[:2])
     result = types.tensor(types.I8, types.shape_of(op.results[0].type))
     made = emit.tf(op.name.removeprefix("tf."), (matrix, diagonal, *op.operands[2:]), result, op.properties)
@@ -132,7 +132,7 @@ def _is_static(op: Operation) -> Failure | None:
 
 def _is_vector(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if shape is not None and len(shape) == 1 else Failure("it is no vector")
+    return None if shape is not None and len(shape) == 1 else Failure("it is not a vector")
 
 
 def _matrix_of_vector(op: Operation, emit: Emit) -> Value:

@@ -23,7 +23,7 @@ from tfconvert.schema.ir.values import Value
 
 _ELLIPSIS = "..."
 _SPARE = "".join(map(chr, range(0x391, 0x3A0)))
-"""Labels for the dimensions that an ellipsis stands for, letters that no equation has."""
+"""Labels for the dimensions that an ellipsis represents, letters that no equation has."""
 
 _MAX_BATCH = 3
 

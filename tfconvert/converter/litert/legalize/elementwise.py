@@ -30,14 +30,14 @@ def _incompatible(op: Operation) -> Failure | None:
 
 
 def _surely_broadcast(x: types.Shape | None, y: types.Shape | None) -> bool:
-    """Tells whether shapes can be broadcast, whatever their open dimensions turn out to be."""
+    """Returns whether shapes can be broadcast, whatever their open dimensions turn out to be."""
     if x is None or y is None:
         return False
     return all(1 in pair or (pair[0] == pair[1] and -1 not in pair) for pair in zip(x[::-1], y[::-1], strict=False))
 
 
 def _not_equal(op: Operation, emit: Emit) -> Value:
-    """Negates `Equal`: the kernel of `not_equal` compares something else than the operands if they are `i16`."""
+    """Negates `Equal`: the kernel of `not_equal` compares something other than the operands if they are `i16`."""
     equal = emit.tf("Equal", op.operands, op.results[0].type, op.properties)
     return emit.unary("LogicalNot", equal)
 
@@ -47,7 +47,7 @@ def _cast_constraint(op: Operation) -> Failure | None:
         element = element_name(types.element_of(value.type))
         if element not in _CASTABLE:
             return Failure(f"tfl.cast doesn't convert {element}")
-    # What a float outside of an integer type's range becomes is left open by TensorFlow; LiteRT takes the nearest.
+    # TensorFlow doesn't define casts of floats outside of an integer type's range; LiteRT takes the nearest integer.
     return Failure("it truncates floats instead of rounding them") if tf.get(op, "Truncate", False) else None
 
 
@@ -96,7 +96,7 @@ _QUOTIENT_STEPS = 3
 
 
 def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
-    """Divides what has no remainder, `x - x mod y`, as floats, then what is left of it, and so on."""
+    """Divides the part without a remainder, `x - x mod y`, as floats, then the rest of it, and so on."""
     x, y = op.operands
     rest = emit.binary("Sub", x, emit.binary("FloorMod", x, y))
     divisor = emit.cast(y, types.F32)

@@ -1,6 +1,6 @@
-"""What a legalization is: a row where an op maps regularly, a lowering where it does not.
+"""Legalization entries: `Row` for one-to-one ops, `Lowering` for the rest.
 
-Both are frozen and say which element types they take, so that patterns, error messages and the table of supported
+Both are frozen and list the element types that they take, so that patterns, error messages and the table of supported
 ops come from the same place.
 """
 
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Constraint = Callable[[Operation], Failure | None]
-"""Returns why an op can't be legalized so, `None` if it can."""
+"""Returns why an entry can't legalize an op, `None` if it can."""
 
 
 @cache
@@ -43,7 +43,7 @@ def element_of(op: Operation, operand: int = 0) -> str:
 
 
 def all_of(*constraints: Constraint) -> Constraint:
-    """Returns the constraint that all the given ones hold; the first that doesn't gives the reason."""
+    """Returns the conjunction of constraints; the first one that doesn't hold gives the reason."""
 
     def check(op: Operation) -> Failure | None:
         return next((reason for constraint in constraints if (reason := constraint(op))), None)
@@ -72,9 +72,9 @@ def number_operand(index: int, what: str) -> Constraint:
 
 
 def ints(value: Value) -> list[int]:
-    """Returns the elements of a constant that a constraint has asked for."""
+    """Returns the elements of a constant that a constraint has required."""
     constant = tensor_data.constant_of(value)
-    assert constant is not None, "the constraint has looked"
+    assert constant is not None, "checked by the constraint"
     return [int(item) for item in tensor_data.to_array(constant).reshape(-1)]
 
 
@@ -84,7 +84,7 @@ def rank_is_known(op: Operation) -> Failure | None:
 
 
 def max_rank(rank: int, index: int = 0) -> Constraint:
-    """Returns the constraint that an operand's rank is known to be at most so much."""
+    """Returns the constraint that an operand's rank is known to be at most `rank`."""
 
     def check(op: Operation) -> Failure | None:
         shape = types.shape_of(op.operands[index].type)
@@ -127,11 +127,11 @@ class Row(NamedTuple):
         target: The tfl op, `relu`.
         types: Element types (as MLIR prints them, separated by spaces) that the builtin's kernel takes as its first
             (or `typed`th) operand; empty for any.
-        operands: Which operands to pass on, all in their order by default.
-        narrow: Operands to pass on as `i32`: shapes, axes, counts.
+        operands: Which operands to forward, all in their order by default.
+        narrow: Operands to forward as `i32`: shapes, axes, counts.
         options: Options: values, `Attr`s, or `ResultType`s.
-        constraint: What else must hold.
-        typed: The operand that `types` speaks of.
+        constraint: A further requirement.
+        typed: The operand whose element type `types` restricts.
         benefit: Precedence among the patterns of one op.
     """
 
@@ -146,7 +146,7 @@ class Row(NamedTuple):
     benefit: int = 2
 
     def pattern(self) -> Pattern[None]:
-        """Returns the pattern that does what the row says."""
+        """Returns the pattern of the entry."""
         return Pattern(f"{self.op}-to-{self.target}", f"tf.{self.op}", self._match, self._rewrite, self.benefit)
 
     def _match(self, op: Operation) -> Failure | None:
@@ -175,18 +175,18 @@ class Row(NamedTuple):
 
 
 class Lowering(NamedTuple):
-    """An op that becomes something else than one builtin with the same operands.
+    """An op that becomes something other than one builtin with the same operands.
 
     Attributes:
         op: TensorFlow's op, `Conv2D`.
-        becomes: What it becomes, for people: the names of the builtins, or of the `tf` ops that are legalized next.
-        rewrite: Emits what replaces the op; returns the new results.
+        becomes: Its replacement, for readers: the names of the builtins, or of the `tf` ops that are legalized next.
+        rewrite: Emits the replacement of the op; returns the new results.
         types: Element types that it takes as its first (or `typed`th) operand; empty for any.
-        constraint: What else must hold.
-        typed: The operand that `types` speaks of.
+        constraint: A further requirement.
+        typed: The operand whose element type `types` restricts.
         benefit: Precedence among the patterns of one op.
-        name: The pattern's name; made from the op and the builtins by default.
-        note: What the user has to know, as the end of a sentence that begins with the op; empty if there is nothing.
+        name: The pattern's name; derived from the op and the builtins by default.
+        note: A note for the user, as the end of a sentence that begins with the op; empty if there is none.
     """
 
     op: str
@@ -201,11 +201,11 @@ class Lowering(NamedTuple):
 
     @property
     def pattern_name(self) -> str:
-        """The pattern's name, made up or not."""
+        """The pattern's name, derived or not."""
         return self.name or f"{self.op}-to-{self.becomes.replace(' ', '-')}"
 
     def pattern(self) -> Pattern[None]:
-        """Returns the pattern that does what the lowering says."""
+        """Returns the pattern of the lowering."""
         note = f"{self.op}: {self.note}" if self.note else ""
         return Pattern(self.pattern_name, f"tf.{self.op}", self._match, self._rewrite, self.benefit, note=note)
 
@@ -221,7 +221,7 @@ class Lowering(NamedTuple):
 
 
 Entry = Row | Lowering
-"""What a topic's table is made of."""
+"""An entry of a topic's table."""
 
 
 @cache
@@ -237,12 +237,12 @@ def _option(op: Operation, attr: Attr | ResultType) -> Any:
 
 
 def _is_option(value: Any) -> bool:
-    """Tells whether a number, if it is one, can be an option."""
+    """Returns whether an attribute's value fits an option, if it is a number."""
     return not isinstance(value, int) or INT32[0] <= value <= INT32[1]
 
 
 def _fits(value: Value) -> bool:
-    """Tells whether an integer operand can be passed on as `i32`."""
+    """Returns whether an integer operand can be forwarded as `i32`."""
     if types.element_of(value.type) == types.I32:
         return True
     constant = tensor_data.constant_of(value)

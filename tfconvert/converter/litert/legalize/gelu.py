@@ -1,6 +1,6 @@
 """GELU, written out in the ways that frameworks write it, becomes one op.
 
-Matched before anything is legalized, on `tf` ops: what the error function is decomposed into would never be
+Matched before anything is legalized, on `tf` ops: the decomposition of the error function would never be
 recognised again. A product is flattened to a number and a list of factors first, so that the order and nesting of
 multiplications don't matter:
 
@@ -31,7 +31,7 @@ _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
 
 
 class _Gelu(NamedTuple):
-    """What was matched.
+    """A match.
 
     Attributes:
         x: The operand.
@@ -46,7 +46,7 @@ _Product = tuple[float, list[Value]]
 
 
 def _step(value: Value) -> _Product | None:
-    """Returns a product's number and factors, one multiplication, division or negation deep; `None` if it is none."""
+    """Returns a product's number and factors, one multiplication, division or negation deep; `None` for others."""
     owner = value.owner
     name = owner.name if isinstance(owner, Operation) else ""
     if name not in _PRODUCTS:

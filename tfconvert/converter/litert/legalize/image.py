@@ -17,7 +17,7 @@ from tfconvert.schema.ir.values import Value
 _FLOAT = "f32"
 
 _SIGMA = 5
-"""The operand that says how much boxes that overlap count for."""
+"""The operand for how much overlapping boxes count."""
 
 _SOFT = "NonMaxSuppressionV5-soft"
 
@@ -28,7 +28,7 @@ _RESIZE = {
 
 
 def _as_float(op: Operation, emit: Emit) -> Value:
-    """Resizes as floats, which bilinear resizing has as a result in any case."""
+    """Resizes as floats, the result type of bilinear resizing in any case."""
     image = emit.cast(op.operands[0], types.F32)
     shape = types.shape_of(op.results[0].type)
     name = op.name.removeprefix("tf.")
@@ -68,7 +68,7 @@ def _just_above(emit: Emit, threshold: Value) -> Value:
 
 
 def _suppress(op: Operation, emit: Emit) -> list[Value]:
-    """Selects boxes; the kernel fills up to the largest number with zeros, which are cut off unless asked for."""
+    """Selects boxes; the kernel fills up to the largest number with zeros, which are cut off unless required."""
     version = int(op.name[-1])
     operands = list(op.operands)
     if version == 2:

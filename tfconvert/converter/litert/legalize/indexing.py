@@ -74,14 +74,14 @@ def _top_k(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _known_ranks(op: Operation) -> Failure | None:
-    """`Select` takes a vector as a choice between rows; the kernel does too, but only where it knows that."""
+    """`Select` takes a vector as a choice between rows; so does the kernel, but only where that is known."""
     shapes = [types.shape_of(operand.type) for operand in op.operands[:2]]
     return Failure("the operands' ranks are not known") if None in shapes else None
 
 
 def _is_matrix(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
-    return None if shape is None or len(shape) >= 2 else Failure("it has less than two dimensions")
+    return None if shape is None or len(shape) >= 2 else Failure("it has fewer than two dimensions")
 
 
 def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
@@ -96,7 +96,7 @@ def _last_numbers(emit: Emit, value: Value, axis: int) -> Value:
 
 
 def _matrix_band_part(op: Operation, emit: Emit) -> Value:
-    """Keeps what is at most so far below and above the diagonal; a negative limit is none."""
+    """Keeps the elements up to a limit below and above the diagonal; a negative limit is none."""
     matrix, lower, upper = op.operands
     height, width = (types.shape_of(matrix.type) or (-1, -1))[-2:]
     rows = emit.reshape(_last_numbers(emit, matrix, -2), (height, 1))

@@ -1,4 +1,4 @@
-"""Functions that LiteRT has no kernel for, written with those that it has."""
+"""Functions that LiteRT has no kernel for, composed of those that it has."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def _truncate_mod(op: Operation, emit: Emit) -> Value:
 
 
 def _truncate_mod_of_integers(op: Operation, emit: Emit) -> Value:
-    """The floored remainder, less the divisor where its sign is not the dividend's: no size of any number is taken."""
+    """The floored remainder, less the divisor where its sign is not the dividend's: no absolute value is computed."""
     x, y = op.operands
     floored = emit.binary("FloorMod", x, y)
     signs = [emit.compare("Less", value, 0) for value in (x, floored)]
@@ -202,7 +202,7 @@ def _truncate_mod_of_integers(op: Operation, emit: Emit) -> Value:
 
 
 def _clip(op: Operation, emit: Emit) -> Value:
-    """Where the bounds are the wrong way round, TensorFlow gives the lower one."""
+    """Where the bounds are swapped, TensorFlow returns the lower one."""
     x, low, high = op.operands
     return emit.binary("Maximum", emit.binary("Minimum", x, high), low)
 

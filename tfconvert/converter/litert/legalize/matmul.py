@@ -74,7 +74,7 @@ def _integer_constraint(op: Operation) -> Failure | None:
 
 
 def _product_and_sum(op: Operation, emit: Emit) -> Value:
-    """Integers have no matrix kernel: every row times every column, elementwise, summed."""
+    """There is no matrix kernel for integers: every row times every column, elementwise, summed."""
     left, right = op.operands[:2]
     if tf.get(op, "adj_x", False) or tf.get(op, "transpose_a", False):
         left = _swapped(emit, left)

@@ -1,7 +1,7 @@
-"""Element types that a kernel doesn't know: computed in a wider type and converted back.
+"""Element types that a kernel doesn't support: computed in a wider type and converted back.
 
 Halves are computed as floats, which gives the same as halves do, rounded once. Small integers are computed as 32 bits;
-taking the low bits of the result is what wrapping around means.
+taking the low bits of the result wraps around.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def _inference(op: Operation) -> Failure | None:
     if tf.get(op, "is_training", True):
         return Failure("it normalizes with the batch's own statistics")
     if any(result.first_use is not None for result in op.results[3:]):
-        return Failure("what only gradients need is used")
+        return Failure("a result that only gradients need is used")
     return _channels_last(op)
 
 
@@ -68,9 +68,9 @@ def _computed(op: Operation, emit: Emit) -> tuple[Value, Value]:
 
 def _training(op: Operation) -> Failure | None:
     if not tf.get(op, "is_training", True):
-        return Failure("it normalizes with given statistics")
+        return Failure("it normalizes with statistics that are operands")
     if any(result.first_use is not None for result in op.results[3:]):
-        return Failure("what only gradients need is used")
+        return Failure("a result that only gradients need is used")
     if types.shape_of(op.operands[0].type) is None:
         return Failure("the input's rank is not known")
     return _channels_last(op)
@@ -95,7 +95,7 @@ def _normalize_by_batch(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _unbiased(x: Value, variance: Value, emit: Emit) -> Value:
-    """Returns the variance as TensorFlow hands it on: divided by one less than the number of values."""
+    """Returns the variance as TensorFlow defines this result: divided by one less than the number of values."""
     shape = types.shape_of(x.type) or ()
     if -1 not in shape:
         count = math.prod(shape[:-1])

@@ -1,4 +1,4 @@
-"""Taking tensors apart by numbers, and putting parts together: how tables that are kept in shards are looked up."""
+"""Taking tensors apart by numbers, and putting parts together: as lookups in sharded tables do."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tfconvert.schema.ir.values import Value
 
 
 def _partition(op: Operation, emit: Emit) -> list[Value]:
-    """Gathers, for each part, what is at the places of its number."""
+    """Gathers, for each part, the elements whose number it is."""
     data, parts = op.operands
     shape = types.shape_of(parts.type)
-    assert shape is not None, "the constraint has looked"
+    assert shape is not None, "checked by the constraint"
     if not shape:
         one = types.tensor(types.element_of(data.type), (1, *(types.shape_of(data.type) or ())))
         data = emit.tf("ExpandDims", (data, emit.scalar(0, types.I32)), one)
@@ -30,7 +30,7 @@ def _partition(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _places(emit: Emit, parts: Value, number: int) -> Value:
-    """Returns the indices of the elements that are a number."""
+    """Returns the indices of the elements that equal a number."""
     known = tensor_data.constant_of(parts)
     if known is not None:
         return emit.constant(np.argwhere(tensor_data.to_array(known) == number).astype(np.int32))
@@ -45,9 +45,9 @@ def _parts_constraint(op: Operation) -> Failure | None:
 
 
 def _stitch(op: Operation, emit: Emit) -> Value:
-    """Joins all rows and picks, for each place, the last that is meant for it.
+    """Joins all rows and picks, for each place, the last one that goes there.
 
-    Where no row is meant for a place, it is one of zeros, which stands before all others.
+    A place that no row goes to gets a row of zeros, which comes before all others.
     """
     half = len(op.operands) // 2
     indices = [_flat(emit, emit.i32(index)) for index in op.operands[:half]]
@@ -74,17 +74,17 @@ def _stitch(op: Operation, emit: Emit) -> Value:
 
 
 def _last_of_each(emit: Emit, places: Value, has_holes: bool) -> Value:
-    """Returns, for each place, the number of the last row that is meant for it."""
+    """Returns, for each place, the number of the last row that goes there."""
     count = segment_count(emit, places)
     last = emit.tf("UnsortedSegmentMax", (numbers(emit, places, 0), places, count), types.tensor(types.I32, (-1,)))
     return emit.binary("AddV2", emit.binary("Maximum", last, -1), 1) if has_holes else last
 
 
 def _rest(op: Operation) -> types.Shape:
-    """Returns the shape of what each index stands for."""
+    """Returns the shape of the element that each index selects."""
     half = len(op.operands) // 2
     index, data = (types.shape_of(op.operands[at].type) for at in (0, half))
-    assert index is not None, "the constraint has looked"
+    assert index is not None, "checked by the constraint"
     assert data is not None
     return data[len(index) :]
 
@@ -95,7 +95,7 @@ def _flat(emit: Emit, index: Value) -> Value:
 
 
 def _rows(emit: Emit, index: Value, data: Value, rest: types.Shape) -> Value:
-    """Returns what the indices stand for as rows."""
+    """Returns the elements that the indices select, as rows."""
     shape = types.shape_of(index.type) or ()
     if len(shape) == 1:
         return data
@@ -133,7 +133,7 @@ def _stitch_constraint(op: Operation) -> Failure | None:
             return Failure("the operands' ranks are not known")
         rest = shape[len(places) :]
         if len(places) > 1 and not (types.is_static(rest) or (types.is_static(places) and rest.count(-1) == 1)):
-            return Failure("the shape of what each index stands for is not known")
+            return Failure("the shape that each index selects is not known")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Windows that are taken from images, as transformers that see take them."""
+"""Windows that are taken from images, as vision transformers take them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_WINDOW = 256
-"""How many pixels a window may have whose parts are cut out one by one."""
+"""Largest number of pixels of a window whose parts are cut out one by one."""
 
 _ELEMENTS = "f32 i32 i64 ui8 i8"
 

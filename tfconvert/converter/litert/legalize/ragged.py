@@ -1,4 +1,4 @@
-"""Ragged tensors of rows of different lengths, given as all their values and where each row starts."""
+"""Ragged tensors of rows of different lengths, represented by all their values and where each row starts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ROW_NUMBERS = ("FIRST_DIM_SIZE", "VALUE_ROWIDS")
 
 
 def _kinds(op: Operation) -> tuple[str, ...]:
-    given: Sequence[str | bytes] = tf.get(op, "row_partition_types") or ()
-    return tuple(each.decode() if isinstance(each, bytes) else each for each in given)
+    names: Sequence[str | bytes] = tf.get(op, "row_partition_types") or ()
+    return tuple(each.decode() if isinstance(each, bytes) else each for each in names)
 
 
 def _padded_constraint(op: Operation) -> Failure | None:
@@ -30,18 +30,18 @@ def _padded_constraint(op: Operation) -> Failure | None:
         return Failure("the padded tensor's rank, or the size of its rows' elements, is not known")
     wanted = tensor_data.to_array(constant).reshape(-1).tolist()
     if wanted[:1] != [-1] or any(dim not in (-1, size) for dim, size in zip(wanted[2:], shape[1:], strict=False)):
-        return Failure("it is cut or padded along other dimensions than that of the rows' lengths")
+        return Failure("it is cut or padded along dimensions other than that of the rows' lengths")
     return None
 
 
 def _padded(op: Operation, emit: Emit) -> Value:
-    """Picks for each place its value, or the default, which stands before all values."""
+    """Picks for each place its value, or the default, which comes before all values."""
     values, default = op.operands[1:3]
     element, rest = types.element_of(values.type), (types.shape_of(values.type) or ())[1:]
     starts, lengths = _rows(op, emit)
     wanted = tensor_data.constant_of(op.operands[0])
-    given = [-1] if wanted is None else tensor_data.to_array(wanted).reshape(-1).tolist()[1:2]
-    width = given[0] if given else -1
+    sizes = [-1] if wanted is None else tensor_data.to_array(wanted).reshape(-1).tolist()[1:2]
+    width = sizes[0] if sizes else -1
     limit = emit.scalar(width, types.I32) if width >= 0 else _longest(emit, lengths)
     columns = emit.tf(
         "Range", (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32)), types.tensor(types.I32, (width,))
@@ -85,7 +85,7 @@ def _sparse_constraint(op: Operation) -> Failure | None:
 
 
 def _to_sparse(op: Operation, emit: Emit) -> list[Value]:
-    """Works out each value's row: how many rows have started by then."""
+    """Computes each value's row: how many rows have started by then."""
     splits, values = emit.i32(op.operands[0]), op.operands[1]
     (count,) = types.shape_of(values.type) or (-1,)
     size = size_of(emit, values, 0)

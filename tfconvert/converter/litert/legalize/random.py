@@ -1,4 +1,4 @@
-"""Random numbers: the runtime's own generators, seeded as the model says."""
+"""Random numbers: the runtime's own generators, seeded as in the model."""
 
 from __future__ import annotations
 

@@ -119,14 +119,14 @@ def _blocks_constraint(op: Operation) -> Failure | None:
 
 
 def _kernel_takes_blocks(op: Operation) -> Failure | None:
-    """The kernels know one or two dimensions of blocks between a batch and channels."""
+    """The kernels support one or two dimensions of blocks between a batch and channels."""
     shape, blocks = types.shape_of(op.operands[0].type), types.shape_of(op.operands[1].type)
     if shape is None or len(shape) not in (3, 4):
         return Failure("the kernel takes 3 or 4 dimensions")
     return (
         None
         if blocks == (len(shape) - 2,)
-        else Failure("the kernel wants blocks in all dimensions but the first and last")
+        else Failure("the kernel requires blocks in all dimensions but the first and last")
     )
 
 
@@ -147,7 +147,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
 
 
 def _batch_to_space(op: Operation, emit: Emit) -> Value:
-    """Takes the places within a block off the batch, puts them beside their dimension, and crops."""
+    """Splits the places within a block off the batch, puts them beside their dimension, and crops."""
     value, blocks, crops = op.operands[0], ints(op.operands[1]), ints(op.operands[2])
     count = len(blocks)
     batch, *sizes = types.shape_of(value.type) or ()

@@ -77,7 +77,7 @@ def _cumprod_constraint(op: Operation) -> Failure | None:
 
 
 def _steps(op: Operation) -> tuple[int, int] | None:
-    """Returns the axis and its size if it is known and not so long that the graph would explode."""
+    """Returns the axis and its size if it is known and not so large that the graph would explode."""
     shape, axes = types.shape_of(op.operands[0].type), _axes(op)
     if shape is None or axes is None:
         return None

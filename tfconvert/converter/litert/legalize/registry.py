@@ -1,4 +1,4 @@
-"""All legalizations: the topics, put together; what few networks need stands in `uncommon.py`."""
+"""All legalizations: the topics, put together; those that few networks need are in `uncommon.py`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _COMMON: Mapping[str, tuple[Entry, ...]] = {
 }
 
 Phases = tuple[PatternSet, PatternSet]
-"""Patterns that recognise what one op can do, and those that legalize what is left after them."""
+"""Patterns that recognise what one op can replace, and those that legalize the remaining ops."""
 
 
 def common() -> Phases:
@@ -90,7 +90,7 @@ def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:
 
 
 def supported_ops() -> Iterator[tuple[str, str, str, str]]:
-    """Yields topic, TensorFlow's op, what it becomes and the element types it takes, for the table of support."""
+    """Yields topic, TensorFlow's op, its replacement and its element types, for the table of support."""
     uncommon = ((topic.title, _file(topic)[0]) for topic in TOPICS)
     for topic, entries in (*_COMMON.items(), *uncommon):
         for entry in entries:

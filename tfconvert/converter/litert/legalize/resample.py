@@ -14,7 +14,7 @@ from tfconvert.schema.ir.values import Value
 
 _ELEMENTS = "f32 f16 bf16 ui8 i8 i16 ui16 i32"
 _MAX_ELEMENTS = 1 << 22
-"""How large a matrix may be: 16 MiB, which is 2048 pixels on either side."""
+"""Largest size of a matrix: 16 MiB, which is 2048 pixels on either side."""
 
 
 def _sizes_are_known(op: Operation) -> Failure | None:
@@ -31,15 +31,15 @@ def _scales_are_known(op: Operation) -> Failure | None:
     for operand in op.operands[2:]:
         constant = tensor_data.constant_of(operand)
         if constant is None or tensor_data.to_array(constant).shape != (2,):
-            return Failure("by how much it scales and translates is not known")
+            return Failure("its scale and translation are not known")
     if not (_floats(op.operands[2]) > 0).all():
-        return Failure("it scales by a number that is not above zero")
+        return Failure("its scale is not positive")
     return None if str(tf.get(op, "kernel_type", "lanczos3")) in KERNELS else Failure("its kernel is not known")
 
 
 def _floats(value: Value) -> Array:
     constant = tensor_data.constant_of(value)
-    assert constant is not None, "the constraint has looked"
+    assert constant is not None, "checked by the constraint"
     return np.asarray(tensor_data.to_array(constant))
 
 

@@ -1,4 +1,4 @@
-"""Rolling: two slices change places where it is known by how much, else each element is gathered from where it was."""
+"""Rolling: two slices are swapped where the shift is known, else each element is gathered from where it was."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _gather_constraint(op: Operation) -> Failure | None:
 
 
 def _axes(op: Operation) -> list[int] | None:
-    """Returns the axes that are rolled, `None` if only running the model tells."""
+    """Returns the axes that are rolled, `None` if they are known at run time only."""
     return None if tensor_data.constant_of(op.operands[2]) is None else ints(op.operands[2])
 
 
@@ -80,7 +80,7 @@ def _shift(op: Operation, emit: Emit, axis: int, rank: int) -> Value:
 
 
 def _rolled(emit: Emit, value: Value, axis: int, shift: Value) -> Value:
-    """Gathers along an axis from so much before, round the end. An empty dimension is divided by one, not by none."""
+    """Gathers along an axis, shifted and wrapped around. An empty dimension is divided by one, not by zero."""
     shape = types.shape_of(value.type) or ()
     if not shape[axis]:
         return value
@@ -89,7 +89,7 @@ def _rolled(emit: Emit, value: Value, axis: int, shift: Value) -> Value:
     else:
         size = emit.binary("Maximum", emit.reshape(emit.cast(size_of(emit, value, axis), types.I64), ()), 1)
         own = emit.cast(numbers(emit, value, axis), types.I64)
-    # What is left of the shift is small, so that no difference overflows.
+    # The remaining shift is small, so that no difference overflows.
     shift = emit.binary("FloorMod", shift, size)
     index = emit.cast(emit.binary("FloorMod", emit.binary("Sub", own, shift), size), types.I32)
     return emit.tf("GatherV2", (value, index, emit.scalar(axis, types.I32)), value.type, {"batch_dims": 0})

@@ -34,7 +34,7 @@ def _constraint(op: Operation) -> Failure | None:
 
 
 def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:
-    """Returns matrices of the rows that are indexed and of those put there, and for each of these its row's number."""
+    """Returns matrices of the rows that are indexed and of their updates, and for each update its row's number."""
     tensor, indices, updates = op.operands
     shape = types.shape_of(tensor.type) or ()
     named = types.shape_of(indices.type) or ()
@@ -98,9 +98,9 @@ def _last_writer(emit: Emit, rows: Sequence[Value], places: Value) -> Value:
 
 
 def _extreme(name: str, op: Operation, emit: Emit) -> Value:
-    """Finds the extreme of what is put into each row, and compares the row with that.
+    """Finds the extreme of the updates of each row, and compares the row with that.
 
-    Where nothing is put, the kernel gives the last finite number; beyond that lies an infinity, which the row keeps.
+    Where there are none, the kernel returns the last finite number; an infinity in the row is beyond that and stays.
     """
     rows, updates, places = _rows(op, emit)
     count = emit.reshape(size_of(emit, rows, 0), ())

@@ -1,7 +1,7 @@
 """Segments: rows that are combined with those of the same number, whether the numbers are sorted or not.
 
-LiteRT's kernel for sorted numbers takes none that leaves a number out, so that only constants are given to it; others
-go to the kernels for numbers in any order, as many segments as the largest number asks for.
+LiteRT's kernel for sorted numbers requires that none is left out, so that it is used for constants only; others
+go to the kernels for numbers in any order, with as many segments as the largest number requires.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _NUMBERS = "f32 i32"
-"""What LiteRT combines."""
+"""Element types that LiteRT combines."""
 
 _LIMIT = float(np.finfo(np.float32).max)
-"""What LiteRT's kernels for extremes begin with: as a negative number for the largest."""
+"""The initial value of LiteRT's kernel for minima; negated, that of the kernel for maxima."""
 
 
 def segment_count(emit: Emit, ids: Value) -> Value:
-    """Returns how many segments numbers ask for: one more than the largest, none if there are none.
+    """Returns how many segments numbers require: one more than the largest, none if there are none.
 
     Args:
-        emit: What inserts.
+        emit: Inserts the ops.
         ids: A vector of `i32`.
     """
     constant = tensor_data.constant_of(ids)
@@ -43,7 +43,7 @@ def segment_sizes(emit: Emit, ids: Value, count: Value, element: Attribute) -> V
     """Returns how many rows each segment has, a vector.
 
     Args:
-        emit: What inserts.
+        emit: Inserts the ops.
         ids: A vector of `i32`.
         count: How many segments there are, a scalar.
         element: Element type of the result, `f32` or `i32`.
@@ -67,7 +67,7 @@ def _combined(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Va
 
 
 def _along(emit: Emit, numbers: Value, rows: Value) -> Value:
-    """Returns a number a row in the shape in which it is broadcast along the rows."""
+    """Returns one number per row, in the shape in which it is broadcast along the rows."""
     rank = len(types.shape_of(rows.type) or ())
     length = (types.shape_of(numbers.type) or ())[0]
     return emit.reshape(numbers, (length, *[1] * (rank - 1))) if rank > 1 else numbers
@@ -106,7 +106,7 @@ def _reduced(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Val
 
 
 def _extremes(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Value:
-    """Finds extremes; an infinity, which LiteRT never gets to, is the opposite extreme of a segment of nothing else."""
+    """Finds extremes; where LiteRT returns its finite initial value, of infinities only, it is the other extreme."""
     found = _combined(emit, how, data, ids, count)
     if types.element_of(data.type) != types.F32:
         return found
@@ -115,7 +115,7 @@ def _extremes(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Va
 
 
 def _sparse(how: str, op: Operation, emit: Emit) -> Value:
-    """Combines rows that are picked first; how many segments there are may be told."""
+    """Combines rows that are picked first; the number of segments may be an operand."""
     data, picked, ids = op.operands[:3]
     chosen = types.shape_of(picked.type) or (-1,)
     shape = types.shape_of(data.type) or ()
@@ -127,7 +127,7 @@ def _sparse(how: str, op: Operation, emit: Emit) -> Value:
 
 
 def _unsorted_sum_of_longs(op: Operation, emit: Emit) -> Value:
-    """Scatters, which adds up what comes to one place; a row before all others takes what is dropped."""
+    """Scatters, which adds up the updates of one place; a row before all others takes those that are dropped."""
     data, ids, count = op.operands
     rank = len(types.shape_of(ids.type) or ())
     shape = types.shape_of(data.type) or ()
@@ -149,7 +149,7 @@ def _longs_constraint(op: Operation) -> Failure | None:
     shape, ids = (types.shape_of(operand.type) for operand in op.operands[:2])
     if shape is None or ids is None:
         return Failure("the operands' ranks are not known")
-    return None if types.is_static(shape[len(ids) :]) else Failure("the size of what is added up is not known")
+    return None if types.is_static(shape[len(ids) :]) else Failure("the size of the summed rows is not known")
 
 
 _EXTREME = "Max", "Min"

@@ -1,4 +1,4 @@
-"""Shapes: reshapes, shapes as values, and values made from shapes."""
+"""Shapes: reshapes, shapes as values, and values computed from shapes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _ones_like(op: Operation, emit: Emit) -> Value:
 
 
 def _empty(op: Operation, emit: Emit) -> Value:
-    """What `Empty` holds is not defined; zeros are as good as anything, and the same every time."""
+    """The elements of `Empty` are undefined; zeros are as good as anything, and the same every time."""
     return emit.tf("Fill", (op.operands[0], emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
 
 
@@ -118,7 +118,7 @@ def _lengths_are_known(op: Operation) -> Failure | None:
 
 
 def _concat_offset(op: Operation, emit: Emit) -> Sequence[Value]:
-    """Adds up the dimensions along one axis; along the others, nothing is before anything."""
+    """Adds up the dimensions along one axis; along the others, all offsets are zero."""
     (axis,), first = ints(op.operands[0]), op.operands[1]
     flags = np.zeros(types.shape_of(first.type) or (), types.numpy_dtype(types.element_of(first.type)))
     offsets = [emit.constant(flags.copy())]

@@ -1,14 +1,14 @@
-"""Tables that are kept in shards become one table again, where the model only ever looks rows up in them.
+"""Merges the shards of a table again, where the model only ever looks rows up in them.
 
-`tf.nn.embedding_lookup` sends each id to its shard, looks it up there, and puts what was found back into order:
+`tf.nn.embedding_lookup` sends each id to its shard, looks it up there, and puts the results back into order:
 
     shard, row = id % 3, id // 3             (or ranges of ids, or whatever a model does)
     parts = dynamic_partition(row, shard)
     dynamic_stitch(dynamic_partition(range, shard), [gather(table, part) for table, part in zip(tables, parts)])
 
-What shard and row an id has is worked out for all ids that there are rows for; the rows in the order of their ids are
-the one table. That no other id has a row has to be certain: one of the two numbers must be made so that it never falls
-as ids grow (as long as they fit their types), and be out of range for the id before the first and, at last, behind the
+The shard and the row of an id are computed for all ids that there are rows for; the rows in the order of their ids are
+the one table. It has to be certain that no other id has a row: one of the two numbers must never fall while
+ids grow (as long as they fit their types), and be out of range for the id before the first and, finally, after the
 last one.
 """
 
@@ -40,17 +40,17 @@ _MONOTONE = frozenset({"Add", "AddV2", "Cast", "FloorDiv", "Maximum", "Minimum",
 _ELEMENTWISE = _MONOTONE | {
     "FloorMod", "Greater", "GreaterEqual", "Less", "LessEqual", "Mul", "Select", "SelectV2",
 }  # fmt: skip
-"""Ops that shards and rows are made with."""
+"""Ops that shards and rows are computed with."""
 
 _MAX_OPS = 16
-"""From how many ops they may be made."""
+"""Largest number of ops that compute them."""
 
 _CHUNK = 1 << 16
-"""For how many ids at a time that is computed."""
+"""Number of ids for which they are computed at a time."""
 
 
 class _Parts(NamedTuple):
-    """A look-up in shards.
+    """A lookup in shards.
 
     Attributes:
         shard: The number of each id's shard.
@@ -64,10 +64,10 @@ class _Parts(NamedTuple):
 
 
 class _Lookup(NamedTuple):
-    """The same look-up in one table.
+    """The same lookup in one table.
 
     Attributes:
-        ids: What is looked up.
+        ids: The ids that are looked up.
         places: For each row, one shard after the other, the id that it has.
         tables: The shards.
     """
@@ -77,7 +77,7 @@ class _Lookup(NamedTuple):
     tables: list[tensor_data.Constant]
 
 
-_NO = Failure("it is no look-up in shards of a table")
+_NO = Failure("it is not a lookup in the shards of a table")
 
 
 def _match(op: Operation) -> _Lookup | Failure:
@@ -90,7 +90,7 @@ def _match(op: Operation) -> _Lookup | Failure:
         places = _places(ids, parts)
         if places is not None:
             return _Lookup(ids, places, parts.tables)
-    return Failure("which row of which shard an id has is not certain")
+    return Failure("the shard and row of an id are not certain")
 
 
 def _parts(op: Operation) -> _Parts | None:
@@ -125,7 +125,7 @@ def _takes_rows(gather: Operation) -> bool:
 
 
 def _steps(value: Value) -> list[Value]:
-    """Returns the values that a value is made from by a few elementwise ops, the next ones first."""
+    """Returns the values that a value is computed from by a few elementwise ops, the nearest first."""
     found: list[Value] = []
     pending = [value]
     while pending and len(found) < _MAX_OPS:
@@ -143,7 +143,7 @@ def _places(ids: Value, parts: _Parts) -> Array | None:
     """Returns the id that each row has, one shard after the other; `None` if not every row has one of its own."""
     heights = np.array([(types.shape_of(table.type) or (0,))[0] for table in parts.tables])
     starts, total, count = np.cumsum(heights) - heights, int(heights.sum()), len(heights)
-    # No monotone number of a row or shard is in range again so far behind the last id.
+    # No monotone number of a row or shard is in range again so far after the last id.
     limit = total + count
     if not _ends(ids, parts, limit, int(heights.max(initial=0))):
         return None
@@ -163,7 +163,7 @@ def _places(ids: Value, parts: _Parts) -> Array | None:
 
 
 def _ends(ids: Value, parts: _Parts, limit: int, height: int) -> bool:
-    """Tells whether surely no id below zero, nor one from a limit on, has a row."""
+    """Returns whether certainly no id below zero, nor one from a limit on, has a row."""
     found = _looked_up(ids, parts, np.array([-1, limit]))
     if found is None:
         return False
@@ -179,7 +179,7 @@ def _looked_up(ids: Value, parts: _Parts, samples: Array) -> tuple[Array, Array]
 
 
 def _computed(value: Value, values: dict[Value, Array]) -> Array | None:
-    """Returns a value that is made from ids and numbers, `None` if it is made from anything else, or can't be."""
+    """Evaluates a value that is computed from ids and numbers; `None` if it depends on anything else, or fails."""
     pending = [value]
     while pending and len(values) <= _MAX_OPS:
         each, owner = pending[-1], pending[-1].owner
@@ -201,7 +201,7 @@ def _computed(value: Value, values: dict[Value, Array]) -> Array | None:
 
 
 def _never_falls(value: Value, ids: Value) -> bool:
-    """Tells whether a value is made so that it never falls while ids grow."""
+    """Returns whether a value is computed so that it never falls while ids grow."""
     pending = [value]
     while pending:
         each = pending.pop()

@@ -1,4 +1,4 @@
-"""Fourier transforms: the one kernel is the transform of real images; what is inverse is a product with matrices."""
+"""Fourier transforms: the one kernel is the transform of real images; inverse ones are products with matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfconvert.schema.ir.values import Value
 
 def _is_power_of_two(op: Operation) -> Failure | None:
     if any(length < 1 or length & (length - 1) for length in ints(op.operands[1])):
-        return Failure("the kernel wants lengths that are powers of two")
+        return Failure("the kernel requires lengths that are powers of two")
     return None
 
 
@@ -52,11 +52,11 @@ def _inverse_constraint(op: Operation) -> Failure | None:
         return Failure("the size of the spectrum is not known")
     needed = (*lengths[:-1], lengths[-1] // 2 + 1)
     is_enough = all(size <= dim for size, dim in zip(needed, shape[-len(lengths) :], strict=True))
-    return None if is_enough else Failure("the spectrum is smaller than the length asks for")
+    return None if is_enough else Failure("the spectrum is smaller than the length requires")
 
 
 def _inverse(op: Operation, emit: Emit) -> Value:
-    """Multiplies by matrices of waves: columns of complex numbers first, then rows that come out real."""
+    """Multiplies by matrices of waves: columns of complex numbers first, then rows, whose results are real."""
     shape, lengths = types.shape_of(op.operands[0].type) or (), ints(op.operands[1])
     part = types.tensor(types.F32, shape)
     real, imaginary = (emit.tf(name, op.operands[:1], part) for name in ("Real", "Imag"))
@@ -92,7 +92,7 @@ def _joined(emit: Emit, parts: Sequence[Value], axis: int) -> Value:
 
 
 def _column_waves(count: int, length: int) -> np.ndarray:
-    """Returns what real parts above imaginary ones, transposed, are multiplied by to be those of the inverse.
+    """Returns the matrix that maps real parts above imaginary ones, transposed, to those of the inverse.
 
     Frequencies beyond the length are cut.
     """
@@ -103,9 +103,9 @@ def _column_waves(count: int, length: int) -> np.ndarray:
 
 
 def _row_waves(count: int, length: int) -> np.ndarray:
-    """Returns what real parts beside imaginary ones are multiplied by to be a real signal.
+    """Returns the matrix that maps real parts beside imaginary ones to a real signal.
 
-    All frequencies but the first and, of an even length, the middle one stand for their mirror images, too.
+    All frequencies but the first and, of an even length, the middle one represent their mirror images, too.
     """
     angles = 2 * np.pi * np.outer(np.arange(count), np.arange(length)) / length
     weights = np.where(np.arange(count) < (length + 1) // 2, 2.0, 0.0)

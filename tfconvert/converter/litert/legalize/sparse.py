@@ -1,4 +1,4 @@
-"""Sparse tensors, given as the places of their elements, these elements and a shape."""
+"""Sparse tensors, represented by the indices of their elements, these elements and a shape."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _scalar(emit: Emit, vector: Value, at: int) -> Value:
 
 
 def _column(emit: Emit, indices: Value, at: int) -> Value:
-    """Returns what indices say of one dimension."""
+    """Returns the indices along one dimension."""
     count = (types.shape_of(indices.type) or (-1,))[0]
     column = types.tensor(types.element_of(indices.type), (count,))
     return emit.tf("GatherV2", (indices, emit.scalar(at, types.I32), emit.scalar(1, types.I32)), column)
 
 
 def _fill_empty_rows(op: Operation, emit: Emit) -> list[Value]:
-    """Puts elements for the empty rows behind all others, and sorts by rows; those of one row keep their order."""
+    """Puts elements for the empty rows after all others, and sorts by rows; those of one row keep their order."""
     indices, values, shape, default = op.operands
     rank = (types.shape_of(indices.type) or ())[1]
     rows, height = emit.i32(_column(emit, indices, 0)), emit.i32(_scalar(emit, shape, 0))
@@ -64,7 +64,7 @@ def _joined(emit: Emit, first: Value, second: Value) -> Value:
 
 
 def _stable_order(emit: Emit, rows: Value) -> Value:
-    """Returns the places of numbers, from the lowest to the highest: of equals, the first is found first."""
+    """Returns the permutation that sorts numbers in ascending order; equals keep their order."""
     count = emit.reshape(size_of(emit, rows, 0), ())
     places = types.tensor(types.I32, types.shape_of(rows.type))
     found = emit.tf_op("TopKV2", (emit.unary("Neg", rows), count), (rows.type, places), {"sorted": True})
@@ -86,10 +86,10 @@ def _shape_is_known(op: Operation) -> Failure | None:
 
 
 def _reshape(op: Operation, emit: Emit) -> list[Value]:
-    """Counts the elements through, and works out the new places from that."""
+    """Computes the elements' linear indices, and their new places from these."""
     indices, old, new = op.operands
     shape = _without_guess(emit, old, new)
-    # A dimension of none has no elements whose places would matter, but nothing is divided by it.
+    # An empty dimension has no elements whose places would matter, but nothing may be divided by it.
     sizes = emit.binary("Maximum", shape, 1)
     after = [_scalar(emit, sizes, at) for at in _axes(new)]
     places = _split(emit, _counted(emit, indices, old, _axes(old)), after)
@@ -97,7 +97,7 @@ def _reshape(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
-    """Returns the places along dimensions, of which the last counts fastest."""
+    """Returns the places along dimensions, of which the last varies fastest."""
     places: list[Value] = []
     for size in reversed(sizes[1:]):
         places.append(emit.binary("FloorMod", number, size))
@@ -106,7 +106,7 @@ def _split(emit: Emit, number: Value, sizes: Sequence[Value]) -> list[Value]:
 
 
 def _without_guess(emit: Emit, old: Value, new: Value) -> Value:
-    """Returns a shape whose -1, if it has one, is worked out: minus the other dimensions' product is what divides."""
+    """Returns a shape whose -1, if it has one, is resolved: the divisor is minus the product of all dimensions."""
     constant = tensor_data.constant_of(new)
     if constant is not None and (tensor_data.to_array(constant) >= 0).all():
         return new
@@ -123,7 +123,7 @@ def _ranks_are_known(op: Operation) -> Failure | None:
 
 
 def _times_dense(op: Operation, emit: Emit) -> Value:
-    """Takes for each element the row of the other matrix that it is multiplied by, and adds up by its own row."""
+    """Gathers for each element the row of the other matrix that it is multiplied by, and sums by its own row."""
     indices, values, shape, matrix = op.operands
     own = 1 if tf.get(op, "adjoint_a", False) else 0
     if tf.get(op, "adjoint_b", False):
@@ -141,7 +141,7 @@ def _times_dense(op: Operation, emit: Emit) -> Value:
 
 
 def _reorder(op: Operation, emit: Emit) -> list[Value]:
-    """Sorts by where the elements are, counted through."""
+    """Sorts by the elements' linear indices."""
     indices, values, shape = op.operands
     order = _stable_order(emit, _counted(emit, indices, shape, _axes(shape)))
     axis = emit.scalar(0, types.I32)
@@ -149,7 +149,7 @@ def _reorder(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _counted(emit: Emit, indices: Value, shape: Value, axes: Sequence[int]) -> Value:
-    """Returns how many places come before each element, along dimensions of which the last counts fastest."""
+    """Returns each element's linear index, along dimensions of which the last varies fastest."""
     number = _column(emit, indices, axes[0])
     for axis in axes[1:]:
         number = emit.binary("Mul", number, _scalar(emit, shape, axis))
@@ -162,7 +162,7 @@ def _axes(shape: Value) -> range:
 
 
 def _flags_to_dense(op: Operation, emit: Emit) -> Value:
-    """Puts numbers that stand for booleans."""
+    """Scatters numbers that represent booleans."""
     indices, shape, values, default = op.operands
     numbers = (emit.cast(value, types.I8) for value in (values, default))
     result = types.tensor(types.I8, types.shape_of(op.results[0].type))
@@ -176,13 +176,13 @@ _LOOKED_THROUGH = full_names(SAME_ELEMENTS | {"Cast", "Prod"})
 
 
 def _merged(op: Operation) -> _Runs | Failure:
-    """Finds out that the new dimensions are products of old ones, as where all but the last become one."""
+    """Recognises new dimensions that are products of old ones, as where all but the last become one."""
     rank = (types.shape_of(op.operands[1].type) or (-1,))[0]
     pack = op.operands[2].owner
     if op.operands[1] is op.operands[2]:
         return _Runs()
     if not isinstance(pack, Operation) or pack.name != "tf.Pack" or rank <= 0:
-        return Failure("the new dimensions are not made from the old ones")
+        return Failure("the new dimensions are not computed from the old ones")
     runs = _Runs()
     for value in pack.operands:
         after = runs[-1].stop if runs else 0
@@ -196,7 +196,7 @@ def _merged(op: Operation) -> _Runs | Failure:
 
 
 def _known(value: Value, shape: Value, at: int) -> range | None:
-    """Returns the element of a shape that follows, if it is known and the same as a value."""
+    """Returns the next element of a shape, if it is known and equal to a value."""
     constant, owner = tensor_data.constant_of(value), shape.owner
     if constant is None or not isinstance(owner, Operation) or owner.name != "tf.Shape":
         return None
@@ -205,7 +205,7 @@ def _known(value: Value, shape: Value, at: int) -> range | None:
 
 
 def _factors(value: Value, shape: Value, rank: int) -> range | None:
-    """Returns which elements of a shape a value is, or is the product of."""
+    """Returns the elements of a shape that a value equals, or is the product of."""
     while value is not shape:
         owner = value.owner
         if not isinstance(owner, Operation):

@@ -1,4 +1,4 @@
-"""Strided slices: where all is constant, an ellipsis and new axes are worked out here and left to no kernel."""
+"""Strided slices: where all is constant, an ellipsis and new axes are resolved here, not left to the kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Dense:
         strides: Steps.
         begin_mask: Bits of the dimensions that begin at their border.
         end_mask: Bits of the dimensions that end at their border.
-        shrink_mask: Bits of the dimensions that are indexed and go away.
+        shrink_mask: Bits of the dimensions that are indexed and dropped.
     """
 
     begin: list[int] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Dense:
 
     @property
     def is_everything(self) -> bool:
-        """Whether nothing is cut off or turned round."""
+        """Whether nothing is cut off or reversed."""
         every = (1 << len(self.begin)) - 1
         return self.begin_mask == self.end_mask == every and not self.shrink_mask and set(self.strides) <= {1}
 
@@ -117,7 +117,7 @@ def _constant_slice(op: Operation) -> Failure | None:
 
 
 def _dims(dense: Dense, shape: types.Shape) -> types.Shape:
-    """Returns the shape of what a slice takes."""
+    """Returns the shape of a slice's result."""
     dims = []
     for axis, size in enumerate(shape):
         if dense.shrink_mask >> axis & 1:

@@ -1,4 +1,4 @@
-"""Slices that are written to: a block of a tensor, elements in steps, or what lies between computed bounds."""
+"""Slices that are written to: a block of a tensor, elements in steps, or a range between computed bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PACKS = frozenset({"tf.Pack", "tfl.pack"})
 
 
 class _Axis(NamedTuple):
-    """What is written of one axis, where some bounds are computed; steps are all 1.
+    """The range of one axis that is written, where some bounds are computed; steps are all 1.
 
     Attributes:
         size: The axis' size.
@@ -70,14 +70,14 @@ def _why_not_computed(op: Operation, has_new_axes: bool) -> Failure | None:
     if strides is None or (tensor_data.to_array(strides) != 1).any():
         return Failure("begin or end is computed, and it is written to in steps")
     if has_new_axes or any(types.shape_of(bound.type) != types.shape_of(strides.type) for bound in op.operands[1:3]):
-        return Failure("begin or end is computed, and which axes they are of is not known")
+        return Failure("begin or end is computed, and their axes are not known")
     if not types.is_static(types.shape_of(op.operands[4].type)):
         return Failure("begin or end is computed, and the value's shape is not known")
     axes = _axes(op)
     if all(axis.length is not None for axis in axes):
         return None
     is_repeated = all(axis.is_index or axis.is_whole or axis.extent == 1 for axis in axes)
-    return None if is_repeated else Failure("begin or end is computed, and how much lies between is not known")
+    return None if is_repeated else Failure("begin or end is computed, and the distance between them is not known")
 
 
 def _axes(op: Operation) -> list[_Axis]:
@@ -112,7 +112,7 @@ def _packed(vector: Value, position: int) -> Value | None:
 
 
 def _selection(op: Operation) -> tuple[int | slice, ...]:
-    """Returns what Python would write into the brackets: constants, without ellipsis and new axes."""
+    """Returns the slices as Python writes them in brackets: constants, without ellipsis and new axes."""
     bounds, shape = constant_bounds(op), types.shape_of(op.operands[0].type) or ()
     assert bounds is not None
     dense = densify(bounds, masks_of(op), len(shape))
@@ -150,7 +150,7 @@ def _update(op: Operation, emit: Emit) -> Value:
 
 
 def _repeated(op: Operation, emit: Emit, shape: Sequence[int]) -> Value:
-    """Returns the value in the shape of what it is written to."""
+    """Returns the value in the shape of the elements that it overwrites."""
     value, shape = op.operands[4], tuple(shape)
     if not types.is_static(types.shape_of(value.type)) or types.shape_of(value.type) == shape:
         return value
@@ -170,7 +170,7 @@ def _block(op: Operation, emit: Emit, block: Value, starts: Sequence[Operand]) -
 
 
 def _elements(op: Operation, emit: Emit, value: Value) -> Value:
-    """Takes each element from the tensor or from the value behind it, as a constant tells."""
+    """Takes each element from the tensor or from the value after it, as a constant of indices selects."""
     shape, element = types.shape_of(op.operands[0].type) or (), types.element_of(op.results[0].type)
     size, written = math.prod(shape), math.prod(types.shape_of(value.type) or ())
     sources = np.arange(size, dtype=np.int32).reshape(shape)
@@ -190,7 +190,7 @@ def _computed(op: Operation, emit: Emit) -> Value:
         value = _repeated(op, emit, [count for count, axis in zip(sizes, axes, strict=True) if not axis.is_index])
         starts = [_bound(op, emit, 1, axis) for axis in axes]
         return _block(op, emit, emit.reshape(value, sizes), starts)
-    # What lies between is of no known size, but the value is the same all along it.
+    # The size of the range is not known, but the value is the same all along it.
     tests = [test for number, axis in enumerate(axes) for test in _is_within(op, emit, axis, len(axes) - number - 1)]
     inside = tests[0]
     for test in tests[1:]:
@@ -199,7 +199,7 @@ def _computed(op: Operation, emit: Emit) -> Value:
 
 
 def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[Value]:
-    """Returns conditions that an axis' indices are those that are written, for a tensor with further axes behind."""
+    """Returns the conditions for an axis' indices to be written, for a tensor with further axes after it."""
     if axis.is_whole:
         return []
     indices = emit.constant(np.arange(axis.size, dtype=np.int32).reshape(axis.size, *[1] * behind))
@@ -210,7 +210,7 @@ def _is_within(op: Operation, emit: Emit, axis: _Axis, behind: int) -> list[Valu
 
 
 def _bound(op: Operation, emit: Emit, operand: int, axis: _Axis) -> Operand:
-    """Returns where an axis' part begins (operand 1) or ends (operand 2), from its front on."""
+    """Returns where an axis' part begins (operand 1) or ends (operand 2), counted from the front."""
     known = axis.begin if operand == 1 else axis.end
     if known is not None:
         return known % max(axis.size, 1) if axis.is_index else slice(known, None).indices(axis.size)[0]

@@ -1,8 +1,8 @@
 """Tensors of strings: LiteRT looks them up, compares, cuts, repeats and gathers them, and does nothing else.
 
-What only moves elements moves their numbers instead, and then gathers. What joins or chooses between strings of which
-all possible ones are known gathers from all these. What joins unknown strings is left for the end: their parts are
-looked up or compared, and what comes of that is joined.
+Ops that only move elements move their indices instead, and a gather follows. Ops that join or choose between strings
+of which all possible ones are known gather from all these. Joins of unknown strings are sunk: their parts are
+looked up or compared, and the results of that are joined.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _places(emit: Emit, value: Value) -> Value:
 
 
 def _as_numbers(op: Operation, operands: Sequence[Value], emit: Emit) -> Sequence[Value]:
-    """Does what an op does with numbers instead of strings."""
+    """Applies an op to indices instead of strings."""
     results = [types.tensor(types.I32, types.shape_of(result.type)) for result in op.results]
     return emit.tf_op(op.name.removeprefix("tf."), operands, results, op.properties).results
 
@@ -96,17 +96,17 @@ def _chosen(op: Operation) -> Sequence[Value]:
 
 def _are_known(op: Operation) -> Failure | None:
     known = all(_choices(value) is not None for value in _chosen(op))
-    return None if known else Failure("LiteRT joins no strings, and which strings these may be is not known")
+    return None if known else Failure("LiteRT doesn't join strings, and which strings these may be is not known")
 
 
 def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
-    """Gathers from the strings of all operands; which, is joined or chosen from their places there."""
+    """Gathers from the strings of all operands; their indices there are joined or chosen from instead."""
     operands = {value: value for value in op.operands}
     everything: list[tensor_data.Array] = []
     count = 0
     for value in dict.fromkeys(_chosen(op)):
         choices = _choices(value)
-        assert choices is not None, "the constraint has looked"
+        assert choices is not None, "checked by the constraint"
         array = tensor_data.to_array(choices)
         if tensor_data.constant_of(value) is not None:
             operands[value] = emit.constant(np.arange(count, count + array.size, dtype=np.int32).reshape(array.shape))
@@ -120,14 +120,14 @@ def _choose(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 def _joined(value: Value) -> Operation | None:
-    """Returns the op that has joined strings."""
+    """Returns the op that joins strings."""
     owner = value.owner
     is_join = isinstance(owner, Operation) and owner.name.removeprefix("tf.") in _JOINING
     return owner if is_join and types.element_of(value.type) == types.STRING else None  # type: ignore[return-value]
 
 
 def _keys_are_joined(op: Operation) -> Failure | None:
-    return None if _joined(op.operands[1]) is not None else Failure("its keys are not joined of several")
+    return None if _joined(op.operands[1]) is not None else Failure("its keys are not joined from several strings")
 
 
 def _one_is_joined(op: Operation) -> Failure | None:
@@ -137,9 +137,9 @@ def _one_is_joined(op: Operation) -> Failure | None:
 
 
 def _part_by_part(op: Operation, at: int, emit: Emit) -> Value:
-    """Does with each part what an op does with the joined strings, and joins that."""
+    """Applies an op to each part instead of the joined strings, and joins the results."""
     join = _joined(op.operands[at])
-    assert join is not None, "the constraint has looked"
+    assert join is not None, "checked by the constraint"
     element = types.element_of(op.results[0].type)
     operands = list(join.operands)
     for place, part in enumerate(_chosen(join)):
@@ -158,11 +158,11 @@ def _compare_parts(op: Operation, emit: Emit) -> Value:
 
 
 def _one_bucket(op: Operation) -> Failure | None:
-    return None if tf.get(op, "num_buckets", 0) == 1 else Failure("LiteRT hashes no strings")
+    return None if tf.get(op, "num_buckets", 0) == 1 else Failure("LiteRT doesn't hash strings")
 
 
 def _zeros(op: Operation, emit: Emit) -> Value:
-    """All strings are in the only bucket; if numbers were written as strings for that, there is no need to."""
+    """All strings are in the only bucket; numbers that were formatted as strings for that need not be."""
     strings = op.operands[0]
     writer = strings.owner
     if isinstance(writer, Operation) and writer.name == "tf.AsString":

@@ -1,6 +1,6 @@
 """Legalizations of ops that few networks have: `registry.py` loads each topic alone, when one of its ops is met.
 
-What an op here is lowered to may be of another topic, which is loaded in its turn. No op may stand here that
+The ops that an op here is lowered to may be of another topic, which is loaded in turn. No op may be listed here that
 `registry.py` has too.
 """
 
@@ -14,7 +14,7 @@ class Topic(NamedTuple):
     """A file that is loaded when it is needed.
 
     Attributes:
-        module: The file's name; it has `ENTRIES`, or `PATTERNS` that recognise what several ops are together.
+        module: The file's name; it has `ENTRIES`, or `PATTERNS` that recognise groups of ops.
         title: The topic in the table of support.
         ops: The ops that its entries and patterns start at, separated by spaces.
     """

@@ -1,4 +1,4 @@
-"""Sets: the different elements of a vector, how often each is there, and which of them others haven't got."""
+"""Sets: the different elements of a vector, how often each occurs, and which of them are not in another vector."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def _unique(op: Operation, emit: Emit) -> list[Value]:
 
 
 def _is_vector(op: Operation) -> Failure | None:
-    """Of an op that may compare slices along an axis: a vector's only axis is its elements."""
+    """Requires a vector: an op that may compare slices along an axis compares its elements then."""
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) != 1:
-        return Failure("only a vector's elements are compared, no slices of higher ranks")
+        return Failure("only a vector's elements are compared, not slices of higher ranks")
     return None
 
 

@@ -27,7 +27,7 @@ _TABLE_IDS = 1 << 30
 def _kind_is_known(op: Operation) -> Failure | None:
     kinds = [op.properties.get(name) for name in ("key_dtype", "value_dtype")]
     if None in kinds:
-        return Failure("what the table holds is not told")
+        return Failure("the table's element types are not known")
     kind = tuple(element_name(each) for each in kinds if each is not None)
     return (
         None
@@ -46,7 +46,7 @@ def _table(op: Operation, emit: Emit) -> Value:
 def _is_held(op: Operation) -> Failure | None:
     kind = op.properties.get("dtype")
     if kind is None:
-        return Failure("what the variable holds is not told")
+        return Failure("the variable's element type is not known")
     held = element_name(kind)
     return None if held in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {held}")
 
@@ -58,7 +58,7 @@ def _is_initialized(op: Operation, emit: Emit) -> Value:
 def _table_is_known(op: Operation) -> Failure | None:
     maker = op.operands[0].owner
     is_known = isinstance(maker, Operation) and maker.name in ("tf.HashTableV2", "tfl.hashtable")
-    return None if is_known else Failure("which table it looks into is not known")
+    return None if is_known else Failure("the table that it reads is not known")
 
 
 def _import(op: Operation, emit: Emit) -> tuple[()]:
