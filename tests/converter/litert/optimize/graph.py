@@ -58,7 +58,7 @@ class Graph:
         element: Attribute | None = None,
         **options: Any,
     ) -> Value:
-        """Adds an op; its result has the given shape and element type, or else the first operand's type."""
+        """Adds an op; its result has a certain shape and element type, or else the first operand's type."""
         values = [self._value(operand) for operand in operands]
         data = values[2 if name == "transpose_conv" else 0]
         result = data.type if shape is None else types.tensor(element or types.element_of(data.type), shape)
@@ -67,13 +67,13 @@ class Graph:
     def conv(self, value: Value, weights: np.ndarray, bias: np.ndarray | None = None, **options: Any) -> Value:
         """Adds a convolution with stride 1 of a tensor whose height and width are known; bias is zero by default."""
         batch, height, width, _ = types.shape_of(value.type) or ()
-        given = {"padding": "SAME", "stride_h": 1, "stride_w": 1, **options}
-        step_h, step_w = given["stride_h"], given["stride_w"]
-        if given["padding"] == "VALID":
+        merged = {"padding": "SAME", "stride_h": 1, "stride_w": 1, **options}
+        step_h, step_w = merged["stride_h"], merged["stride_w"]
+        if merged["padding"] == "VALID":
             height, width = height - weights.shape[1] + 1, width - weights.shape[2] + 1
         shape = (batch, -(-height // step_h), -(-width // step_w), weights.shape[0])
         bias = np.zeros(weights.shape[0], np.float32) if bias is None else bias
-        return self.op("conv_2d", value, weights, bias, shape=shape, **given)
+        return self.op("conv_2d", value, weights, bias, shape=shape, **merged)
 
     def returns(self, *values: Value) -> Graph:
         """Finishes the function."""

@@ -1,4 +1,4 @@
-"""Recurrent layers in both directions, and what is asked of their shapes."""
+"""Recurrent layers in both directions, and reads of their shapes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _last(graph: Graph, sequence: Value, time_major: bool) -> Value:
 
 
 def _names(graph: Graph) -> list[str]:
-    """Returns the names of the ops without those that make states or shapes."""
+    """Returns the names of the ops without those that compute states or shapes."""
     made = ("fill", "shape", "strided_slice", "concatenation")
     names = [name.partition("{")[0] for name in graph.names]
     first = next(index for index, name in enumerate(names) if "sequence" in name)
@@ -46,7 +46,7 @@ def _names(graph: Graph) -> list[str]:
 
 
 Ends = Callable[[Graph, Value, Value, bool], list[Value]]
-"""Makes a graph's results of a layer forwards, a layer backwards as it comes, and which dimension comes first."""
+"""Returns a graph's results from those of a forward layer and a backward layer, which is not reversed yet."""
 
 ENDS: dict[str, Ends] = {
     "joined": lambda g, f, b, tm: [_joined(g, f, _reversed(g, b, tm))],
@@ -125,17 +125,17 @@ def _two(
     units: int = UNITS,
     axis: int = 1,
     other: int = 0,
-    turned: bool = True,
+    is_reversed: bool = True,
     **options: Any,
 ) -> None:
-    """Finishes a graph with two layers; the second one's options, and what it goes through, can be others."""
+    """Finishes a graph with two layers; the second one's options and its input can differ."""
     x, state, *others = graph.inputs
     layers = [Layer(kind, 0), Layer(kind, 1, units=units)]
     there = layers[0].op(graph, x, *[state] * layers[0].states)
     source = graph.op("reverse_v2", [x, *others][other], [axis])
     begin = graph.op("neg", there, shape=(2, UNITS)) if options.pop("later", False) else state
     back = layers[1].op(graph, source, *[begin] * layers[1].states, **options)
-    graph.returns(there, graph.op("reverse_v2", back, [axis]) if turned else back)
+    graph.returns(there, graph.op("reverse_v2", back, [axis]) if is_reversed else back)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def _two(
         ("no layer goes through the same sequence", {"other": 1}),
         ("doesn't go through a sequence backwards", {"axis": 2}),
         ("doesn't go through a sequence backwards", {"time_major": True}),
-        ("isn't turned round again", {"turned": False}),
+        ("isn't reversed again", {"is_reversed": False}),
         ("options differ", {"fused_activation_function": "RELU"}),
         ("options differ", {"time_major": True, "axis": 0}),
         ("options differ", {"kind": "lstm", "cell_clip": 1.0}),
@@ -153,7 +153,7 @@ def _two(
         ("wider than its state", {"kind": "lstm", "is_wide": True}),
         ("aren't 32-bit floats", {"element": types.from_dtype(np.dtype(np.float16)).mlir}),
         ("weights differ in shape", {"units": UNITS + 1}),
-        ("needs what is computed between", {"later": True}),
+        ("uses a value that is computed between", {"later": True}),
     ],
 )
 def test_other_layers_stay_two(reason: str, options: dict[str, Any]) -> None:

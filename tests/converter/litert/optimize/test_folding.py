@@ -1,4 +1,4 @@
-"""What goes into filters and biases, and what must not."""
+"""Constants that are folded into filters and biases, and those that must not be."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_no_padding_vanishes(run_tflite: RunTFLite) -> None:
 def _phases(
     size: int, rate: int, window: int, padding: str, *, crop: int = 0, shift: int = 0, depthwise: bool = False
 ) -> Graph:
-    """Builds what TensorFlow writes for a dilated convolution; `crop` and `shift` spoil it."""
+    """Builds a dilated convolution as TensorFlow writes it; `crop` and `shift` spoil it."""
     total = (window - 1) * rate if padding == "SAME" else 0
     before = total // 2 + shift
     filling = -(size + total) % rate

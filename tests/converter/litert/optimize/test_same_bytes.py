@@ -1,4 +1,4 @@
-"""What folding computes is the same however many cores there are."""
+"""Folding computes the same however many cores there are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPOSITORY = __file__.rpartition("/tests/")[0]
 
 
 def large_product() -> str:
-    """Returns the hash of a file into whose bias a shift is folded that a large matrix is multiplied with."""
+    """Returns the hash of a file into whose bias the product of a shift and a large matrix is folded."""
     numbers = np.random.default_rng(0)
     graph = Graph((1, 3072))
     value = graph.op("add", graph.inputs[0], numbers.normal(size=3072).astype(np.float32))

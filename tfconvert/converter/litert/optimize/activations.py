@@ -1,4 +1,4 @@
-"""Activations that are spelt out become single ops.
+"""Activations that are composed of several ops become single ops.
 
     x * relu6(x + 3) / 6, in any order of factors  ->  hard_swish(x)
     maximum(x, 0)                                  ->  relu(x)
@@ -7,7 +7,7 @@
     maximum(x, x * a), 0 < a < 1                   ->  leaky_relu{a}(x)
     relu(x) + a * relu(-x)                         ->  prelu(x, -a)
 
-Ops in between have no other users, or they would have to stay anyway.
+Ops in between must have no other users, or they would have to stay anyway.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_DEPTH = 3
-"""How deep products of products are looked into."""
+"""How deep products of products are searched."""
 
 _INNER = {"tfl.maximum": frozenset({"tfl.minimum"}), "tfl.minimum": frozenset({"tfl.maximum", "tfl.relu"})}
-"""What gives the other bound, by the op that gives one."""
+"""The ops that apply the other bound, by the op that applies one."""
 
 _BETWEEN = {(0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
 """Activations by their bounds."""
@@ -68,7 +68,7 @@ def _match_hard_swish(op: Operation) -> Value | Failure:
 
 
 def _is_shifted_relu6(gate: Value, value: Value) -> bool:
-    """Tells whether a value is `relu6(value + 3)`."""
+    """Returns whether a value is `relu6(value + 3)`."""
     relu6 = matching.sole_producer(gate, "tfl.relu6")
     add = matching.sole_producer(gate if relu6 is None else relu6.operands[0], "tfl.add")
     if add is None or matching.activation(add) != ("RELU6" if relu6 is None else "NONE"):
@@ -93,7 +93,7 @@ def _match_clamp(op: Operation) -> tuple[str, Value] | Failure:
     inner = matching.sole_producer(value, _INNER[op.name])
     before = None if inner is None else (inner.operands[0], 0.0) if inner.name == "tfl.relu" else _limited(inner)
     if inner is not None and before is not None:
-        # A lower bound above the upper one is no activation: which limit comes last tells which bound wins.
+        # A lower bound above the upper one is not an activation: the limit that is applied last wins.
         name = _BETWEEN.get((limit, before[1]) if op.name == "tfl.maximum" else (before[1], limit))
         if name is not None:
             return name, before[0]
@@ -119,7 +119,7 @@ def _rewrite_clamp(op: Operation, match: tuple[str, Value], rewriter: Rewriter) 
 
 
 def _slope(slope: Constant, x: Value) -> Constant | Failure:
-    """Returns minus a constant that has no batch dimension, as the kernel wants it."""
+    """Returns minus a constant that has no batch dimension, as the kernel requires it."""
     dims, rank = matching.dims_of(slope), len(matching.shape(x) or ())
     if len(dims) == rank and dims[:1] == (1,):
         dims = dims[1:]

@@ -5,10 +5,10 @@
     add(add(x, c), d)    ->  add(x, c + d)
     mul(mul(x, c), d)    ->  mul(x, c * d)
     add(x, 0), mul(x, 1) ->  x
-    mul(x, 0)            ->  0       where x is what an activation with bounds makes, as gates of a state of zeros are
+    mul(x, 0)            ->  0       where x is the result of an activation with bounds, like gates of a state of zeros
     pow(x, 2 or 0.5 or -0.5 or 1)  ->  square(x), sqrt(x), rsqrt(x), x
 
-The first two let everything else look for additions and multiplications only.
+After the first two, all other patterns need to match additions and multiplications only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FOLDED: Mapping[str, Callable[..., Any]] = {
     "tfl.sqrt": np.sqrt,
     "tfl.exp": np.exp,
 }
-"""What is computed at compile time where all operands are constant."""
+"""Ops that are folded at compile time where all operands are constant."""
 
 _POWERS: Mapping[float, str] = {2.0: "square", 0.5: "sqrt", -0.5: "rsqrt", 1.0: ""}
 """Ops that are powers, by exponent; none for the first power."""
@@ -55,7 +55,7 @@ _BOUNDED = frozenset({"tfl.logistic", "tfl.softmax", "tfl.tanh"})
 _MOVES: Mapping[str, int] = {
     "tfl.reshape": 0, "tfl.slice": 0, "tfl.split": 1, "tfl.split_v": 0, "tfl.strided_slice": 0, "tfl.transpose": 0,
 }  # fmt: skip
-"""Ops that hand on elements of an operand, and nothing else."""
+"""Ops that only forward elements of an operand."""
 _MAX_MOVES = 3
 
 _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
@@ -65,7 +65,7 @@ def _match_constant(op: Operation) -> Array | Failure:
     arrays = [constant_array(operand) for operand in op.operands]
     values = [array for array in arrays if array is not None]
     if len(values) < len(arrays):
-        return Failure("an operand is computed, or too large to look into")
+        return Failure("an operand is computed, or too large to read")
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     dims = matching.broadcast(*(array.shape for array in values))
@@ -92,7 +92,7 @@ def _match_inverse(op: Operation) -> Constant | Failure:
         return tensor_data.defer("mul", (constant, minus), matching.dims_of(constant))
     array = constant_array(op.operands[1])
     if array is None:
-        return Failure("the divisor is too large to look into")
+        return Failure("the divisor is too large to read")
     with np.errstate(all="ignore"):
         inverse: Array = np.divide(np.float32(1), array, dtype=np.float32)
     # A subnormal or infinite reciprocal would lose digits that the division keeps.
@@ -116,7 +116,7 @@ def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
     source = matching.sole_producer(value, op.name)
     inner = None if source is None else matching.with_constant(source)
     if source is None or inner is None:
-        return Failure("the other operand is no such op with a constant, or is used elsewhere too")
+        return Failure("the other operand is not such an op with a constant, or is used elsewhere too")
     if not matching.is_plain(source) or not matching.is_float(value):
         return Failure("an activation is in between, or the elements aren't 32-bit floats")
     dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
@@ -129,7 +129,7 @@ def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
 def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
     source, constant = match
     split = matching.with_constant(source)
-    assert split is not None, "the match has looked"
+    assert split is not None, "checked by the match"
     value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
     rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
 
@@ -143,7 +143,7 @@ def _match_neutral(op: Operation) -> Value | Failure:
     if dims is None or dims != matching.shape(op.results[0]):
         return Failure("it broadcasts")
     if not tensor_data.is_small(constant):
-        return Failure("the constant is too large to look into")
+        return Failure("the constant is too large to read")
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
     neutral = (tensor_data.to_array(constant) == _NEUTRAL[op.name]).all()
@@ -165,7 +165,7 @@ def _match_zero(op: Operation) -> Value | Failure:
 
 
 def _is_bounded(value: Value) -> bool:
-    """Tells whether a value's elements certainly are no infinities; a NaN, which they may be, comes from a NaN."""
+    """Returns whether a value's elements certainly aren't infinite; they may be NaN, but only from an operand's NaN."""
     for _ in range(_MAX_MOVES):
         if not isinstance(value, OpResult) or value.op.name not in _MOVES:
             break

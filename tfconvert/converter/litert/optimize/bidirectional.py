@@ -7,7 +7,7 @@
     strided_slice(shape(rnn(x)), at)   ->  strided_slice(shape(x), at)              the batch, or the number of steps
     strided_slice(shape(concatenation(x, y)), at)   ->  the same, but for the dimension that grows
 
-Also for LSTM. What the layers begin with stays as it is. The kernel that merges the outputs of an LSTM mixes them up
+Also for LSTM. The initial states stay as they are. The kernel that merges the outputs of an LSTM mixes them up
 where the batch comes first and is larger than one; these are left to the concatenation.
 """
 
@@ -34,17 +34,17 @@ _SLICE = "tfl.strided_slice"
 
 
 class _Cell(NamedTuple):
-    """The operators of one kind of cell.
+    """The operators for one kind of cell.
 
     Attributes:
         both: The name of the bidirectional one.
         weights: The operands of the other one that are weights.
         own: The operands that follow its input in the bidirectional one, first for one direction, then for the other.
-        states: Those that follow after all these, the same way.
-        absent: Operands that a layer must not have, since the bidirectional operator doesn't know them.
-        unused: How many operands the bidirectional operator has at the end that it needs only in other nets.
+        states: Those that follow after all these, in the same way.
+        absent: Operands that a layer must not have, since the bidirectional operator doesn't support them.
+        unused: How many operands the bidirectional operator has at the end that only other nets use.
         options: Options that have to be equal.
-        refused: A flag that only the other operator knows.
+        refused: A flag that only the other operator supports.
         projection: Which operand of the other operator its state is multiplied by to become its output; 0 for none.
     """
 
@@ -76,14 +76,14 @@ class _Pair(NamedTuple):
 
     Attributes:
         forward: The layer that goes through the sequence as it is.
-        first: Whichever of both comes first, before which the new operator stands.
-        turned: The ops that turn the other one's result round again.
+        first: Whichever of both comes first; the new operator is inserted before it.
+        reverses: The ops that reverse the other one's result again.
         steps: The ops that take one step out of it, with the index of the step in the order of the sequence.
     """
 
     forward: Operation
     first: Operation
-    turned: list[Operation]
+    reverses: list[Operation]
     steps: list[tuple[Operation, int]]
 
 
@@ -92,7 +92,7 @@ def _match(backward: Operation) -> _Pair | Failure:
     if reverse is None or not _is_in_time(reverse, backward):
         return Failure("it doesn't go through a sequence backwards")
     cell = _CELLS[backward.name]
-    turned: list[Operation] = []
+    reverses: list[Operation] = []
     steps: list[tuple[Operation, int]] = []
     for use in backward.results[0].uses:
         user = use.operation
@@ -100,9 +100,9 @@ def _match(backward: Operation) -> _Pair | Failure:
         if step is not None:
             steps.append((user, step))
         elif user.name == _REVERSE and use.index == 0 and _is_in_time(user, backward):
-            turned.append(user)
+            reverses.append(user)
         else:
-            return Failure("what it gives isn't turned round again")
+            return Failure("its result isn't reversed again")
     reason = "no layer goes through the same sequence forwards"
     for use in reverse.operands[0].uses:
         forward = use.operation
@@ -110,8 +110,8 @@ def _match(backward: Operation) -> _Pair | Failure:
             reason = _difference(forward, backward, cell)
             first = None if reason else _place(forward, backward)
             if first is not None:
-                return _Pair(forward, first, turned, steps)
-            reason = reason or "one of them needs what is computed between them"
+                return _Pair(forward, first, reverses, steps)
+            reason = reason or "one of them uses a value that is computed between them"
     return Failure(reason)
 
 
@@ -124,7 +124,7 @@ def _is_in_time(reverse: Operation, layer: Operation) -> bool:
 
 
 def _step_of(taker: Operation, layer: Operation) -> int | None:
-    """Returns which step of a sequence a slice takes out of what goes through it backwards, `None` if not just one."""
+    """Returns which step of the sequence a slice of a backward layer's result takes, `None` if not just one."""
     axis, begin = _time_axis(layer), constant_ints(taker.operands[1])
     others = 7 & ~(1 << axis)
     masks = {name: dialect.attribute(taker, f"{name}_mask")
@@ -138,12 +138,12 @@ def _step_of(taker: Operation, layer: Operation) -> int | None:
 
 
 def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
-    """Returns in what two layers differ that one operator has for both, or what it has not; empty if nothing."""
+    """Returns why one operator can't compute two layers: a difference, or something unsupported; empty if it can."""
     if any(dialect.attribute(forward, name) != dialect.attribute(backward, name) for name in cell.options):
         return "the layers' options differ"
     for layer in (forward, backward):
         if cell.projection and _is_widened(layer.operands[cell.projection]):
-            return "what a layer puts out is wider than its state, for which the kernel has no room"
+            return "a layer's output is wider than its state, for which the kernel has no room"
         if cell.refused and dialect.attribute(layer, cell.refused):
             return "the weights are diagonal"
         if any(not dialect.is_absent(layer.operands[index]) for index in cell.absent if index < len(layer.operands)):
@@ -156,7 +156,7 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
 
 
 def _is_widened(projection: Value) -> bool:
-    """Tells whether a matrix, if there is one, has more rows than columns, or may have."""
+    """Returns whether a matrix, if there is one, has more rows than columns, or may have."""
     if dialect.is_absent(projection):
         return False
     dims = matching.shape(projection)
@@ -164,9 +164,9 @@ def _is_widened(projection: Value) -> bool:
 
 
 def _place(one: Operation, other: Operation) -> Operation | None:
-    """Returns the first of two ops if all that the second one needs is known there; `None` otherwise.
+    """Returns the first of two ops if all operands of the second one are available there; `None` otherwise.
 
-    Constants are, since they can be had anywhere. What turns the sequence round is not needed any more.
+    Constants are available anywhere. The reverse of the sequence is not an operand any more.
     """
     first, second = one, other
     between = _ops_between(first, second)
@@ -179,7 +179,7 @@ def _place(one: Operation, other: Operation) -> Operation | None:
 
 
 def _ops_between(first: Operation, second: Operation) -> set[Operation] | None:
-    """Returns the ops after one and before another of the same block, `None` if they stand the other way round."""
+    """Returns the ops after one and before another of the same block, `None` if they are in the opposite order."""
     between: set[Operation] = {first}
     current = first.next_op
     while current is not second:
@@ -208,7 +208,7 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
     both = dialect.build(cell.both, operands, results, {**options, "merge_outputs": False})
     there, back = rewriter.insert(both, match.first).results
     rewriter.replace_value(forward.results[0], there)
-    for each in match.turned:
+    for each in match.reverses:
         rewriter.replace_value(each.results[0], back)
     for taker, step in match.steps:
         begin = [0, 0, 0]
@@ -216,13 +216,13 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
         start = matching.insert_constant(rewriter, np.array(begin, np.int32), taker.operands[1], before=taker)
         taken = rebuild(taker, [back, start, *taker.operands[2:]])
         rewriter.replace_value(taker.results[0], rewriter.insert(taken, taker).results[0])
-    for each in (*match.turned, *(taker for taker, _ in match.steps), forward):
+    for each in (*match.reverses, *(taker for taker, _ in match.steps), forward):
         rewriter.erase(each)
     rewriter.erase(backward)
 
 
 def _at(value: Value, place: Operation, rewriter: Rewriter) -> Value:
-    """Returns a value that is known at a place: the constant itself, or another like it."""
+    """Returns a value that is available at a place: the operand itself, or a copy of a constant."""
     owner = value.owner
     if not isinstance(owner, dialect.TFLOp) or not _is_anywhere(value):
         return value
@@ -235,7 +235,7 @@ _BOTH = tuple(f"tfl.{cell.both}" for cell in _CELLS.values())
 
 
 def _match_join(op: Operation) -> Operation | Failure:
-    """Matches a concatenation of what both directions give, and of nothing else."""
+    """Matches a concatenation of the results of both directions, and of nothing else."""
     both = matching.producer(op.operands[0], frozenset(_BOTH))
     if both is None or list(op.operands) != list(both.results) or not matching.is_plain(op):
         return Failure("it doesn't join both directions of a layer")
@@ -256,12 +256,12 @@ _KEEPING_SIZES = frozenset((*_CELLS, *_BOTH, _REVERSE, "tfl.concatenation"))
 
 
 def _match_extent(op: Operation) -> Value | Failure:
-    """Matches one size of a value, if what makes it has an operand of the same size there; returns the operand."""
+    """Matches one size of a value, if its defining op has an operand of the same size there; returns the operand."""
     sizes = matching.producer(op.operands[0], "tfl.shape")
     source = None if sizes is None else matching.producer(sizes.operands[0], _KEEPING_SIZES)
     dims = None if source is None else matching.shape(source.results[0])
     if source is None or dims is None:
-        return Failure("it is no size of what a layer gives")
+        return Failure("it is not a size of a layer's result")
     begin, end, strides = map(constant_ints, op.operands[1:])
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
     if begin is None or len(begin) != 1 or end != (begin[0] + 1,) or strides != (1,):

@@ -1,4 +1,4 @@
-"""Broadcasting that the next op does by itself is left to it.
+"""Removes broadcasts that the next op does by itself.
 
 add(broadcast_to(x, s), y)  ->  add(x, y)    where the result has the same shape; other elementwise ops as well
 add(tile(x, m), y)          ->  add(x, y)    where only dimensions of one element are repeated
@@ -24,7 +24,7 @@ _MAX_RANK = 4
 
 
 class _Broadcast(NamedTuple):
-    """An operand that is broadcast: its position and what makes it."""
+    """An operand that is broadcast: its position and its defining op."""
 
     position: int
     source: Operation
@@ -42,7 +42,7 @@ def _match(op: Operation) -> _Broadcast | Failure:
 
 
 def _broadcasts(source: Operation) -> bool:
-    """Tells whether an op repeats nothing but dimensions of one element."""
+    """Returns whether an op repeats nothing but dimensions of one element."""
     before, after = matching.static_shape(source.operands[0]), matching.static_shape(source.results[0])
     if before is None or after is None or len(before) > len(after):
         return False

@@ -31,7 +31,7 @@ def _match(op: Operation) -> int | Failure:
 def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
     data, weights, *rest = op.operands
     constant = tensor_data.constant_of(weights)
-    assert constant is not None, "the match has looked"
+    assert constant is not None, "checked by the match"
     turned = transposes.transposed_constant(constant, (3, 1, 2, 0))
     options = {name: value for name, value in op.properties.items() if name in _OPTIONS}
     operands = [data, matching.insert_constant(rewriter, turned, weights), *rest]

@@ -2,8 +2,8 @@
 
     batch_to_space_nd(conv{VALID}(space_to_batch_nd(x, d, p), w), d, c)  ->  conv{dilation d}(x, w)
 
-This is how TensorFlow writes `dilation_rate`. It holds only where what is padded is what SAME (or VALID) pads, beside
-what fills the last phase, and where exactly this filling is cropped again.
+This is how TensorFlow writes `dilation_rate`. It holds only where the padding is that of SAME (or VALID), beside the
+filling of the last phase, and where exactly this filling is cropped again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> str | Failure:
-    """Returns the padding that the whole has: what is padded and cropped beyond it fills the last phase."""
+    """Returns the padding that the whole has: any more that is padded and cropped fills the last phase."""
     dims, weights = matching.shape(x), matching.shape(w)
     if dims is None or weights is None or len(dims) != 4 or len(weights) != 4 or min(dims[1:3]) < 0:
         return Failure("the size of the image is unknown")
@@ -33,7 +33,7 @@ def _padding(x: Value, w: Value, block: Array, added: Array, crops: Array) -> st
             )
         ):
             return padding
-    return Failure("what is padded and cropped isn't what a dilated convolution needs")
+    return Failure("the padding and the crops aren't those of a dilated convolution")
 
 
 def _base(padding: str, size: int, window: int) -> pads.Window:
@@ -41,7 +41,7 @@ def _base(padding: str, size: int, window: int) -> pads.Window:
 
 
 def _is_exact(size: int, base: pads.Window, rate: int, padded: pads.Window, crop: pads.Window) -> bool:
-    """Tells whether one dimension is padded by `base`, then filled to whole phases, and cropped back."""
+    """Returns whether one dimension is padded by `base`, then filled to whole phases, and cropped back."""
     filling = padded[1] - base[1]
     return (
         padded[0] == base[0]

@@ -24,7 +24,7 @@ def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
     bias, length = weighted_ops.bias_of(source), weighted_ops.channels(source)
     if isinstance(bias, Failure):
         return bias
-    assert length is not None, "the vector was measured by it"
+    assert length is not None, "the vector's length comes from it"
     return source, weighted_ops.sum_of(bias, vector, length)
 
 

@@ -1,4 +1,4 @@
-"""What scales or shifts the input of a convolution or a matrix product goes into its filter and bias.
+"""Scales and shifts of the input of a convolution or a matrix product go into its filter and bias.
 
     conv(mul(x, c), w, b)       ->  conv(x, w * c, b)
     conv(add(x, c), w, b)       ->  conv(x, w, b + sum(w * c))            where no padding is involved
@@ -28,7 +28,7 @@ _PADS = frozenset({"tfl.pad"})
 
 _MAX_SHIFT = 1 << 13
 _TAME = 1e6
-"""A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to give."""
+"""A shift is moved before a scale only if it grows by less than this: 32-bit floats have no more digits to spare."""
 
 
 class _Scaled(NamedTuple):
@@ -36,7 +36,7 @@ class _Scaled(NamedTuple):
 
     Attributes:
         mul: The multiplication.
-        value: What it scales.
+        value: The scaled value.
         factor: The constant as a vector, or one number.
         between: Ops between it and the weighted op, from the multiplication on.
         shift: The new addend of an addition in between.
@@ -70,7 +70,7 @@ def _match_scale(op: Operation) -> _Scaled | Failure:
         return factor
     between = tuple(each for each in (add if addend else None, pad) if each is not None)
     split = matching.with_constant(mul)
-    assert split is not None, "_factor has looked"
+    assert split is not None, "checked by _factor"
     if addend is None:
         return _Scaled(mul, split[0], factor, between)
     shift = _shift_before(factor, addend[1])
@@ -98,14 +98,14 @@ def _factor(op: Operation, mul: Operation) -> Constant | Failure:
 
 
 def _shift_before(factor: Constant, addend: Constant) -> Array | Failure:
-    """Returns what to add before a scaling instead of after it."""
+    """Returns the addend before a scaling that replaces one after it."""
     scale, shift = tensor_data.to_array(factor), tensor_data.to_array(addend)
     size = np.abs(scale)
     if shift.nbytes > _MAX_SHIFT or not (size * _TAME > 1).all() or not (size < _TAME).all():
         return Failure("the shift is large, or the scale too small to divide by")
     if scale.size == 1:
         scale = scale.reshape(())
-    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # of two scalars numpy makes no array
+    moved: Array = np.asarray(np.divide(shift, scale, dtype=np.float32))  # of scalars numpy returns a scalar
     if moved.size > max(shift.size, scale.size):
         return Failure("the shift and the scale broadcast against each other")
     return moved
@@ -150,7 +150,7 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
         return Failure("no constant is added to the input, or it is used elsewhere too")
     weights, length = weighted_ops.float_filter(op), weighted_ops.channels(op)
     if weights is None or length is None or not matching.is_float(source):
-        return Failure("the filter is computed, or no tensor of 32-bit floats")
+        return Failure("the filter is computed, or not a tensor of 32-bit floats")
     value, constant = split
     dims = matching.shape(value)
     if dims is None or dims != matching.shape(source):
@@ -170,7 +170,7 @@ def _match_shift(op: Operation) -> _Shifted | Failure:
 
 
 def _is_unpadded(op: Operation) -> bool:
-    """Tells whether no window of an op reaches over the border."""
+    """Returns whether no window of an op reaches over the border."""
     padding = op.properties.get("padding")
     if padding is None or padding == matching.VALID:
         return True
@@ -179,12 +179,12 @@ def _is_unpadded(op: Operation) -> bool:
 
 
 def _response(weights: Constant, vector: Constant, depthwise: bool) -> Array:
-    """Returns what a filter makes of an input that is the same everywhere."""
+    """Returns a filter's response to an input that is the same everywhere."""
     array, shift = _view(weights), tensor_data.to_array(vector)
     spatial = tuple(range(array.ndim - 1))[1:]
     summed: Array = array.sum(axis=spatial) if any(array.shape[axis] > 1 for axis in spatial) else _squeezed(array)
     shift = np.broadcast_to(shift, summed.shape[-1:])
-    # A product of matrices would be rounded as it is shared among cores; the file must not tell how many there were.
+    # A product of matrices would be rounded as it is shared among cores; the file must not depend on their number.
     response: Array = summed[0] * shift if depthwise else np.einsum("oi,i->o", summed, shift, dtype=np.float64)
     if isinstance(weights, tensor_data.TensorData):
         weights.source.release()
@@ -196,7 +196,7 @@ def _squeezed(array: Array) -> Array:
 
 
 def _view(constant: Constant) -> Array:
-    """Returns a constant's value; a transposed one as a view, for only its sums are asked for."""
+    """Returns a constant's value; a transposed one as a view, since only its sums are read."""
     if isinstance(constant, tensor_data.TensorData):
         source = constant.source
         if isinstance(source, tensor_data.Deferred) and source.function == "transpose":

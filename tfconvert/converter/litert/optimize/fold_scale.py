@@ -50,7 +50,7 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
 def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
     """Returns a constant filter times a vector along one of its dimensions (or times one number)."""
     constant = tensor_data.constant_of(weights)
-    assert constant is not None, "matched before"
+    assert constant is not None, "checked by the match"
     dims, size = matching.dims_of(constant), matching.size_of(scale)
     aligned = tuple(size if index == axis else 1 for index in range(len(dims)))
     factor = tensor_data.defer("reshape", (scale,), aligned, aligned)

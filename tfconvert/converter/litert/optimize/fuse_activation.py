@@ -42,12 +42,12 @@ def _match(op: Operation) -> tuple[Operation, str] | Failure:
     value = op.operands[0]
     source = matching.sole_producer(value, CLAMPING)
     if source is None:
-        return Failure("what comes before can't clamp its result, or is used elsewhere too")
+        return Failure("the defining op can't clamp its result, or is used elsewhere too")
     if not matching.is_float(value):
         return Failure("the elements aren't 32-bit floats")
     before, own = matching.activation(source), ACTIVATIONS[op.name]
     fused = own if before == "NONE" else _JOINED.get((before, own))
-    return Failure("two activations don't join into one") if fused is None else (source, fused)
+    return Failure("the two activations don't combine into one") if fused is None else (source, fused)
 
 
 def _rewrite(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) -> None:

@@ -1,9 +1,9 @@
-"""Activations and per-channel constants move before a reshape, where the op in front of it can take them in.
+"""Activations and per-channel constants move before a reshape, where the op before it can absorb them.
 
     relu(reshape(conv(x), s))    ->  reshape(relu(conv(x)), s)
     add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), c), s)     where the last dimension stays; mul as well
 
-One-dimensional convolutions are written so: a reshape lies between the convolution and its bias.
+One-dimensional convolutions are written like this: a reshape is between the convolution and its bias.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class _Moved(NamedTuple):
 
 
 def _reshape_of(value: Value, sources: frozenset[str]) -> Operation | Failure:
-    """Returns the reshape that makes a value, if it and what it reshapes have no other users."""
+    """Returns the reshape that defines a value, if it and its operand have no other users."""
     reshape = matching.sole_producer(value, "tfl.reshape")
     if reshape is None:
         return Failure("no reshape comes before, or it is used elsewhere too")
     source = matching.sole_producer(reshape.operands[0], sources)
     if source is None or not matching.is_float(value):
-        return Failure("what is reshaped can't take the op in")
-    return reshape if matching.is_plain(source) else Failure("what is reshaped has an activation")
+        return Failure("the producer of the reshape's operand can't absorb the op")
+    return reshape if matching.is_plain(source) else Failure("the producer of the reshape's operand has an activation")
 
 
 def _match_activation(op: Operation) -> _Moved | Failure:

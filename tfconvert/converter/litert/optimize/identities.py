@@ -1,4 +1,4 @@
-"""Ops that yield their operand unchanged go away.
+"""Removes ops that yield their operand unchanged.
 
     slice(x, 0, shape of x), strided_slice(x) of all of x, tile(x, 1), broadcast_to(x, shape of x),
     concatenation(x), split{1}(x), cast(x) to its own type, max_pool_2d{1x1}(x), resize(x, size of x),
@@ -34,7 +34,7 @@ def _takes_all(op: Operation) -> bool:
 
 
 def _strides_over_all(op: Operation) -> bool:
-    """Tells whether a strided slice takes each dimension from its begin to its end, one by one."""
+    """Returns whether a strided slice takes each dimension from its begin to its end, one by one."""
     begin, end, strides = (constant_ints(operand) for operand in op.operands[1:4])
     dims = matching.shape(op.operands[0])
     if begin is None or end is None or strides is None or dims is None or set(strides) - {1}:
@@ -97,7 +97,7 @@ def _match(op: Operation) -> int | Failure:
     does_nothing, operand = _IDENTITIES[op.name]
     if operand >= len(op.operands) or op.operands[operand].type != op.results[0].type:
         return Failure("it changes its operand's type")
-    return operand if does_nothing(op) else Failure("it changes its operand, or may do so")
+    return operand if does_nothing(op) else Failure("it changes its operand, or may change it")
 
 
 def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:

@@ -1,11 +1,11 @@
-"""Normalization that is written as one multiplication and one addition is taken apart again.
+"""Normalization that is written as one multiplication and one addition is split up again.
 
     x * i + (b - mean(x) * i)       ->  (x - mean(x)) * r * g + b        where i = r * g
     x * i + (-mean(x) * i + b)      ->  the same
 
 The mean and `r` have one value where `x` has a whole vector, and `g` and `b` are constants. The left side is cheap
 where `i` is constant; where it is not, it costs two products of full size more, loses digits where the mean is large,
-and hides `g` and `b` from a matrix product that follows and could take them in.
+and hides `g` and `b` from a matrix product that follows and could absorb them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class _Normalization(NamedTuple):
     """The parts of a normalization.
 
     Attributes:
-        value: What is normalized.
-        mean: What is subtracted.
-        scale: What it is multiplied by: a value for the whole vector, and a constant, if there is one.
+        value: The normalized value.
+        mean: The subtracted value.
+        scale: The factors: a value for the whole vector, and a constant, if there is one.
         shift: The constant that is added, if there is one.
     """
 
@@ -77,7 +77,7 @@ def _moved_mean(value: Value) -> _Moved | None:
 
 
 def _with_mean(product: Operation, *, negated: bool = False) -> tuple[Value, Value] | None:
-    """Returns the mean (that is negated, if asked for) and the other factor of a product."""
+    """Returns the mean (whose negation is required, if `negated`) and the other factor of a product."""
     if not matching.is_plain(product):
         return None
     for first, factor in (product.operands, product.operands[::-1]):

@@ -1,4 +1,4 @@
-"""What the patterns of this folder look at: who made a value, who else uses it, and which constants are involved."""
+"""Matchers of the patterns of this folder: producers, uses, constants."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ VALID = attributes.string("VALID")
 SAME = attributes.string("SAME")
 
 PLAIN: Mapping[str, Any] = {ACTIVATION: "NONE"}
-"""What a pattern asks of an op that applies no activation to its result."""
+"""The options that a pattern requires of an op that applies no activation to its result."""
 
 
 def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Returns the op that makes a value, if it has the name (or one of the names) asked for."""
-    # An exact class is a cheap question, while asking whether an owner is any operation is not.
+    """Returns the defining op of a value, if it has a certain name (or one of several)."""
+    # Testing for an exact class is cheap, while testing whether an owner is any operation is not.
     if isinstance(value, OpResult):
         op = value.op
         if op.name == names if type(names) is str else op.name in names:
@@ -37,12 +37,12 @@ def producer(value: Value, names: frozenset[str] | str) -> Operation | None:
 
 
 def sole_producer(value: Value, names: frozenset[str] | str) -> Operation | None:
-    """Returns what `producer` does, if this is also the value's only use."""
+    """Like `producer`, but requires this to be the value's only use, too."""
     return producer(value, names) if value.has_one_use() else None
 
 
 def is_plain(op: Operation) -> bool:
-    """Tells whether an op applies no activation to its result."""
+    """Returns whether an op applies no activation to its result."""
     activation = op.properties.get(ACTIVATION)
     return activation is None or (isinstance(activation, StringAttr) and activation.data == "NONE")
 
@@ -54,7 +54,7 @@ def activation(op: Operation) -> str:
 
 
 def is_float(value: Value) -> bool:
-    """Tells whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
+    """Returns whether a value is a tensor of 32-bit floats, the only ones that arithmetic is folded for."""
     return types.element_of(value.type) == types.F32
 
 
@@ -70,7 +70,7 @@ def static_shape(value: Value) -> types.Shape | None:
 
 
 def same_shape(one: types.Shape | None, other: types.Shape | None) -> bool:
-    """Tells whether two shapes are certainly equal if their element counts are: at most one dimension is unknown."""
+    """Returns whether two shapes are certainly equal if their element counts are: at most one dimension is unknown."""
     return one is not None and one == other and one.count(-1) <= 1
 
 
@@ -85,7 +85,7 @@ def size_of(constant: Constant) -> int:
 
 
 def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
-    """Returns the dimensions of a shape that a constant names, `None` if it is none or names others."""
+    """Returns the dimensions of a shape that a constant names, `None` if it is not a constant or names others."""
     found = constant_ints(value)
     if found is None or dims is None or any(not -len(dims) <= axis < len(dims) for axis in found):
         return None
@@ -93,7 +93,7 @@ def axes(value: Value, dims: types.Shape | None) -> frozenset[int] | None:
 
 
 def broadcast(*shapes: types.Shape) -> types.Shape | None:
-    """Returns what known shapes broadcast to, `None` if they don't fit together."""
+    """Returns the shape that known shapes broadcast to, `None` if they are incompatible."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -101,12 +101,12 @@ def broadcast(*shapes: types.Shape) -> types.Shape | None:
 
 
 def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bool:
-    """Tells whether a number is another one, up to a relative difference that 32-bit floats may have."""
+    """Returns whether a number is another one, up to a relative difference that 32-bit floats may have."""
     return value is not None and math.isclose(value, expected, rel_tol=relative)
 
 
 def same_shape_as_result(x: Value, root: Operation) -> bool:
-    """Tells whether a capture `x` has the shape of what a pattern replaces."""
+    """Returns whether a capture `x` has the shape of the root's result."""
     return shape(x) == shape(root.results[0])
 
 
@@ -145,11 +145,11 @@ def as_vector(constant: Constant, length: int, rank: int) -> Constant | Failure:
 def insert_constant(
     rewriter: Rewriter, value: Constant | Array, *origins: Value, before: Operation | None = None
 ) -> Value:
-    """Inserts a constant that comes from others and returns its value.
+    """Inserts a constant that is computed from others and returns its value.
 
     Args:
         rewriter: Where to insert, before its root.
-        value: What the constant holds.
+        value: The constant's value.
         origins: The constants it was computed from: they give it its location.
         before: Where to insert if not before the root.
     """

@@ -3,8 +3,8 @@
     x * rsqrt(maximum(sum(x * x), 1e-12))  ->  l2_normalization(x)
     x / sqrt(maximum(sum(x * x), 1e-12))   ->  l2_normalization(x)
 
-The sum goes over the last dimension and keeps it. The kernel treats a length below 1e-6 as 1e-6, which is what the
-maximum does; another bound, or none, is something else.
+The sum goes over the last dimension and keeps it. The kernel treats a length below 1e-6 as 1e-6, as the
+maximum does; another bound, or none, computes something else.
 """
 
 from __future__ import annotations

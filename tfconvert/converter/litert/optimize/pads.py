@@ -4,7 +4,7 @@
     pad(pad(x, p), q)          ->  pad(x, p + q)
     pad(x, 0)                  ->  x
 
-What is added behind the last window of a convolution is never read, so it may be more than SAME adds.
+Padding after the last window of a convolution is never read, so it may be more than SAME adds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
 
 
 def same_padding(size: int, window: int, stride: int) -> Window:
-    """Returns what SAME adds before and after a dimension, for a window of this many elements, dilation counted."""
+    """Returns the padding of SAME before and after a dimension, for a window of this many elements, dilated."""
     total = max((-(-size // stride) - 1) * stride + window - size, 0)
     return total // 2, total - total // 2
 
@@ -57,10 +57,10 @@ def _match_same(op: Operation) -> Operation | Failure:
         size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
         window = (weights[axis] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
         if size < 0 or stride < 1:
-            return Failure("the size of the image is unknown, or the stride no number of pixels")
+            return Failure("the size of the image is unknown, or the stride is not a number of pixels")
         before, after = pads[axis]
         windows = (size + before + after - window) // stride + 1
-        # What is added behind the last window doesn't matter.
+        # Padding after the last window doesn't matter.
         if before != same_padding(size, window, stride)[0] or windows != -(-size // stride):
             return Failure("SAME would pad in another way")
     return pad

@@ -67,7 +67,7 @@ _MEAN = rule(
     tfl.mean(X, array("axes"), keep_dims=attr("keep")),
     where=[
         check("it broadcasts", lambda total, root: matching.same_shape_as_result(total.results[0], root)),
-        check("the factor isn't one by the number of elements", _is_one_by_count),
+        check("the factor isn't one over the number of elements", _is_one_by_count),
     ],
     benefit=1,
 )

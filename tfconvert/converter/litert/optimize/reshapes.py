@@ -9,7 +9,7 @@
     fully_connected(reshape(x, s))    ->  fully_connected(x)             where the last dimension stays
     reshape(fully_connected(x), s)    ->  fully_connected{keep_num_dims}(x)
 
-One dimension of a shape may be unknown: the number of elements tells it.
+One dimension of a shape may be unknown: it follows from the number of elements.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ def _rewrite_kept_dims(op: Operation, match: Operation, rewriter: Rewriter) -> N
 
 
 def _match_flattened(op: Operation) -> Operation | Failure:
-    """Matches a product whose operand is reshaped to rows first; it takes any rank, and makes rows by itself."""
+    """Matches a product whose operand is reshaped to rows first; it takes any rank, and flattens it by itself."""
     source = matching.producer(op.operands[0], "tfl.reshape")
     if source is None or dialect.attribute(op, "keep_num_dims"):
-        return Failure("no reshape comes before, or its shape shows in the result")
+        return Failure("no reshape comes before, or its shape is visible in the result")
     before, after = matching.shape(source.operands[0]), matching.shape(source.results[0])
     if not before or not after or before[-1] != after[-1] or before[-1] < 0:
         return Failure("the last dimension changes, or may change")

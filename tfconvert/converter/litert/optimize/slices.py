@@ -1,4 +1,4 @@
-"""Slices that lie side by side, and together are all of a tensor, become one split.
+"""Adjacent slices that together are all of a tensor become one split.
 
 strided_slice(x, 0:4), strided_slice(x, 4:8), slice(x, 8:12)  ->  split{3}(x)           where an axis has length 12
 strided_slice(x, 0:2), strided_slice(x, 2:12)                 ->  split_v(x, [2, 10])
@@ -32,9 +32,9 @@ class _Parts(NamedTuple):
     """Slices that together are all of a tensor.
 
     Attributes:
-        slices: The slices, in the order in which they lie; several may take the same part.
+        slices: The slices, in the order of their offsets; several may take the same part.
         sizes: How much each part takes.
-        axis: The axis along which they lie.
+        axis: The axis along which they are taken.
     """
 
     slices: tuple[tuple[Operation, ...], ...]
@@ -43,7 +43,7 @@ class _Parts(NamedTuple):
 
 
 def _bounds(op: Operation) -> _Bounds | None:
-    """Returns what a slice takes, `None` if that isn't known, or it does more than to slice."""
+    """Returns the range that a slice takes, `None` if that isn't known, or if it does more than slice."""
     dims = matching.shape(op.operands[0])
     found = [constant_ints(value) for value in op.operands[1:]]
     bounds = [each for each in found if each is not None and dims is not None and len(each) == len(dims)]
@@ -95,7 +95,7 @@ def _match(op: Operation) -> _Parts | Failure:
 
 def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
     source = op.operands[0]
-    # The slices may stand in any order: what stands for all of them comes right after what is sliced.
+    # The slices may be in any order: their replacement is inserted right after the sliced value is defined.
     anchor = _after(source)
     axis = matching.insert_constant(rewriter, np.array(match.axis, np.int32), before=anchor)
     kinds: list[Attribute] = [same[0].results[0].type for same in match.slices]
@@ -112,7 +112,7 @@ def _rewrite(op: Operation, match: _Parts, rewriter: Rewriter) -> None:
 
 
 def _after(value: Value) -> Operation | None:
-    """Returns the op that comes after what makes a value."""
+    """Returns the op after a value's defining op."""
     if isinstance(value, OpResult):
         return value.op.next_op
     return value.owner.first_op if isinstance(value.owner, Block) else None

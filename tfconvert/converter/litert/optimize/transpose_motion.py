@@ -1,4 +1,4 @@
-"""Transposes move down past paddings, concatenations and reductions, to where another one undoes them.
+"""Transposes sink past paddings, concatenations and reductions, to where another one undoes them.
 
 Rewrites:
     pad(transpose(x, p), b)                          ->  transpose(pad(x, b'), p)
@@ -24,7 +24,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _FROM_TRANSPOSE = {0: ("tfl.transpose",)}
-"""What makes the first operand, wherever one of these patterns can match."""
+"""The producer of the first operand, wherever one of these patterns can match."""
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod")
 
@@ -34,7 +34,7 @@ class _Transposed(NamedTuple):
 
     Attributes:
         sources: The transposes.
-        permutation: What each does with the dimensions.
+        permutation: The permutation of each of them.
     """
 
     sources: list[Operation]
@@ -64,13 +64,13 @@ def _keeps_rank(op: Operation) -> bool:
 
 def _match_pad(op: Operation) -> _Transposed | Failure:
     if pads.paddings_of(op) is None or not _keeps_rank(op):
-        return Failure("how much is padded is computed")
+        return Failure("the padding is computed")
     return _transposed(op, [op.operands[0]])
 
 
 def _rewrite_pad(op: Operation, match: _Transposed, rewriter: Rewriter) -> None:
     paddings = pads.paddings_of(op)
-    assert paddings is not None, "the match has looked"
+    assert paddings is not None, "checked by the match"
     before = np.array([paddings[match.permutation.index(axis)] for axis in range(len(paddings))], np.int32)
     value = matching.insert_constant(rewriter, before, op.operands[1])
     _replace(op, [match.sources[0].operands[0], value, *op.operands[2:]], match, rewriter)
@@ -96,9 +96,9 @@ def _replace(
     rewriter: Rewriter,
     options: dict[str, Attribute] | None = None,
 ) -> None:
-    """Replaces an op by itself on what is not yet transposed, and a transpose."""
+    """Replaces an op by itself on the operands before their transposes, and a transpose."""
     dims = matching.shape(op.results[0])
-    assert dims is not None, "the match has looked"
+    assert dims is not None, "checked by the match"
     before = tuple(dims[match.permutation.index(index)] for index in range(len(dims)))
     result_type = types.tensor(types.element_of(op.results[0].type), before)
     moved = rewriter.insert(rebuild(op, operands, [result_type], options)).results[0]

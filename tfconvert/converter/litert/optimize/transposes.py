@@ -42,7 +42,7 @@ _BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "squared_difference
 
 
 def permutation_of(op: Operation) -> Permutation | None:
-    """Returns what a transpose does with the dimensions, `None` if that is computed, or the rank unknown."""
+    """Returns a transpose's permutation, `None` if it is computed, or the rank unknown."""
     permutation, dims = constant_ints(op.operands[1]), matching.shape(op.operands[0])
     if permutation is None or dims is None or sorted(permutation) != list(range(len(dims))):
         return None
@@ -61,7 +61,7 @@ def _rewrite_identity(op: Operation, match: None, rewriter: Rewriter) -> None:
 
 def _composed(p: Array, q: Array) -> Array | Failure:
     if p.shape != q.shape or p.ndim != 1 or sorted(q) != list(range(len(p))):
-        return Failure("these are no permutations of the same dimensions")
+        return Failure("they are not permutations of the same dimensions")
     return np.asarray(p[q])
 
 
@@ -149,7 +149,7 @@ def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failur
             return Failure("the other operand is neither transposed nor constant")
     dims = matching.shape(op.results[0])
     if dims is None or all(dims != matching.shape(source.results[0]) for source in found):
-        return Failure("the result is larger than what is transposed")
+        return Failure("the result is larger than the transposed operand")
     return found, permutation
 
 
@@ -161,7 +161,7 @@ def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], r
     _, permutation = match
     operands = [_before(operand, permutation, rewriter) for operand in op.operands]
     dims = matching.shape(op.results[0])
-    assert dims is not None, "the match has looked"
+    assert dims is not None, "checked by the match"
     before = tuple(dims[permutation.index(index)] for index in range(len(dims)))
     result_type = types.tensor(types.element_of(op.results[0].type), before)
     moved = rewriter.insert(rebuild(op, operands, [result_type])).results[0]
@@ -169,12 +169,12 @@ def _rewrite_binary(op: Operation, match: tuple[list[Operation], Permutation], r
 
 
 def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Value:
-    """Returns what an operand is before its transpose; a constant is transposed back."""
+    """Returns an operand before its transpose; a constant is transposed back."""
     source = matching.producer(operand, _TRANSPOSE)
     if source is not None:
         return source.operands[0]
     constant = tensor_data.constant_of(operand)
-    assert constant is not None, "the match has looked"
+    assert constant is not None, "checked by the match"
     dims = matching.dims_of(constant)
     if len(dims) == 0:
         return operand

@@ -48,7 +48,7 @@ NAMES = frozenset(OPS)
 
 
 def filter_shape(op: Operation) -> types.Shape | None:
-    """Returns the shape of a weighted op's filter, `None` if it is unknown or no shape of such a filter."""
+    """Returns the shape of a weighted op's filter, `None` if it is unknown or not the shape of such a filter."""
     layout = OPS[op.name]
     dims = matching.shape(op.operands[layout.filter])
     return dims if dims is not None and len(dims) == layout.rank else None
@@ -82,7 +82,7 @@ def bias_of(op: Operation) -> Constant | Failure | None:
 
 
 def is_zero(constant: Constant) -> bool:
-    """Tells whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    """Returns whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return False
     return not tensor_data.to_array(constant).any()
@@ -109,7 +109,7 @@ def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
     value, constant = split
     source = matching.sole_producer(value, NAMES)
     if source is None:
-        return Failure("the other operand is no convolution or product, or is used elsewhere too")
+        return Failure("the other operand is not a convolution or product, or is used elsewhere too")
     if not matching.is_plain(source):
         return Failure("an activation comes in between")
     if not matching.is_float(value):
@@ -122,7 +122,7 @@ def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
 
 
 def with_operands(op: Operation, changed: Mapping[int, Value], rewriter: Rewriter) -> list[Value]:
-    """Returns an op's operands with some replaced; where the bias is absent its place is filled."""
+    """Returns an op's operands with some replaced; an absent bias is filled in."""
     operands = list(op.operands)
     while len(operands) <= max(changed):
         operands.append(rewriter.insert(tfl.no_value()).results[0])
