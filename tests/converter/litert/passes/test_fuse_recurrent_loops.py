@@ -1,4 +1,4 @@
-"""Tests of the pass that makes operators of loops which are recurrent layers."""
+"""Tests of the pass that replaces loops that are recurrent layers by operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pass `prepare-composite-functions`: what each fusion writes; tests/converter/composites has what is declined."""
+"""The pass `prepare-composite-functions`: the ops of each fusion; tests/converter/composites has declined functions."""
 
 from __future__ import annotations
 

@@ -117,9 +117,9 @@ def _given(sizes: list[tuple[int, int]], states: int, time_major: bool) -> list[
 @pytest.mark.parametrize("time_major", [False, True])
 @pytest.mark.parametrize("options", [{}, {"num_threads": 4}], ids=["one thread", "four threads"])
 def test_states_have_the_size_of_the_batch(kind: str, time_major: bool, options: dict[str, int]) -> None:
-    """Two layers in a file: what begins the one is made in it from a shape, what begins the other is given.
+    """Two layers in a file: the initial state of one is computed in it from a shape, that of the other is an input.
 
-    Both come after a result whose size LiteRT learns at the run: only so it fails to let a state's memory grow.
+    Both come after a result whose size LiteRT learns at run time: only then does it fail to grow a state's memory.
     """
     layers = [Layer(kind, seed) for seed in range(2)]
     graph = Graph((-1, -1, FEATURES), *[(-1, UNITS)] * layers[1].states)
@@ -166,7 +166,7 @@ def test_states_of_known_shape_begin_anew_at_each_run() -> None:
             np.testing.assert_allclose(result, wanted, atol=1e-5)
 
 
-# Of an LSTM without an activation the kernel makes nonsense, and of a sigmoid the model format knows nothing.
+# The kernel computes nonsense for an LSTM without an activation, and the model format has no sigmoid.
 @pytest.mark.parametrize(
     ("kind", "activation"),
     [(kind, name) for kind in ("lstm", "rnn") for name in FUNCTIONS if (kind, name) != ("lstm", "NONE")],

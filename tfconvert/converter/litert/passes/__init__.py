@@ -1,1 +1,1 @@
-"""Passes that know LiteRT, one a file, named as the pass."""
+"""Passes specific to LiteRT, one per file, which is named after the pass."""

@@ -1,4 +1,4 @@
-"""Pass `fuse-recurrent-loops`: loops that are recurrent layers become the operators that LiteRT has for these.
+"""Pass `fuse-recurrent-loops`: loops that are recurrent layers become LiteRT's operators for these.
 
 A loop that goes through a sequence and computes an LSTM or a simple RNN each step is one
 `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`, or several, each of which takes the outputs of
@@ -74,11 +74,11 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 KEPT = "recurrence-kept"
-"""Code of the note that a recurrent layer has stayed a loop."""
+"""Code of the note about a recurrent layer that has stayed a loop."""
 
 
 class FuseRecurrentLoops:
-    """Makes operators of loops that are recurrent layers."""
+    """Replaces loops that are recurrent layers by operators."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class FuseRecurrentLoops:
                     except Declined as problem:
                         notes.append(_finding(found.op, str(problem)))
         applied: Counter[str] = Counter()
-        for plan in reversed(plans):  # What a loop takes of another is looked at while that still stands.
+        for plan in reversed(plans):  # A loop's reads of another's results are examined while the other still exists.
             applied.update(replace_loop(plan))
         for sequence in {layer.steps.value: None for plan in plans for layer in plan.layers if layer.steps}:
             read_sizes_before(sequence)

@@ -1,4 +1,4 @@
-"""Pass `fuse-unrolled-layers`: recurrent layers whose steps stand one after another become operators.
+"""Pass `fuse-unrolled-layers`: recurrent layers whose steps follow one another become operators.
 
 A framework that unrolls a layer repeats the same step, with the same weights, for each step of a sequence of known
 length. From two steps on they become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`.
@@ -57,7 +57,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class FuseUnrolledLayers:
-    """Makes operators of the unrolled steps of recurrent layers."""
+    """Replaces the unrolled steps of recurrent layers by operators."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class FuseUnrolledLayers:
             try:
                 applied[replace_chain(chain, places, states)] += 1
             except Declined:
-                continue  # its steps are ordinary ops, which nobody has to be told about
+                continue  # its steps are ordinary ops, which need no note
         if applied:
             ShapeInference().apply(module)
         return PassResult(applied)

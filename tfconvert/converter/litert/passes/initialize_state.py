@@ -1,4 +1,4 @@
-"""Pass `initialize-state`: what a model's variables and tables begin with is put there by what runs once.
+"""Pass `initialize-state`: functions that run once assign the initial values of variables and fill tables.
 
 Every exported function begins with calls of the initializers of the state that it uses, itself or through other
 functions. The runtime runs each of them only the first time, whichever function comes first.
@@ -60,11 +60,11 @@ _SHAPE_IS_KEPT = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.Va
 _HANDLES = frozenset({_VARIABLE, "tf.HashTableV2"})
 
 State = tuple[str, str]
-"""A kind of handle and the name of what it is of."""
+"""A kind of handle and the name of its variable or table."""
 
 
 class InitializeState:
-    """Makes a function that assigns variables' first values, and has initializers called where state is used."""
+    """Adds a function that assigns variables' initial values, and calls of initializers where state is used."""
 
     __slots__ = ()
 
@@ -125,29 +125,29 @@ def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, G
 
 
 def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tuple[str, str, str]:
-    """Returns why LiteRT can't keep a variable (code, message and hint), or a code that is empty."""
+    """Returns why LiteRT can't keep a variable (code, message and hint), or an empty code."""
     value = None if tensor is None else tensor.properties.get("value")
     if tensor is None or not tensor_data.is_constant(value):
-        return ("unknown-variable", "the model's file doesn't tell which value the variable has first",
+        return ("unknown-variable", "the model's file doesn't hold the variable's initial value",
                 "export a SavedModel, which holds variables' values")  # fmt: skip
     element = types.element_of(value.type)
     if element_name(element) not in HELD:
         return ("variable-type", f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
-                "keep the state in one of these types, or hand it in and out of the function")  # fmt: skip
+                "keep the state in one of these types, or pass it in and out of the function")  # fmt: skip
     declared, first = types.shape_of(tensor.properties["type"]), types.shape_of(value.type) or ()
     if 0 in first:
         return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
-    # LiteRT works out the shape of what it reads before anything is assigned.
+    # LiteRT infers the shapes of reads before anything is assigned.
     changed = None if types.is_static(declared) else next(_assignments_of_other_shapes(handles, first), None)
     if changed is not None:
-        return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not seen to stay "
-                f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have one shape for ever",
+        return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not known to stay "
+                f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have a fixed shape",
                 "declare the variable with a fixed shape")  # fmt: skip
     return "", "", ""
 
 
 def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
-    """Yields the ops that may give a variable another shape, if all reads of it have had one so far."""
+    """Yields the ops that may give a variable another shape, if all reads of it have the same one so far."""
     for handle in handles:
         for use in handle.results[0].uses:
             op = use.operation
@@ -156,7 +156,7 @@ def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shap
 
 
 def _initializers(module: ModuleOp) -> list[str]:
-    """Returns the functions that a module's initializers name, private from here on; the ops that say so go."""
+    """Returns the functions that a module's initializers name, private from here on; erases the ops that name them."""
     found = []
     for op in tuple(module.ops):
         if isinstance(op, SessionInitializerOp):
@@ -173,7 +173,7 @@ def _initializers(module: ModuleOp) -> list[str]:
 def _initialize(
     module: ModuleOp, variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]
 ) -> str:
-    """Adds the function that assigns variables the values of their global tensors, which go; returns its name."""
+    """Moves the values of global tensors to a function that assigns them to the variables; returns its name."""
     block = Block()
     for name in variables:
         tensor = tensors[name]
@@ -190,7 +190,7 @@ def _initialize(
 
 
 def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
-    """Moves what fills tables with constants out of exported functions, as graphs without an init op have it."""
+    """Moves ops that fill tables with constants out of exported functions, as in graphs without an init op."""
     fills = [
         op for function in functions if not symbol_table.is_private(function)
         for op in function.body.walk()

@@ -18,7 +18,7 @@ After:
       func.return %2 : tensor<3xf32>
     }
 
-What no pattern takes is gathered, and either becomes a custom op or is all told in one error.
+Ops that no pattern matches become custom ops or are reported together.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NAMED = 3
 """How many nodes of an op that is not supported the error names."""
 
 _NO_OPERATOR = "LiteRT has no such operator and no other operators compute the same"
-_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't tell the state's value"
-"""Why something can't be converted."""
+_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
+"""The reasons why an op can't be converted."""
 
-_REWRITE = "export a function that takes the state as an input and returns what becomes of it"
-_WHOLE = "leave no constant out of the text, and cast those of other element types to one of LiteRT's"
-"""What to do about it."""
+_REWRITE = "export a function that takes the state as an input and returns the new one"
+_WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
+"""Hints about them."""
 
 _CONSTANT = "tf.Const"
 
@@ -64,8 +64,8 @@ class Legalize:
     """Turns `tf` ops into `tfl` ops.
 
     Attributes:
-        allow_custom_ops: Whether an op that LiteRT hasn't got becomes a custom op, which whoever runs the model has
-            to register, instead of an error.
+        allow_custom_ops: Whether an op that LiteRT doesn't have becomes a custom op, which the application that runs
+            the model has to register, instead of an error.
     """
 
     allow_custom_ops: bool = False
@@ -88,7 +88,7 @@ class Legalize:
         return PassResult(applied, [note for patterns in phases for note in patterns.notes(applied)])
 
     def _rewrite(self, module: ModuleOp, applied: Counter[str]) -> tuple[registry.Phases, list[Operation]]:
-        """Applies patterns; returns all that were needed, and the ops that they have left."""
+        """Applies patterns; returns all that were needed, and the remaining ops."""
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         names = {op.name for op in walk(module)}
         while True:
@@ -110,7 +110,7 @@ def _has_side_effects(op: Operation) -> bool:
 
 
 def _left_over(function: FuncOp) -> list[Operation]:
-    """Returns the `tf` ops that are left, but for those that a device has no use for, which are erased."""
+    """Returns the remaining `tf` ops, but for those that are useless on a device, which are erased."""
     left = []
     for op in reversed([op for op in walk(function) if op.name.startswith("tf.")]):
         if op.name in _ERASED:
@@ -171,7 +171,7 @@ def _customize(op: Operation) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Returns an attribute's value in terms that a flexbuffer has: element types by number."""
+    """Returns an attribute's value as one that a flexbuffer can hold: element types by number."""
     if isinstance(value, np.dtype):
         return types.from_dtype(value).number
     if isinstance(value, np.ndarray):

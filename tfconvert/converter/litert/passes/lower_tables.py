@@ -1,8 +1,8 @@
-"""Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT has.
+"""Pass `lower-tables`: static tables are filled with constants, and are of the kinds that LiteRT supports.
 
 LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other table becomes tables of these that
-tell at which index an entry is, and a gather, or the gather alone where integer keys lie close together
-(`tfconvert/converter/litert/hash_tables.py`). What a vocabulary file holds is read now.
+hold the indices of entries, and a gather, or the gather alone where integer keys lie close together
+(`tfconvert/converter/litert/hash_tables.py`). Vocabulary files are read now.
 
 Before:
 
@@ -77,9 +77,9 @@ class _Table:
 
     Attributes:
         name: The name that its handles share.
-        handles: The ops that make handles.
-        users: What uses these.
-        keys, values: What fills it.
+        handles: The ops that create handles.
+        users: The users of these.
+        keys, values: Its entries.
     """
 
     name: str
@@ -99,7 +99,7 @@ class _Table:
 
 
 class LowerTables:
-    """Reads what fills static tables, fills tables that LiteRT has with it, and looks up in those."""
+    """Reads the entries of static tables, fills tables that LiteRT supports with them, and looks up in those."""
 
     __slots__ = ()
 
@@ -109,8 +109,8 @@ class LowerTables:
         """Rewrites every function; returns how many tables there are.
 
         Raises:
-            ConversionError: A table is looked up that nothing fills (`empty-table`), its file is no good, or what
-                fills or asks it contradicts itself (`ambiguous-key`, `bad-table`).
+            ConversionError: A table that nothing fills is looked up (`empty-table`), its file is invalid, or the ops
+                that fill or read it contradict each other (`ambiguous-key`, `bad-table`).
         """
         functions = symbol_table.functions_of(module)
         tables = _tables(functions.values())
@@ -151,7 +151,7 @@ def _tables(functions: Iterable[FuncOp]) -> dict[str, _Table]:
 
 
 def _read(table: _Table, assets: set[str]) -> bool:
-    """Reads what fills a table; tells whether it is known when the model is converted."""
+    """Reads a table's entries; returns whether they are known at compile time."""
     fills = table.fills()
     finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
     if not fills:
@@ -171,14 +171,14 @@ def _read(table: _Table, assets: set[str]) -> bool:
         return False
     if columns[0].shape != columns[1].shape:
         shapes = [list(column.shape) for column in columns]
-        raise error_at(first, "bad-table", f"the table {table.name!r} has not one value for each key, but keys of "
+        raise error_at(first, "bad-table", f"the table {table.name!r} doesn't have one value for each key, but keys of "
                        f"shape {shapes[0]} and values of shape {shapes[1]}")  # fmt: skip
     table.keys, table.values = (column.reshape(-1) for column in columns)
     return all(_fills_alike(op, columns) for op in fills[1:])
 
 
 def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
-    """Tells whether an op fills a table with certain keys and values."""
+    """Returns whether an op fills a table with certain keys and values."""
     own = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
     return len(own) == 2 and all(
         each is not None and np.array_equal(tensor_data.to_array(each), column)
@@ -190,7 +190,8 @@ def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> N
     file = path.decode(errors="replace")
     if file not in assets:
         raise error_at(
-            op, "missing-asset", f"the table {table.name!r} is filled from {Path(file).name!r}, no asset of the model",
+            op, "missing-asset",
+            f"the table {table.name!r} is filled from {Path(file).name!r}, which is not an asset of the model",
             "export a SavedModel: it holds the files that it needs",
         )  # fmt: skip
     form = Format(tf.get(op, "delimiter", "\t").encode(), tf.get(op, "vocab_size", -1), tf.get(op, "offset", 0))
@@ -204,7 +205,7 @@ def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> N
 
 
 def _lower(table: _Table) -> list[hash_tables.Fill]:
-    """Rewrites what asks a table; returns the tables of the runtime's kinds that stand for it.
+    """Rewrites the lookups in a table; returns the tables of the runtime's kinds that replace it.
 
     Raises:
         ConversionError: Entries of one key differ (`ambiguous-key`), or element types do (`bad-table`).
@@ -222,7 +223,7 @@ def _lower(table: _Table) -> list[hash_tables.Fill]:
 
 
 def _check_kinds(op: Operation, table: _Table) -> None:
-    """Checks that what an op on a table looks up and finds, or fills it with, is of the table's element types."""
+    """Checks that the keys and values that an op looks up in a table, or fills it with, have its element types."""
     found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
     elements = tuple(types.element_of(value.type) for value in found)
     is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())

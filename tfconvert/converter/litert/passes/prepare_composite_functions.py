@@ -1,8 +1,8 @@
-"""Pass `prepare-composite-functions`: puts fused operators into functions that say what they implement.
+"""Pass `prepare-composite-functions`: replaces the bodies of functions that are marked for it by fused operators.
 
 A function with `tf._implements` or `tf.api_implements` is looked up in the table of fusions. If it fits the interface,
-its body goes and the operator comes; inlining puts that where the function is called. If it doesn't fit, the body,
-which computes the same, stays, and the report says why. Custom operators are put in only where they are allowed.
+the operator replaces its body; inlining moves that to where the function is called. If it doesn't fit, the body,
+which computes the same, stays, and the report says why. Custom operators are created only where they are allowed.
 
 Before:
 
@@ -65,12 +65,12 @@ _ALLOW = "allow custom ops if your runtime registers an operator of this name"
 
 @dataclass(frozen=True, slots=True)
 class PrepareCompositeFunctions:
-    """Puts fused operators into marked functions.
+    """Replaces the bodies of marked functions by fused operators.
 
     Attributes:
-        allow_custom_ops: Whether custom operators may be put in.
-        composites: Fusions of the user's, looked at first.
-        fuse_recurrent: Whether loops that are recurrent layers may go.
+        allow_custom_ops: Whether custom operators may be created.
+        composites: The user's fusions, which are tried first.
+        fuse_recurrent: Whether loops that are recurrent layers may be fused.
     """
 
     allow_custom_ops: bool = False
@@ -83,7 +83,7 @@ class PrepareCompositeFunctions:
 
         Raises:
             ConversionError: A function doesn't fit and its fusion insists (`composite-misfit`, one diagnostic each),
-                or one of the user's fusions is none (`wrong-option`) or makes a mistake (`bad-fusion`).
+                or one of the user's fusions is not a fusion (`wrong-option`) or is wrong (`bad-fusion`).
         """
         fusions = [
             each
@@ -94,7 +94,7 @@ class PrepareCompositeFunctions:
         applied: Counter[str] = Counter()
         problems: list[Diagnostic] = []
         notes: list[Diagnostic] = []
-        told: dict[tuple[str, str], None] = {}
+        reported: dict[tuple[str, str], None] = {}
         met: set[str] = set()
         for composite, mark in _marked(module, functions):
             fusion = registry.find(fusions, composite, mark)
@@ -106,7 +106,7 @@ class PrepareCompositeFunctions:
             if finding is None:
                 _rewrite(composite, fusion)
                 applied[fusion.name] += 1
-                told[fusion.name, callbacks.note(fusion, composite)] = None
+                reported[fusion.name, callbacks.note(fusion, composite)] = None
             elif finding.severity == NOTE:
                 if not (fusion.is_recurrent and _is_loop(composite, functions)):
                     notes.append(finding)
@@ -116,7 +116,7 @@ class PrepareCompositeFunctions:
         notes += [_unmet(each) for each in self.composites if each in fusions and each.name not in met]
         if problems:
             raise ConversionError([*problems, *notes])
-        notes += [Diagnostic(INEXACT, f"{name}: {note}", severity=WARNING) for name, note in told if note]
+        notes += [Diagnostic(INEXACT, f"{name}: {note}", severity=WARNING) for name, note in reported if note]
         return PassResult(applied, notes)
 
     def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
@@ -133,7 +133,7 @@ class PrepareCompositeFunctions:
 
 @dataclass(slots=True)
 class _Uses:
-    """Who runs a function."""
+    """The users of a function."""
 
     calls: list[Operation] = field(default_factory=list)
     runs_in_loop: bool = False
@@ -141,7 +141,7 @@ class _Uses:
 
 
 def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple[Composite, str]]:
-    """Yields the marked functions that are in use, callers first, so that what a fusion erases is never looked at."""
+    """Yields the marked functions that are in use, callers first: those that a fusion erases are never visited."""
     uses = {name: _Uses(is_run_otherwise=not is_private(function)) for name, function in functions.items()}
     live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
     live |= {name for name, function in functions.items() if not is_private(function)}
@@ -153,7 +153,7 @@ def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple
         if mark is not None:
             attribute, implemented, attributes = mark
             own = uses[name]
-            known = own.calls, own.runs_in_loop, own.is_run_otherwise, partial(_handed, uses=uses)
+            known = own.calls, own.runs_in_loop, own.is_run_otherwise, partial(_passed_in, uses=uses)
             yield Composite(implemented, function, attributes, *known), attribute
         for op in function.body.walk():
             live.update(names(op))
@@ -174,8 +174,8 @@ def _note_uses(op: Operation, function: FuncOp, functions: Mapping[str, FuncOp],
                 entry.is_run_otherwise = True
 
 
-def _handed(argument: Value, uses: Mapping[str, _Uses]) -> Sequence[Value]:
-    """Returns what all callers of a function hand to it as an argument; nothing if they are not all known."""
+def _passed_in(argument: Value, uses: Mapping[str, _Uses]) -> Sequence[Value]:
+    """Returns the operands that all callers of a function pass for an argument; nothing if they are not all known."""
     if not isinstance(argument, BlockArgument) or not isinstance(function := argument.owner.parent_op(), FuncOp):
         return []
     own = uses[function.sym_name]
@@ -183,7 +183,7 @@ def _handed(argument: Value, uses: Mapping[str, _Uses]) -> Sequence[Value]:
 
 
 def _fits(call: Operation, function: FuncOp) -> bool:
-    """Tells whether a call gives and takes as many values as a function does; inlining complains if it doesn't."""
+    """Returns whether a call has as many operands and results as its callee; inlining reports it if it doesn't."""
     kind = function.function_type
     return len(call.operands) == len(kind.inputs) and len(call.results) == len(kind.results)
 
@@ -200,7 +200,7 @@ def _mark_of(function: FuncOp) -> tuple[str, str, dict[str, Attribute]] | None:
 
 
 def _rewrite(composite: Composite, fusion: Fusion) -> None:
-    """Puts the fused body in the place of the function's own."""
+    """Replaces the function's body by the fused one."""
     function = composite.function
     block = function.body.block
     terminator = block.last_op
@@ -215,7 +215,7 @@ def _rewrite(composite: Composite, fusion: Fusion) -> None:
 
 
 def _is_loop(composite: Composite, functions: Mapping[str, FuncOp]) -> bool:
-    """Tells whether there is a loop that `fuse-recurrent-loops` looks at, and tells why if it leaves it."""
+    """Returns whether there is a loop that `fuse-recurrent-loops` examines, and reports if it declines."""
     found = (construct(op, functions) for op in composite.function.walk() if KINDS.get(op.name) is Kind.LOOP)
     return any(loop is not None and looks_recurrent(loop) for loop in found)
 
@@ -232,7 +232,7 @@ def _unmet(fusion: Fusion) -> Diagnostic:
 
 
 def _python_calls(composite: Composite) -> Iterator[Diagnostic]:
-    """Yields what is wrong with a body that only stands for an operator, and stays although it can't."""
+    """Yields an error for a body that is only a placeholder for an operator but wasn't replaced."""
     for op in composite.function.walk():
         if op.name in refusals.PYTHON:
             yield refusals.python_function(op)

@@ -84,7 +84,7 @@ class PrepareControlFlow:
         maker = symbol_table.FunctionMaker(module)
         functions = maker.functions
         if len(functions) < 2:
-            return NOTHING_DONE  # nothing calls anything
+            return NOTHING_DONE  # there are no calls
         found = [op for function in functions.values() for op in function.body.walk() if op.name in _ALL]
         applied: Counter[str] = Counter()
         decided: set[str] = set()
@@ -106,7 +106,7 @@ class PrepareControlFlow:
 
 
 def _decide(condition: FuncOp) -> bool:
-    """Lets the function that decides whether a loop goes on return a boolean; tells whether it did not before."""
+    """Updates a loop's condition function to return a boolean; returns whether it changed."""
     last = condition.body.block.last_op
     if last is None or not last.operands or is_boolean(last.operands[0]):
         return False
@@ -115,9 +115,9 @@ def _decide(condition: FuncOp) -> bool:
 
 
 class _Case:
-    """A `Case` that becomes a tree of `If`s: each asks whether the index is below one that is in the middle.
+    """A `Case` that becomes a tree of `If`s: each tests whether the index is below one in the middle.
 
-    The `If`s inside the tree hand the index on to functions that ask on; only the lowest call the branches.
+    The `If`s inside the tree forward the index to functions that test further; only the lowest call the branches.
 
     Args:
         op: The `Case`.
@@ -129,38 +129,38 @@ class _Case:
         self._maker = maker
         self._branches = callees(op)
         self._index = op.operands[0].type
-        self._given = [operand.type for operand in op.operands[1:]]
+        self._operand_types = [operand.type for operand in op.operands[1:]]
 
     def lower(self) -> None:
-        """Puts the tree in the place of the `Case`.
+        """Replaces the `Case` by the tree.
 
         Raises:
             ConversionError: There are no branches (`no-branches`), or one is missing (`missing-function`).
         """
         op, count = self._op, len(self._branches)
         if not count:
-            raise error_at(op, "no-branches", "it names no branches")
+            raise error_at(op, "no-branches", "it has no branches")
         insert = Builder(op)
-        index, *given = op.operands
+        index, *operands = op.operands
         if count > 2:
-            # Every index but the first branches' own is the last one's; the tree asks only whether it is too small.
+            # Every index but those of the first branches selects the last; the tree only tests whether it is too small.
             below = _compare(insert, "Less", index, 0)
             index = insert.tf("SelectV2", (below, count - 1, index), self._index)
-        replace_op(op, self._ask(0, count, index, given, insert))
+        replace_op(op, self._tree(0, count, index, operands, insert))
 
-    def _ask(self, first: int, end: int, index: Value, given: Sequence[Value], insert: Builder) -> Sequence[Value]:
+    def _tree(self, first: int, end: int, index: Value, operands: Sequence[Value], insert: Builder) -> Sequence[Value]:
         """Inserts the choice between branches; the depth of the recursion is the logarithm of their number."""
         if end - first <= 2:
             chosen = _compare(insert, "Equal", index, first)
-            return self._if(chosen, self._branches[first], self._branches[end - 1], given, insert)
+            return self._if(chosen, self._branches[first], self._branches[end - 1], operands, insert)
         # An even number of branches on the left leaves one branch alone at most.
         middle = first + (end - first + 2) // 4 * 2
         below = _compare(insert, "Less", index, middle)
-        names = (self._asking(first, middle), self._asking(middle, end))
-        return self._if(below, *names, [index, *given], insert)
+        names = (self._chooser(first, middle), self._chooser(middle, end))
+        return self._if(below, *names, [index, *operands], insert)
 
     def _if(
-        self, condition: Value, then_branch: str, else_branch: str, given: Sequence[Value], insert: Builder
+        self, condition: Value, then_branch: str, else_branch: str, operands: Sequence[Value], insert: Builder
     ) -> Sequence[Value]:
         is_stateless = self._op.name == "tf.StatelessCase"
         properties: dict[str, attrs.Value] = {
@@ -169,20 +169,20 @@ class _Case:
         if not is_stateless and "is_stateless" in self._op.properties:
             properties["is_stateless"] = self._op.properties["is_stateless"]
         name = "StatelessIf" if is_stateless else "If"
-        return insert.tf_op(name, [condition, *given], self._op.result_types, properties).results
+        return insert.tf_op(name, [condition, *operands], self._op.result_types, properties).results
 
-    def _asking(self, first: int, end: int) -> str:
-        """Adds a function that takes the index and what the branches take, and returns what one of them returns."""
+    def _chooser(self, first: int, end: int) -> str:
+        """Adds a function of the index and the branches' arguments that returns the results of one of the branches."""
         if end - first == 1:
-            return self._ignoring(self._branches[first])
-        block = Block(arg_types=[self._index, *self._given])
+            return self._without_index(self._branches[first])
+        block = Block(arg_types=[self._index, *self._operand_types])
         insert = Builder.at_block_end(block, self._op.location)
-        results = self._ask(first, end, block.args[0], block.args[1:], insert)
+        results = self._tree(first, end, block.args[0], block.args[1:], insert)
         block.add_op(ReturnOp.of(results))
         return self._maker.add(f"{self._branches[first]}_to_{end - 1}", block, self._op.location)
 
-    def _ignoring(self, name: str) -> str:
-        """Adds a branch's copy that takes the index, too."""
+    def _without_index(self, name: str) -> str:
+        """Adds a copy of a branch that takes the index, too."""
         copy = symbol_table.function_named(self._maker.functions, name, self._op).clone()
         block = copy.body.block
         block.insert_arg(self._index, 0)

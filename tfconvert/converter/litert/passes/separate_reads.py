@@ -1,4 +1,4 @@
-"""Pass `separate-reads`: an operator that takes what a variable holds twice has two reads of it.
+"""Pass `separate-reads`: an operator with several operands from one read of a variable gets a read for each.
 
 LiteRT's default delegate, XNNPACK, reads variables itself, and crashes where both operands of an operator are one read.
 
@@ -35,7 +35,7 @@ _READ = "tfl.read_variable"
 
 
 class SeparateReads:
-    """Gives each operand of an operator a read of its own, where several are one."""
+    """Gives each operand of an operator a read of its own, where several are the same."""
 
     __slots__ = ()
 

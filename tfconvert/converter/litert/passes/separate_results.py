@@ -1,12 +1,12 @@
-"""Pass `separate-results`: copies what LiteRT's `IF` and `WHILE` would otherwise mix up between their subgraphs.
+"""Pass `separate-results`: inserts copies where LiteRT would alias results of `IF` and `WHILE` subgraphs.
 
 `WHILE` writes the body's results one after another over the body's own inputs: an input that the body returns in
 another place may have been overwritten before it is read, and strings get lost even in their own place. `IF` moves the
 results out of a branch, so that the second of two equal ones finds nothing. A copy is a reshape to the same shape; the
-pass stands at the end of the pipeline, since any optimisation would take copies away again.
+pass is at the end of the pipeline, since any optimisation would remove copies again.
 
-What follows from shapes alone the runtime may work out before the first run, and `IF` moves that out of the branch as
-well: the second run finds nothing, and frees it again. Such results go through a maximum, which is always computed.
+The runtime may compute values that follow from shapes alone before the first run, and `IF` moves them out of the branch
+as well: the second run finds nothing, and frees it again. Such results go through a maximum, which is always computed.
 
 Before:
 
@@ -101,7 +101,7 @@ _ASKING = ("tfl.rank", "tfl.shape")
 
 
 class SeparateResults:
-    """Gives the functions of `tfl.if` and `tfl.while` results that don't get into each other's way."""
+    """Gives the functions of `tfl.if` and `tfl.while` results that don't alias."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class SeparateResults:
         """Rewrites the functions; returns how many values are copied."""
         functions = symbol_table.functions_of(module)
         if len(functions) < 2:
-            return NOTHING_DONE  # nothing calls anything
+            return NOTHING_DONE  # there are no calls
         bodies: set[str] = set()
         branches: set[str] = set()
         for function in functions.values():
@@ -166,7 +166,7 @@ def _separate_moved(branch: FuncOp) -> int:
 
 
 def _known_early(branch: FuncOp) -> set[Value]:
-    """Returns the integers that follow from shapes alone."""
+    """Returns the integer values that follow from shapes alone."""
     if not any(types.element_of(kind) in (types.I32, types.I64) for kind in branch.function_type.results):
         return set()
     early: set[Value] = set()
@@ -180,7 +180,7 @@ def _known_early(branch: FuncOp) -> set[Value]:
 
 
 def _at_run(value: Value, before: Operation) -> Value:
-    """Inserts what has the same integers, but not before the run."""
+    """Inserts a value with the same integers, but known at run time only."""
     least = np.iinfo(np.int64 if types.element_of(value.type) == types.I64 else np.int32)
     insert = TflBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))

@@ -1,7 +1,7 @@
-"""Pass `separate-state`: each operator that overwrites its state gets a state of its own, made anew at each run.
+"""Pass `separate-state`: each operator that overwrites its state gets a state of its own, created anew at each run.
 
-An operator that computes a sequence begins with what its state operands hold and leaves its last state there. So what
-they hold has to be copied before, and nobody else may see the copy. A state of a known shape is copied by a cast that
+An operator that computes a sequence updates its state operands in place. So their values have to be copied before, and
+no other op may use the copy. A state of a known shape is copied by a cast that
 changes no type.
 
 Before:
@@ -26,7 +26,7 @@ After:
       func.return %2 : tensor<1x3x4xf32>
     }
 
-Layers mostly begin with zeros. Where several begin alike, one operator makes all of their states.
+The initial states of layers are mostly zeros. Where several are equal, one operator creates all of them.
 
 Before:
 
@@ -53,9 +53,9 @@ After:
     }
 
 The memory of such a copy may not grow with the batch (`tfconvert/schema/dialects/sequences.py`). Where the shape is
-open, the state is made by an operator that allots its result at each run: the one that makes it already, if it is such
-a one, else a `tfl.broadcast_to` to the shape that it has. These do so unless they know the shape before the run. The
-runtime works out beforehand what it can of sizes, more of them from version to version, so the shape goes through a
+open, the state is created by an operator that allocates its result at each run: its defining op, if that is such
+an operator, else a `tfl.broadcast_to` to its shape. These do so unless they know the shape before the run. The runtime
+computes sizes before the run where it can, more of them from version to version, so the shape goes through a
 maximum with zero, which it leaves alone.
 
 Before:
@@ -82,7 +82,7 @@ After:
       func.return %4 : tensor<?x3x4xf32>
     }
 
-The pass stands at the end of the pipeline: to any other, two states that begin alike look like one.
+The pass is at the end of the pipeline: any other would merge two states that begin alike.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ _Use = tuple[Operation, int]
 
 
 class SeparateState:
-    """Gives each operator that overwrites its state one of its own, which is made anew at each run."""
+    """Gives each operator that overwrites its state one of its own, which is created anew at each run."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "separate-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions; returns how many states of known shape are copied, and of open shape made."""
+        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
@@ -135,14 +135,14 @@ class _Separation:
 
     Args:
         block: The block.
-        applied: Counts what was done.
+        applied: Counts the rewrites.
     """
 
     def __init__(self, block: Block, applied: Counter[str]) -> None:
         self._block = block
         self._applied = applied
         self._shapes: dict[Value, Value] = {}
-        """What holds a shape, and what holds the same behind a barrier."""
+        """Values that hold a shape, and those that hold the same behind a barrier."""
         self._shape_of: dict[Value, Value] = {}
 
     def run(self) -> None:
@@ -162,15 +162,15 @@ class _Separation:
             self._separate_alike(constant, uses)
 
     def _separate(self, op: Operation, index: int) -> None:
-        """Lets an operator's state begin with what it is told to, but in a tensor of its own."""
+        """Replaces an operator's state by a copy in a tensor of its own."""
         value = op.operands[index]
         op.set_operand(index, self._separated(op, value))
         _drop(value)
 
     def _separate_alike(self, constant: Constant, uses: list[_Use]) -> None:
-        """Makes states that begin with equal constants; the first one comes first in the block."""
+        """Creates states that begin with equal constants; the first one comes first in the block."""
         first = tensor_data.to_array(constant)
-        # States that one operator makes are all in the file: many large ones are rather copied from one.
+        # States that one operator creates are all in the file: many large ones are copied from one instead.
         if len(uses) == 1 or len(uses) * first.nbytes > tensor_data.MAX_READ_BYTES:
             for op, index in uses:
                 self._separate(op, index)
@@ -199,13 +199,13 @@ class _Separation:
         return self._resized(op, value, insert)
 
     def _resized(self, op: Operation, value: Value, insert: TflBuilder) -> Value:
-        """Returns what makes a value of open shape, allotting it at each run."""
-        maker = value.owner
-        position = sequences.RESIZED.get(maker.op_name) if isinstance(maker, tfl.TFLOp) else None
-        if isinstance(maker, tfl.TFLOp) and position is not None:
-            operands = list(maker.operands)
+        """Returns a copy of a value of dynamic shape that is allocated at each run."""
+        defining_op = value.owner
+        position = sequences.RESIZED.get(defining_op.op_name) if isinstance(defining_op, tfl.TFLOp) else None
+        if isinstance(defining_op, tfl.TFLOp) and position is not None:
+            operands = list(defining_op.operands)
             operands[position] = self._behind_barrier(operands[position], op)
-            return insert.tfl(maker.op_name, operands, value.type, maker.properties)
+            return insert.tfl(defining_op.op_name, operands, value.type, defining_op.properties)
         shape = self._behind_barrier(self._shape(value, op), op)
         return insert.tfl("broadcast_to", (value, shape), value.type)
 
@@ -216,7 +216,7 @@ class _Separation:
         return known
 
     def _behind_barrier(self, shape: Value, before: Operation) -> Value:
-        """Returns a value that holds a shape and is known at a run only."""
+        """Returns a value that holds a shape and is known at run time only."""
         hidden = self._shapes.get(shape)
         if hidden is None:
             dtype = np.int64 if types.element_of(shape.type) == types.I64 else np.int32
@@ -227,7 +227,7 @@ class _Separation:
 
 
 def _builder(op: Operation) -> TflBuilder:
-    """Returns what inserts a state: it comes from its operator, under a name that says what it is."""
+    """Returns a builder for a state: the location is that of its operator, with a name that describes it."""
     node = node_of(op.location) or op.name.removeprefix(tfl.PREFIX)
     builder = TflBuilder(op)
     builder.location = NameLoc.get(f"{node}/state", op.location)
@@ -235,7 +235,7 @@ def _builder(op: Operation) -> TflBuilder:
 
 
 def _drop(value: Value) -> None:
-    """Erases what has made a value that nothing uses any more."""
+    """Erases the defining op of a value that has become dead."""
     owner = value.owner
     if (
         isinstance(owner, tfl.TFLOp)
