@@ -1,4 +1,4 @@
-"""Recurrent layers as ops of a graph under construction, and what they compute, written down in numpy."""
+"""Recurrent layers as ops of a graph under construction, and their reference implementation in numpy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Layer:
 
     Args:
         kind: The kind.
-        seed: Makes the weights.
+        seed: The seed of the weights.
         features: The number of its inputs.
         units: The number of its outputs.
     """

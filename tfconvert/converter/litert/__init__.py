@@ -1,1 +1,1 @@
-"""LiteRT, the target: how its operators are chosen, fused and made fast, and how its runtime is called."""
+"""LiteRT, the target: how its operators are chosen, fused and optimized, and how its runtime is called."""

@@ -1,7 +1,7 @@
-"""Lookups in static tables, written with what LiteRT has: two kinds of tables, and gathers.
+"""Lowers lookups in static tables to what LiteRT supports: two kinds of tables, and gathers.
 
-LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other lookup asks such tables for the
-index of an entry, or works the index out where integer keys lie close together, and gathers the entry.
+LiteRT looks up integers by strings and strings by integers, 64 bits wide. Any other lookup reads the index of an
+entry from such tables, or computes it where integer keys lie close together, and gathers the entry.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _F64 = types.from_dtype(np.dtype(np.float64)).mlir
 _HANDLE = types.tensor(types.RESOURCE, ())
 _NO_BATCH = {"batch_dims": 0}
 _SECOND = "/second"
-"""What the name of the table has at its end that leads on from strings, where no one table does."""
+"""Suffix of the name of the second table, whose keys are strings, where a single table can't do the lookup."""
 
 _SPREAD, _SLACK = 4, 64
-"""Integer keys are close together if they span so many times as many numbers as there are, and some more."""
+"""Integer keys are close together if their range is at most this many times as large as their number, plus a margin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a table holds.
+    """The contents of a table.
 
     Attributes:
         name: The table's name.
-        keys, values: What fills it, vectors of one length.
+        keys, values: The entries, as vectors of one length.
         key, value: The element types of these.
     """
 
@@ -98,7 +98,7 @@ def _numbers(contents: Contents) -> Array:
 
 
 def fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
-    """Inserts what fills a table of LiteRT's kinds."""
+    """Inserts the ops that fill a table of LiteRT's kinds."""
     insert = Builder(anchor)
     constants = [insert.constant(each) for each in (keys, values)]
     table = _table(insert, name, *(types.element_of(each.type) for each in constants))
@@ -112,7 +112,7 @@ def replace(op: Operation, *values: Array) -> None:
 
 
 def _is_dense(keys: Array) -> bool:
-    """Tells whether a vector of values for all numbers between the keys is not much longer than them."""
+    """Returns whether a vector of values for all numbers between the keys is not much longer than them."""
     low, high, limits = int(keys.min()), int(keys.max()), np.iinfo(keys.dtype)
     return high - low < _SPREAD * len(keys) + _SLACK and limits.min < low and high < limits.max
 
@@ -149,7 +149,7 @@ def _find_by_name(op: Operation, contents: Contents) -> None:
 
 
 def _defaults(op: Operation) -> Value:
-    """Inserts what an empty table answers."""
+    """Inserts the result of a lookup in an empty table."""
     keys = op.operands[1]
     insert, result = Builder(op), types.tensor(types.element_of(op.results[0].type), types.shape_of(keys.type))
     return insert.tf("Fill", (insert.shape(keys), op.operands[2]), result)
@@ -160,18 +160,18 @@ def _find(op: Operation, name: str, keys: Value, default: int) -> Value:
 
 
 def _gather(op: Operation, values: Array, index: Value, places: Array | None = None) -> None:
-    """Replaces a lookup by a gather of values; an index that none has stands for the lookup's default value.
+    """Replaces a lookup by a gather of values; an index out of range yields the lookup's default value.
 
     Args:
         op: The lookup.
         values: The values, a vector.
         index: Which of them, or of `places`.
-        places: Where among the values, and the default value behind them, those are that are gathered from.
+        places: For each index, its position among the values, or of the default value after them.
     """
     element = types.element_of(op.results[0].type)
     default, is_wide = op.operands[2], element == _F64
     if is_wide:
-        # LiteRT gathers no doubles: their bits travel as integers.
+        # LiteRT doesn't gather doubles: their bits are gathered as integers.
         values = values.astype(np.float64).view(np.int64)
     carrier = types.I64 if is_wide else element
     entries = _entries(op, values, default, places, carrier)
@@ -182,7 +182,7 @@ def _gather(op: Operation, values: Array, index: Value, places: Array | None = N
 
 
 def _entries(op: Operation, values: Array, default: Value, places: Array | None, carrier: Attribute) -> Value:
-    """Returns values with the default value behind them; it need not be known before the model runs."""
+    """Returns values with the default value after them; it may be known at run time only."""
     insert, known = Builder(op), tensor_data.constant_of(default)
     if known is not None:
         one = tensor_data.to_array(known).reshape(1)

@@ -1,4 +1,4 @@
-"""Runs .tflite files in LiteRT, which is there if the extra `verify` is installed."""
+"""Runs .tflite files in LiteRT, which the extra `verify` installs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ except ImportError:
 
 
 _EMPTY = "Invalid tensor size"
-"""What LiteRT's Python binding says of a tensor without elements."""
+"""The error of LiteRT's Python binding for a tensor without elements."""
 
 
 def require() -> None:
     """Raises: LiteRT is not installed (`litert-missing`)."""
     if Interpreter is None:
-        raise error("litert-missing", "what has been converted is run in LiteRT, which is not installed",
+        raise error("litert-missing", "converted models are run in LiteRT, which is not installed",
                     hint="pip install 'tfconvert[verify]'")  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def run_file(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Seq
 
 
 def _fed(value: Array) -> Array:
-    """Returns an input as the binding takes it: of a single text it would pass on the address otherwise."""
+    """Returns an input as the binding takes it: of a single string it would pass the address otherwise."""
     if value.dtype.kind != "O" or value.ndim:
         return value
     if not value.item():

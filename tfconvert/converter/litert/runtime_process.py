@@ -1,4 +1,4 @@
-"""LiteRT in a process of its own: it checks little of what it is given, and an index out of range may end the process.
+"""LiteRT in a process of its own: it checks its inputs little, and an index out of range may end the process.
 
 Requests and answers go through pipes, each a line of JSON and the bytes that it announces.
 """
@@ -107,7 +107,7 @@ def _read(stream: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Runs what `Runtime` asks for until nobody asks any more."""
+    """Serves the requests of a `Runtime` until it closes the pipe."""
     while True:
         try:
             header, (content, *inputs) = _read(requests)
@@ -122,7 +122,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # What LiteRT itself prints must not get among the answers.
+    # LiteRT's own output must not mix with the answers.
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)
         _serve(sys.stdin.buffer, channel)

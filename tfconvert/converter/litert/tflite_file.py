@@ -1,4 +1,4 @@
-"""The `.tflite` file of a converted module, with what the module says of its origin."""
+"""The `.tflite` file of a converted module, with the metadata of the module's origin."""
 
 from __future__ import annotations
 

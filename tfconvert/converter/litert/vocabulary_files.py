@@ -12,16 +12,16 @@ from tfconvert.schema.diagnostics import error
 Array = np.ndarray[Any, np.dtype[Any]]
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
-"""What stands for a column where a key or value is all of a line, or its number."""
+"""Pseudo columns of keys or values: all of a line, or its number."""
 
 _WRONG_FILE = "the file is not of this model"
 
 
 class Format(NamedTuple):
-    """How a file's lines are to be understood.
+    """How a file's lines are parsed.
 
     Attributes:
-        delimiter: What stands between columns.
+        delimiter: The separator of columns.
         size: How many lines to read; -1 for all.
         offset: The number of the first line.
     """
@@ -43,7 +43,7 @@ def read_lines(path: Path, form: Format) -> list[bytes]:
     except OSError as problem:
         raise error("unreadable-file", f"can't read the vocabulary {path.name}: {problem.strerror}") from None
     if data is None:
-        raise error("unreadable-file", f"the vocabulary {path.name} is no file")
+        raise error("unreadable-file", f"the vocabulary {path.name} is not a file")
     lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     if not lines[-1]:
         lines.pop()
@@ -65,7 +65,7 @@ def column(lines: list[bytes], index: int, dtype: np.dtype[Any], form: Format) -
         lines: The lines.
         index: The column, `WHOLE_LINE` or `LINE_NUMBER`.
         dtype: The elements' dtype; `object` for strings.
-        form: How lines are to be understood.
+        form: How lines are parsed.
 
     Raises:
         ConversionError: A line has no such column, or something else in it (`bad-vocabulary`).

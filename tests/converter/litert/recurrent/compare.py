@@ -1,4 +1,4 @@
-"""Converts a module that is text, and compares what LiteRT computes with what the reference executor computes."""
+"""Converts a module that is text, and compares the results of LiteRT with those of the reference executor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compare(folder: Path, source: str, *shapes: Sequence[tuple[int, ...]], loops
     """Converts a module, which has to become certain operators, and runs it twice with inputs of certain shapes.
 
     Args:
-        folder: Where files may be.
+        folder: A folder for files.
         source: The module.
         shapes: The inputs' shapes, one by one; the model is resized to each of them.
         loops: How many loops there have to be.

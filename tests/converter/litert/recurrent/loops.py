@@ -1,4 +1,4 @@
-"""Recurrent loops as text: a cell, what it is made of, and the loop that runs it over a sequence."""
+"""Recurrent loops as text: a cell, its parts, and the loop that runs it over a sequence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Block:
         return self.op("Const", (), result, f"value = dense<{array.tolist()}> : {result}")
 
     def repeat(self) -> None:
-        """Lets the next weights be the first ones once more."""
+        """Resets the seed, so that the next weights are the first ones again."""
         self._random = np.random.default_rng(0)
 
     def weights(self, *shape: int) -> str:
@@ -178,13 +178,13 @@ def loop(
     """Returns a module whose `main` takes a sequence and initial states, and runs a step in a loop.
 
     Args:
-        step: The step; what it returns besides the states is collected instead of the first of them.
+        step: The step; its results besides the states are collected instead of the first of them.
         states: How many states there are.
         time: The sequence's length.
         batch: The batch.
         axis: Along which axis of the sequence the steps lie.
-        results: What `main` returns: 0 all outputs, steps first; 1, 2, ... the states.
-        runs: How often the loop runs, made of the sequence's length.
+        results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states.
+        runs: How often the loop runs, computed from the sequence's length.
         given: The batch of the states, if not the sequence's.
     """
     sequence = kind((time, batch, FEATURES) if axis == 0 else (batch, time, FEATURES))
@@ -217,7 +217,7 @@ def loop(
     place = body.op("Pack", ("%i", first, first), "tensor<3xi32>", "axis = 0 : i64")
     out = body.op("XlaDynamicUpdateSlice", ("%out", row, place), stack)
     following = body.binary("AddV2", "%i", body.constant(1, "i32"))
-    handed_on = ", ".join([following, "%n", out, "%x", *after[:states]])
+    forwarded = ", ".join([following, "%n", out, "%x", *after[:states]])
     newline = "\n"
     return f"""
       func.func @main({", ".join(f"%{name}: {text}" for name, text in kinds.items())}) -> ({outputs})
@@ -234,7 +234,7 @@ def loop(
       }}
       func.func private @body({arguments}) -> ({signature}) {{
         {newline.join(body.lines)}
-        func.return {handed_on} : {signature}
+        func.return {forwarded} : {signature}
       }}
     """
 

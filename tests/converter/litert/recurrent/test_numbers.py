@@ -1,4 +1,4 @@
-"""Loops that became operators compute in LiteRT what they have computed."""
+"""Loops that became operators compute the same in LiteRT as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers without a loop: what becomes an operator, what it computes, and what stays as it is."""
+"""Layers without a loop: which become operators, their numbers, and which stay as they are."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _unrolled(
         batch: The batch.
         axis: Along which axis of the sequence the steps lie.
         time: The sequence's length.
-        order: Which steps are taken of the sequence, if not all.
-        returned: What `main` returns, of the states after each step.
+        order: Which steps of the sequence are read, if not all.
+        returned: The results of `main`, from the states after each step.
         are_zeros: Whether the initial states are zeros.
         again: Called before each step.
     """

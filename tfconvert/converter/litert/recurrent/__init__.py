@@ -1,1 +1,1 @@
-"""LiteRT's operators for recurrent layers, in the place of loops and of equal steps."""
+"""LiteRT's operators for recurrent layers, in place of loops and of equal steps."""

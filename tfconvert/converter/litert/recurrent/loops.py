@@ -1,4 +1,4 @@
-"""Puts a loop's layers in its place."""
+"""Replaces a loop by its layers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def replace_loop(plan: Plan) -> list[str]:
     spread: dict[Value, Value] = {}
     for layer in plan.layers:
         steps = layer.steps or rows.outputs[layer.leaf]
-        for given in layer.initial:
-            if given in plan.narrow and given not in spread:
-                spread[given] = insert.spread(given, steps)
-        initial = [spread.get(given, given) for given in layer.initial]
+        for state in layer.initial:
+            if state in plan.narrow and state not in spread:
+                spread[state] = insert.spread(state, steps)
+        initial = [spread.get(state, state) for state in layer.initial]
         rows.outputs[layer.cell.output] = insert.layer(layer.cell, steps, layer.past, initial)
     for index, result in enumerate(loop.results):
         if result.first_use is None:
@@ -41,15 +41,15 @@ def replace_loop(plan: Plan) -> list[str]:
             rows.replace_stack(result, scan.stacks[index])
         else:
             row = scan.states.get(index) or scan.lasts[index]
-            given = scan.loop.given[index]
+            initial_state = scan.loop.given[index]
             may_be_empty = _may_be_empty(plan, rows.outputs[row])
-            rows.replace_last(result, row, spread.get(given, given) if may_be_empty else None)
+            rows.replace_last(result, row, spread.get(initial_state, initial_state) if may_be_empty else None)
     erase(loop)
     return ["lstm" if isinstance(layer.cell, Lstm) else "rnn" for layer in plan.layers]
 
 
 def _may_be_empty(plan: Plan, steps: Steps) -> bool:
-    """Tells whether a loop may run not even once, without TensorFlow failing then.
+    """Returns whether a loop may run zero times without TensorFlow failing.
 
     Where rows are collected in a list, TensorFlow stacks an empty one only if it knows the shape of the rows.
     """
@@ -58,7 +58,7 @@ def _may_be_empty(plan: Plan, steps: Steps) -> bool:
 
 
 class _Rows:
-    """What is taken out of layers' outputs.
+    """Reads of layers' outputs.
 
     Attributes:
         outputs: The sequences of rows, by what an iteration computes.
@@ -70,7 +70,7 @@ class _Rows:
         self._lasts: dict[tuple[Value, Value | None], Value] = {}
 
     def replace_stack(self, result: Value, row: Value) -> None:
-        """Replaces all rows, steps first; who wants the last one only gets just that."""
+        """Replaces all rows, steps first; ops that read the last one only get just that."""
         self._replace_takers(result, (-1,), row, None)
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.along(self.outputs[row], 0))
@@ -79,9 +79,9 @@ class _Rows:
         """Replaces the last row, which may be the only one of a tensor.
 
         Args:
-            result: What is replaced.
+            result: The replaced value.
             row: The row, as an iteration computes it.
-            before: What it is without any iteration, if that may be.
+            before: Its value without any iteration, if that may happen.
         """
         if len(types.shape_of(result.type) or ()) == 2:
             result.replace_all_uses_with(self._last(row, before))

@@ -1,6 +1,6 @@
-"""The operators that recurrent layers become, marked ones and those that are recognised, and what operands they take.
+"""The operators that recurrent layers become, marked ones and those that are recognised, and their operands.
 
-What a layer needs of values outside of the loop is cut and turned by ordinary ops, which constant folding computes.
+The parts that a layer reads of values outside of the loop are sliced and transposed by ordinary ops, which are folded.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tfconvert.schema.ir.values import Value
 
 
 class Operators:
-    """Puts layers before an op.
+    """Inserts layers before an op.
 
     Args:
         anchor: The op.
-        outer: What values that the layers' cells use are there.
+        outer: The values there that correspond to those that the layers' cells use.
     """
 
     __slots__ = ("_insert", "_outer", "_turned")
@@ -37,13 +37,13 @@ class Operators:
         self._turned: dict[Value, Value] = {}
 
     def layer(self, cell: LstmFormula | SimpleRnn, steps: Steps, past: Value, initial: Sequence[Value]) -> Steps:
-        """Inserts a layer's operator and what makes its operands.
+        """Inserts a layer's operator and the producers of its operands.
 
         Args:
-            cell: What the layer computes each step.
+            cell: The computation of each step.
             steps: Its input: a sequence, or the outputs of a layer before.
-            past: Its last output, as it stands in the cell's sums; the only other value there is the input.
-            initial: What its output, and its cell state if it has one, are before the first step.
+            past: Its last output, as it is used in the cell's sums; the only other value there is the input.
+            initial: Its output, and its cell state if it has one, before the first step.
 
         Returns:
             The layer's outputs.
@@ -63,10 +63,10 @@ class Operators:
         """Inserts the operator of a single step of an LSTM, whose state lasts from run to run.
 
         Args:
-            cell: What it computes.
+            cell: The computation of the step.
             row: Its input, a matrix.
-            past: Its last output, as it stands in the cell's sums.
-            initial: What its output and its cell state are in the first run.
+            past: Its last output, as it is used in the cell's sums.
+            initial: Its output and its cell state in the first run.
 
         Returns:
             Its output.
@@ -77,12 +77,12 @@ class Operators:
         return self._insert.tfl("lstm", (row, *self._lstm(cell, past, initial)), result, options)
 
     def row(self, steps: Steps, index: int, before: Value | None = None) -> Value:
-        """Inserts what takes a step out of a sequence.
+        """Inserts the read of one step of a sequence.
 
         Args:
             steps: The sequence.
             index: Which step; -1 is the last.
-            before: What is the last step if there are none: a matrix, or a tensor of one; `None` if there are some.
+            before: The last step if there are none: a matrix, or a tensor of one; `None` if there are some.
         """
         axis, rest = steps.axis, 7 - (1 << steps.axis)
         value = steps.value if before is None else self._joined(before, steps)
@@ -94,7 +94,7 @@ class Operators:
         return self._insert.tf("StridedSlice", (value, *bounds), result, masks)
 
     def _joined(self, row: Value, steps: Steps) -> Value:
-        """Inserts what puts a row before the steps of a sequence."""
+        """Inserts the concatenation of a row and the steps of a sequence."""
         if len(types.shape_of(row.type) or ()) == 2:
             row = self.widened(row, steps.axis)
         elif steps.axis == 1:
@@ -105,7 +105,7 @@ class Operators:
         return self._insert.tf("ConcatV2", (row, steps.value, steps.axis), joined)
 
     def along(self, steps: Steps, axis: int) -> Value:
-        """Inserts what puts the steps of a sequence along an axis, if they aren't there."""
+        """Inserts the transpose that moves the steps of a sequence to an axis, if they aren't there."""
         if steps.axis == axis:
             return steps.value
         result = types.tensor(types.F32, ordered(axis, steps.length, steps.batch, steps.features))
@@ -116,20 +116,20 @@ class Operators:
         return self._insert.zeros([self._insert.size(steps.value, 1 - steps.axis), units], types.F32)
 
     def spread(self, state: Value, steps: Steps) -> Value:
-        """Inserts what gives each row of a sequence's batch a state, which may be one row for all."""
+        """Inserts the broadcast of a state, which may be one row for all, to each row of a sequence's batch."""
         units = (types.shape_of(state.type) or ())[1]
         sizes = self._insert.pack([self._insert.size(steps.value, 1 - steps.axis), units])
         return self._insert.tf("BroadcastTo", (state, sizes), types.tensor(types.F32, (steps.batch, units)))
 
     def part(self, steps: Steps, begin: int, size: int) -> Steps:
-        """Inserts what takes some steps out of a sequence."""
+        """Inserts the read of some steps of a sequence."""
         begins, sizes = ordered(steps.axis, begin, 0, 0), ordered(steps.axis, size, -1, -1)
         result = types.tensor(types.F32, ordered(steps.axis, size, steps.batch, steps.features))
         bounds = (self._insert.ints(begins), self._insert.ints(sizes))
         return Steps(self._insert.tf("Slice", (steps.value, *bounds), result), steps.axis, steps.is_reversed)
 
     def widened(self, row: Value, axis: int = 0) -> Value:
-        """Inserts what makes a sequence of one step of a matrix, along an axis."""
+        """Inserts the expansion of a matrix to a sequence of one step, along an axis."""
         batch, features = types.shape_of(row.type) or ()
         return self._insert.tf("ExpandDims", (row, axis), types.tensor(types.F32, ordered(axis, 1, batch, features)))
 
@@ -164,7 +164,7 @@ class Operators:
         return [*weights, self._bias(cell.total), *initial]
 
     def _recurrent(self, gate: Sum, past: Value) -> Value:
-        """Returns what the last output is multiplied by: a matrix, or a vector where each element is by its own."""
+        """Returns the recurrent weights: a matrix, or a vector where each element has a weight of its own."""
         matrix = dict(gate.products).get(past)
         return self._vector(dict(gate.scaled)[past]) if matrix is None else self._weights(matrix)
 
@@ -203,7 +203,7 @@ class Operators:
         return self._insert.slice(value, begin, size)
 
     def _outside(self, value: Value) -> Value:
-        """Returns what a value of the body is outside of it; what it is computed from is computed there."""
+        """Returns the value outside of the body for one in it; its producers are cloned there."""
         todo = [value]
         while todo:
             one = todo[-1]
@@ -223,7 +223,7 @@ class Operators:
 
 
 def _of_input(gate: Sum, past: Value) -> Weights:
-    """Returns what the input is multiplied by."""
+    """Returns the weights of the input."""
     (found,) = (by for leaf, by in gate.products if leaf is not past)
     return found
 

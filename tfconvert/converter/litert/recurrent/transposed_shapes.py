@@ -1,4 +1,4 @@
-"""Sizes of sequences that were turned round for a loop alone: they are those of the sequence as it was before."""
+"""Folds the shape of a transposed sequence into the shape of the sequence, so that the transpose becomes dead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MASKS = ("begin_mask", "ellipsis_mask", "new_axis_mask")
 
 
 def read_sizes_before(sequence: Value) -> None:
-    """Reads of a sequence what is read of nothing but the shape of its transpose, which then nothing needs.
+    """Reads sizes from a sequence that are read from the shape of its transpose; a transpose without other users dies.
 
     Args:
         sequence: A tensor.

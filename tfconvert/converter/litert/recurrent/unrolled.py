@@ -1,4 +1,4 @@
-"""Puts the operators of layers without a loop in the place of their steps."""
+"""Replaces the steps of layers without a loop by their operators."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
 
     Args:
         chain: The steps.
-        places: Where outputs of layers that were replaced before are now; those of this one are added.
+        places: The new places of the outputs of layers that were replaced before; those of this one are added.
         narrow: Initial states that may have one row for the whole batch.
 
     Raises:
-        Declined: Its inputs are not the steps of one sequence, or something is used that the operator doesn't give.
+        Declined: Its inputs are not the steps of one sequence, or a value is used that the operator doesn't return.
     """
     inner = inner_ops(chain)
     for step in chain.steps:
@@ -40,11 +40,11 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
     steps = _steps(insert, sequence, begin, len(taken), is_descending)
     initial = [
         insert.zeros(steps, first.outputs)
-        if given is None
-        else insert.spread(given, steps)
-        if given in narrow
-        else given
-        for given in chain.initial
+        if state is None
+        else insert.spread(state, steps)
+        if state in narrow
+        else state
+        for state in chain.initial
     ]
     outputs = insert.layer(chain.steps[1], steps, first.output, initial)
     _replace_outputs(insert, chain, outputs, inner)
@@ -53,7 +53,7 @@ def replace_chain(chain: Chain, places: dict[Value, Place], narrow: Set[Value]) 
 
 
 def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
-    """Returns any of some places, the first that is taken of the sequence, and whether they are taken backwards.
+    """Returns any of some places, the first one read from the sequence, and whether they are read backwards.
 
     Raises:
         Declined: They are not places that follow each other in one sequence.
@@ -69,10 +69,10 @@ def _sequence(taken: Sequence[Place | None]) -> tuple[Place, int, bool]:
 
 
 def _steps(insert: Operators, place: Place, begin: int, count: int, is_descending: bool) -> Steps:
-    """Returns the steps that are taken of a sequence.
+    """Returns the steps that are read from a sequence.
 
     Raises:
-        Declined: It is no sequence of vectors of 32-bit floats.
+        Declined: It is not a sequence of vectors of 32-bit floats.
     """
     found = steps_of(place.sequence, place.axis)
     if found.length == count:
@@ -88,13 +88,13 @@ def _check_initial(chain: Chain, batch: int) -> None:
         Declined: They have another shape than the states.
     """
     first = chain.steps[0]
-    for given, size in zip(chain.initial, (first.outputs, first.units), strict=False):
-        is_state = given is None or types.shape_of(given.type) == (batch, size)
+    for state, size in zip(chain.initial, (first.outputs, first.units), strict=False):
+        is_state = state is None or types.shape_of(state.type) == (batch, size)
         need(is_state, "its initial state has another shape than its states")
 
 
 def _replace_outputs(insert: Operators, chain: Chain, steps: Steps, inner: set[Operation]) -> None:
-    """Lets all but the steps themselves use the operator's outputs."""
+    """Replaces all uses of the steps' outputs but those in the steps themselves by the operator's."""
     outputs = chain.outputs
     for op in {use.operation: None for use in outputs[-1].uses}:
         axis = int(tf.get(op, "axis", 0)) % 3 if op.name == "tf.Pack" else -1
