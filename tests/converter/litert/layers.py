@@ -55,13 +55,13 @@ class Layer:
         """Adds the operator."""
         kernel, recurrent, bias = self._weights
         shape = (*(types.shape_of(x.type) or ())[:2], self._units)
-        given = {"time_major": False, "fused_activation_function": "TANH", **options}
+        attributes = {"time_major": False, "fused_activation_function": "TANH", **options}
         name = f"unidirectional_sequence_{self.kind}"
         if self.kind == "rnn":
-            return graph.op(name, x, kernel, recurrent, bias, *states, shape=shape, **given)
+            return graph.op(name, x, kernel, recurrent, bias, *states, shape=shape, **attributes)
         gates = [*kernel, *recurrent, *[None] * 3, *bias, None, None]
         return graph.op(
-            name, x, *gates, *states, *[None] * 4, shape=shape, **{"cell_clip": 0.0, "proj_clip": 0.0, **given}
+            name, x, *gates, *states, *[None] * 4, shape=shape, **{"cell_clip": 0.0, "proj_clip": 0.0, **attributes}
         )
 
     def compute(self, x: Array, *states: Array, time_major: bool = False, backwards: bool = False,
@@ -84,7 +84,7 @@ class Layer:
 
 
 def zeros(graph: Graph, x: Value, *, time_major: bool = False, units: int = UNITS) -> Value:
-    """Adds zeros for the batch of a sequence, of a shape that LiteRT works out before it runs anything."""
+    """Adds zeros for the batch of a sequence, of a shape that LiteRT computes before it runs anything."""
     at = 1 if time_major else 0
     sizes = graph.op("shape", x, shape=(3,), element=types.I32, out_type="INT32")
     masks: dict[str, Any] = dict.fromkeys(
@@ -95,7 +95,7 @@ def zeros(graph: Graph, x: Value, *, time_major: bool = False, units: int = UNIT
     return graph.op("fill", shape, 0.0, shape=(-1, units), element=types.F32)
 
 
-def run_all(content: bytes, given: Sequence[Sequence[Array]], **options: Any) -> list[list[list[Array]]]:
+def run_all(content: bytes, inputs: Sequence[Sequence[Array]], **options: Any) -> list[list[list[Array]]]:
     """Runs a model on several inputs one after another in one interpreter, each three times; `options` are its own.
 
     Returns:
@@ -106,7 +106,7 @@ def run_all(content: bytes, given: Sequence[Sequence[Array]], **options: Any) ->
     interpreter = Interpreter(model_content=content, **options)
     details = sorted(interpreter.get_input_details(), key=lambda detail: int(detail["index"]))
     results = []
-    for arrays in given:
+    for arrays in inputs:
         for detail, array in zip(details, arrays, strict=True):
             interpreter.resize_tensor_input(detail["index"], array.shape)
         interpreter.allocate_tensors()

@@ -70,7 +70,7 @@ def _run(content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequenc
         interpreter.resize_tensor_input(detail["index"], value.shape)
     interpreter.allocate_tensors()
     for detail, value in zip(details, inputs.values(), strict=True):
-        if value.size:  # LiteRT's Python binding takes no empty tensors, and gives none.
+        if value.size:  # LiteRT's Python binding neither takes nor returns empty tensors.
             interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()
     return [_result(interpreter, detail) for detail in interpreter.get_output_details()]

@@ -47,50 +47,50 @@ IMAGES = ("1x4x4x1xf32", "1x4x4x2xf32")
 STRINGS, SPLITS = f"?x{STRING}", "?xi64"
 
 
-def _table(*given: str, result: str = "4x3xf32") -> str:
-    return text(mark("embedding_matmul"), given, (result,))
+def _table(*arguments: str, result: str = "4x3xf32") -> str:
+    return text(mark("embedding_matmul"), arguments, (result,))
 
 
-def _boxes(*given: str, results: tuple[str, ...] = NMS_RESULTS) -> str:
-    return text(SUPPRESSION, given, results)
+def _boxes(*arguments: str, results: tuple[str, ...] = NMS_RESULTS) -> str:
+    return text(SUPPRESSION, arguments, results)
 
 
-def _detect(*given: str, **changed: Any) -> str:
+def _detect(*arguments: str, **changed: Any) -> str:
     attributes = {name: value for name, value in (DETECTION | changed).items() if value is not None}
-    return text(mark("TFLite_Detection_PostProcess", **attributes), given, FOUND)
+    return text(mark("TFLite_Detection_PostProcess", **attributes), arguments, FOUND)
 
 
 def _unpool(count: int = 2, **changed: Any) -> str:
     return text(mark("addons:MaxUnpooling2D", **UNPOOLING | changed), BOXES[:count], FOUND[:1])
 
 
-def _warp(*given: str) -> str:
-    return text(mark("addons:DenseImageWarp"), given, IMAGES[:1])
+def _warp(*arguments: str) -> str:
+    return text(mark("addons:DenseImageWarp"), arguments, IMAGES[:1])
 
 
-def _tokens(*given: str, results: tuple[str, ...] = (STRINGS, SPLITS)) -> str:
-    return text(mark("tftext:WhitespaceTokenizer"), given, results)
+def _tokens(*arguments: str, results: tuple[str, ...] = (STRINGS, SPLITS)) -> str:
+    return text(mark("tftext:WhitespaceTokenizer"), arguments, results)
 
 
-def _ngrams(*given: str, results: tuple[str, ...] = (STRINGS,), **attributes: Any) -> str:
-    return text(mark("tftext:Ngrams", **attributes or NGRAMS), given, results, range(len(results)))
+def _ngrams(*arguments: str, results: tuple[str, ...] = (STRINGS,), **attributes: Any) -> str:
+    return text(mark("tftext:Ngrams", **attributes or NGRAMS), arguments, results, range(len(results)))
 
 
-def _project(*given: str, result: str = "?x2xf32", **changed: Any) -> str:
-    return text(mark("tftext:custom:SgnnProjection", **SGNN | changed), given or (STRINGS, SPLITS), (result,))
+def _project(*arguments: str, result: str = "?x2xf32", **changed: Any) -> str:
+    return text(mark("tftext:custom:SgnnProjection", **SGNN | changed), arguments or (STRINGS, SPLITS), (result,))
 
 
 def _layer(changed: Mapping[int, str], marks: str = LAYER, returned: tuple[int, ...] = (0,)) -> str:
-    given = [changed.get(index, kind) for index, kind in enumerate(LSTM)]
-    return text(marks, given, LSTM_RESULTS, returned)
+    arguments = [changed.get(index, kind) for index, kind in enumerate(LSTM)]
+    return text(marks, arguments, LSTM_RESULTS, returned)
 
 
 def _with_results(changed: Mapping[int, str]) -> str:
     return text(LAYER, LSTM, [changed.get(index, kind) for index, kind in enumerate(LSTM_RESULTS)])
 
 
-def _cell(*given: str, result: str = CELL_RESULT, name: str = "LSTMCellSimple") -> str:
-    return text(mark(name), given, (result,))
+def _cell(*arguments: str, result: str = CELL_RESULT, name: str = "LSTMCellSimple") -> str:
+    return text(mark(name), arguments, (result,))
 
 
 def _operator(name: str = "my.op", **attributes: Any) -> str:

@@ -52,7 +52,7 @@ def _check(
     tf: ModuleType, folder: Path, run_tflite: RunTFLite, function: Function, *inputs: Array, **options: Any
 ) -> tfconvert.Model:
     """Converts a function of tensors and compares its one result with TensorFlow's; returns the model."""
-    _save(tf, folder, lambda *given: {"y": function(*given)}, *((list(x.shape), x.dtype.name) for x in inputs))
+    _save(tf, folder, lambda *arguments: {"y": function(*arguments)}, *((list(x.shape), x.dtype.name) for x in inputs))
     model = tfconvert.convert(folder, **options)
     expected = function(*map(tf.constant, inputs))
     np.testing.assert_allclose(run_tflite(bytes(model), list(inputs))[0], expected, atol=1e-5)
@@ -74,7 +74,7 @@ def test_ids(
     operator: str,
 ) -> None:  # fmt: skip
     ids = np.resize(IDS, shape).astype(kind)
-    model = _check(tf, tmp_path, run_tflite, lambda given: rows(TABLE, given), ids)
+    model = _check(tf, tmp_path, run_tflite, lambda values: rows(TABLE, values), ids)
     assert set(model.report.operators) <= {operator, "CAST"}
 
 
@@ -140,7 +140,7 @@ def _by_what_nobody_has(tf: ModuleType, table: Any, ids: Any) -> Any:
 def test_a_body_that_only_stands_for_the_operator(
     tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, body: Function
 ) -> None:
-    look_up = tf.function(lambda *given: body(tf, *given), experimental_implements="embedding_lookup")
+    look_up = tf.function(lambda *arguments: body(tf, *arguments), experimental_implements="embedding_lookup")
     model = _check(tf, tmp_path, run_tflite, lambda ids: look_up(TABLE, ids), IDS)
     assert dict(model.report.operators) == {"EMBEDDING_LOOKUP": 1}
 
@@ -149,7 +149,7 @@ def test_a_body_that_only_stands_for_the_operator(
 def test_where_such_a_body_has_to_stay_the_error_says_why(
     tf: ModuleType, tmp_path: Path, body: Function, code: str
 ) -> None:
-    look_up = tf.function(lambda *given: body(tf, *given), experimental_implements="embedding_lookup")
+    look_up = tf.function(lambda *arguments: body(tf, *arguments), experimental_implements="embedding_lookup")
     _save(tf, tmp_path, lambda ids: {"y": look_up(tf.constant(TABLE, tf.float64), ids)}, ([4], "int32"))
     with pytest.raises(ConversionError, match="argument 0 holds f64") as caught:
         tfconvert.convert(tmp_path)
@@ -179,7 +179,7 @@ def test_ten_steps_of_a_cell(tf: ModuleType, tmp_path: Path, gates: str, is_norm
     zeros = tf.zeros([batch, outputs]), tf.zeros([batch, cells])
     name = "LayerNormalizedLstmCellSimple" if is_normalized else "LSTMCellSimple"
     cell = tf.function(
-        lambda x, *given: step(x, *given[-2:], *given[:-2])[0],
+        lambda x, *arguments: step(x, *arguments[-2:], *arguments[:-2])[0],
         experimental_implements=name if "i" in gates else f"{name},CoupleInputForgetGates",
     )
     _save(tf, tmp_path, lambda x: {"y": cell(x, *weights, *zeros)}, ([batch, features], "float32"))
@@ -228,15 +228,15 @@ def test_detection(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite, is_reg
         detect, experimental_implements=_mark("TFLite_Detection_PostProcess", **DETECTION | attributes)
     )
     specs = [([1, number, 4], "float32"), ([1, number, classes + 1], "float32"), ([number, 4], "float32")]
-    _save(tf, tmp_path, lambda *given: dict(zip("abcd", marked(*given), strict=True)), *specs)
+    _save(tf, tmp_path, lambda *arguments: dict(zip("abcd", marked(*arguments), strict=True)), *specs)
     model = tfconvert.convert(tmp_path, allow_custom_ops=True)
     assert dict(model.report.operators) == {"TFLite_Detection_PostProcess": 1}
     inputs = [RNG.normal(size=(1, number, 4)), RNG.uniform(size=(1, number, classes + 1)),
               np.concatenate([RNG.uniform(size=(number, 2)), RNG.uniform(0.2, 0.4, (number, 2))], 1)]  # fmt: skip
-    given = [each.astype(np.float32) for each in inputs]
-    named = {f"a{index}": each for index, each in enumerate(given)}
+    arguments = [each.astype(np.float32) for each in inputs]
+    named = {f"a{index}": each for index, each in enumerate(arguments)}
     *results, count = run_tflite(bytes(model), named, signature="serving_default")
-    *expected, expected_count = detect(*map(tf.constant, given))
+    *expected, expected_count = detect(*map(tf.constant, arguments))
     assert 1 < count[0] == expected_count[0] <= most
     for mine, theirs in zip(results, expected, strict=True):
         np.testing.assert_allclose(mine[:, : int(count[0])], theirs[:, : int(count[0])], atol=1e-5)
@@ -259,7 +259,7 @@ def test_custom_operators_are_written_as_the_official_converter_writes_them(
     marked = tf.function(
         lambda x, *others: (tf.nn.relu(x),) * results, experimental_implements=_mark(name, **attributes)
     )
-    _save(tf, tmp_path, lambda *given: dict(zip("abcd", marked(*given), strict=False)), *arguments)
+    _save(tf, tmp_path, lambda *values: dict(zip("abcd", marked(*values), strict=False)), *arguments)
     official = tf.lite.TFLiteConverter.from_saved_model(str(tmp_path))
     official.allow_custom_ops = True
     files = [bytes(tfconvert.convert(tmp_path, allow_custom_ops=True)), official.convert()]
@@ -277,7 +277,7 @@ def test_suppression_of_several_images_is_left_to_compute(
     scores = RNG.uniform(size=(2, 12)).astype(np.float32)
     options = {"max_output_size": 5, "iou_threshold": 0.5, "score_threshold": 0.3, "pad_to_max_output_size": True}
     suppress = tf.image.non_max_suppression_padded
-    model = _check(tf, tmp_path, run_tflite, lambda *given: suppress(*given, **options)[0], boxes, scores)
+    model = _check(tf, tmp_path, run_tflite, lambda *arguments: suppress(*arguments, **options)[0], boxes, scores)
     assert "argument 0 has rank 3, not 2" in model.report.notes[0].message
 
 

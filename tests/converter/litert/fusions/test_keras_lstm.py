@@ -33,11 +33,11 @@ def _save(tf: ModuleType, folder: Path, layer: Any, call: Callable[..., Any], *s
     return tf.saved_model.load(str(folder)).signatures["serving_default"]
 
 
-def _compare(tf: ModuleType, model: tfconvert.Model, original: Any, *given: Sequence[Sequence[int]]) -> None:
+def _compare(tf: ModuleType, model: tfconvert.Model, original: Any, *runs: Sequence[Sequence[int]]) -> None:
     """Compares results on random inputs of some shapes, one after another in one interpreter."""
     interpreter = pytest.importorskip("ai_edge_litert.interpreter").Interpreter(model_content=bytes(model))
     runner = interpreter.get_signature_runner()
-    for shapes in given:
+    for shapes in runs:
         inputs: dict[str, Array] = {
             name: RNG.normal(size=shape).astype(np.float32) for name, shape in zip("xyz", shapes, strict=False)
         }
@@ -62,8 +62,8 @@ def test_an_open_batch_and_a_state_that_is_given(tf: ModuleType, layers: Any, tm
     original = _save(tf, tmp_path, layer, lambda x, y, z: layer(x, initial_state=[y, z]), *shapes)
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
-    given = [[(batch, time, FEATURES), *[(batch, UNITS)] * 2] for batch, time in ((1, 4), (70, 2), (2, 9))]
-    _compare(tf, model, original, *given)
+    shapes = [[(batch, time, FEATURES), *[(batch, UNITS)] * 2] for batch, time in ((1, 4), (70, 2), (2, 9))]
+    _compare(tf, model, original, *shapes)
 
 
 def test_both_directions_and_layers_on_layers(tf: ModuleType, layers: Any, tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_gives_what_tensorflow_gives(program: Program, tf: ModuleType, run_tflit
     if program.kinds is not None:
         assert {name: operators[name] for name in ("IF", "WHILE") if operators[name]} == program.kinds
     if program.official:
-        # The official converter makes no copies, and its file computes something else then.
+        # The official converter inserts no copies, and its file computes something else then.
         copies = model.report.rewrites.get("separate-results", Counter())["copied"]
         assert operators.total() - copies <= _official_operators(tf, concrete, module)
 

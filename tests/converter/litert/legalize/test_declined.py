@@ -47,13 +47,13 @@ def _types(text: str) -> list[str]:
 def test_says_why(row: tuple[str, str, str, str, str]) -> None:
     op, operands, results, attributes, reason = row
     names = ", ".join(f"%x{index}: {each}" for index, each in enumerate(_types(operands)))
-    given = ", ".join(f"%x{index}" for index in range(len(_types(operands))))
+    operands_text = ", ".join(f"%x{index}" for index in range(len(_types(operands))))
     made = ", ".join(_types(results))
     count = f":{len(_types(results))}" if "," in results else ""
     returned = ", ".join(f"%r#{index}" for index in range(len(_types(results)))) if count else "%r"
     module = parse(f"""
     func.func @main({names}) -> ({made}) {{
-      %r{count} = "tf.{op}"({given}) <{{{attributes}}}> : ({", ".join(_types(operands))}) -> ({made})
+      %r{count} = "tf.{op}"({operands_text}) <{{{attributes}}}> : ({", ".join(_types(operands))}) -> ({made})
       func.return {returned} : {made}
     }}""")
     with pytest.raises(ConversionError) as caught:

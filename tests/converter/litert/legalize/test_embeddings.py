@@ -28,13 +28,13 @@ def converted(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> Converte
         module, random = tf.Module(), np.random.default_rng(1)
         module.shards = [tf.Variable(random.normal(size=(height, 3)).astype(np.float32)) for height in HEIGHTS]
         specs = [tf.TensorSpec(shape, dtype, name) for name, (shape, dtype) in signature.items()]
-        module.f = tf.function(lambda *given: {"y": lookup(tf, module.shards, *given)}, input_signature=specs)
+        module.f = tf.function(lambda *inputs: {"y": lookup(tf, module.shards, *inputs)}, input_signature=specs)
         tf.saved_model.save(module, tmp_path, signatures=module.f)
         model = tfconvert.convert(tmp_path)
         for feed in feeds:
-            given = {name: np.array(feed[name], dtype) for name, (_, dtype) in signature.items()}
-            expected = module.f(*map(tf.constant, given.values()))["y"].numpy()
-            (got,) = run_tflite(bytes(model), given, signature="serving_default")
+            inputs = {name: np.array(feed[name], dtype) for name, (_, dtype) in signature.items()}
+            expected = module.f(*map(tf.constant, inputs.values()))["y"].numpy()
+            (got,) = run_tflite(bytes(model), inputs, signature="serving_default")
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
         return dict(model.report.operators)
 

@@ -85,11 +85,11 @@ def test_both_directions_are_one_operator(kind: str, time_major: bool, end: str,
     if end == "joined" and kind == "lstm" and not time_major:
         after = ["concatenation"]  # The kernel would mix up the batch.
     assert _names(graph) == [f"bidirectional_sequence_{kind}", *after]
-    given = [
+    inputs = [
         [random(*((time, batch) if time_major else (batch, time)), FEATURES)]
         for batch, time in ((1, 8), (3, 20), (64, 3), (1, 1))
     ]
-    for (steps,), runs in zip(given, run_all(graph.content, given), strict=True):
+    for (steps,), runs in zip(inputs, run_all(graph.content, inputs), strict=True):
         state = np.zeros((steps.shape[1 if time_major else 0], UNITS), np.float32)
         outputs = [
             layer.compute(steps, *[state] * layer.states, time_major=time_major, backwards=backwards)
@@ -109,12 +109,12 @@ def test_an_lstm_of_a_single_sequence_joins_its_outputs_itself() -> None:
     graph.returns(_joined(graph, there, _reversed(graph, back, False)))
     graph.optimize()
     assert graph.names == ["bidirectional_sequence_lstm{TANH}"]
-    given = [[random(1, 5, FEATURES), *(random(1, UNITS, seed=seed) for seed in range(4))]]
+    inputs = [[random(1, 5, FEATURES), *(random(1, UNITS, seed=seed) for seed in range(4))]]
     expected = [
-        layers[0].compute(given[0][0], *given[0][1:3]),
-        layers[1].compute(given[0][0], *given[0][3:], backwards=True),
+        layers[0].compute(inputs[0][0], *inputs[0][1:3]),
+        layers[1].compute(inputs[0][0], *inputs[0][3:], backwards=True),
     ]
-    for (result,) in run_all(graph.content, given)[0]:
+    for (result,) in run_all(graph.content, inputs)[0]:
         np.testing.assert_allclose(result, np.concatenate(expected, -1), atol=1e-5)
 
 

@@ -12,16 +12,16 @@ from tfconvert.schema.ir.values import Value
 def _slices(graph: Graph, *parts: tuple[int, int]) -> list[Value]:
     """Adds slices of the second dimension of the input, every other one as a `strided_slice`."""
     (x,) = graph.inputs
-    made = []
+    created = []
     for index, (begin, end) in enumerate(parts):
         shape = (2, end - begin)
         if index % 2:
-            made.append(graph.op("slice", x, [0, begin], [-1, end - begin], shape=shape))
+            created.append(graph.op("slice", x, [0, begin], [-1, end - begin], shape=shape))
         else:
-            made.append(
+            created.append(
                 graph.op("strided_slice", x, [0, begin], [0, end], [1, 1], shape=shape, begin_mask=1, end_mask=1)
             )
-    return made
+    return created
 
 
 @pytest.mark.parametrize(

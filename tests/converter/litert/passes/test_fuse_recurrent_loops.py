@@ -33,7 +33,7 @@ def test_an_lstm(filecheck: FileCheck) -> None:
 
 def test_a_reversed_sequence_of_another_order() -> None:
     source = rnn_loop()
-    turned = """
+    transposed = """
         %r0 = "tf.Const"() <{value = dense<[1, 0, 2]> : tensor<3xi32>}> : () -> tensor<3xi32>
         %r1 = "tf.Transpose"(%x, %r0) : (tensor<2x4x3xf32>, tensor<3xi32>) -> tensor<4x2x3xf32>
         %r2 = "tf.Const"() <{value = dense<0> : tensor<1xi32>}> : () -> tensor<1xi32>
@@ -42,7 +42,7 @@ def test_a_reversed_sequence_of_another_order() -> None:
     head, brace, rest = source.partition('"}} {')
     main, private, functions = rest.partition("func.func private")
     head = head.replace("%x: tensor<4x2x3xf32>", "%x: tensor<2x4x3xf32>")
-    module = parse(head + brace + turned + main.replace("%x", "%r3") + private + functions)
+    module = parse(head + brace + transposed + main.replace("%x", "%r3") + private + functions)
     assert FuseRecurrentLoops().apply(module).counts == {"rnn": 1}
     (operator,) = (op for op in module.walk() if op.name.startswith("tfl."))
     assert str(operator.properties["time_major"]) == "false"
@@ -74,8 +74,8 @@ def test_rows_that_old_tensor_arrays_gather_again() -> None:
     assert not any(op.name == "tf.GatherV2" for op in module.walk())
 
 
-def _rnn(change: Callable[[Block, str, list[str]], list[str]], states: int = 1, given: int | None = None) -> str:
-    return loop(change, states, given=given)
+def _rnn(change: Callable[[Block, str, list[str]], list[str]], states: int = 1, state_batch: int | None = None) -> str:
+    return loop(change, states, state_batch=state_batch)
 
 
 def _gru(block: Block, x: str, states: list[str]) -> list[str]:
@@ -183,7 +183,7 @@ DECLINED = {
         lambda block, x, states: [(new := rnn(block, x, states[0])), block.unary("Exp", new)]
     ),
     "its initial state has another shape than its states": _rnn(
-        lambda block, x, states: [block.op("Identity", (rnn(block, x, states[0]),), "tensor<?x2xf32>")], given=-1
+        lambda block, x, states: [block.op("Identity", (rnn(block, x, states[0]),), "tensor<?x2xf32>")], state_batch=-1
     ),
     "it computes with f64, not f32": rnn_loop().replace("f32", "f64"),
 }
@@ -214,11 +214,11 @@ def test_what_only_the_loop_has_turned_round_goes() -> None:
     source = rnn_loop(batch=-1, time=-1)
     head, brace, rest = source.partition('"}} {')
     main, private, functions = rest.partition("func.func private")
-    turned = """
+    transposed = """
         %r0 = "tf.Const"() <{value = dense<[1, 0, 2]> : tensor<3xi32>}> : () -> tensor<3xi32>
         %r1 = "tf.Transpose"(%x, %r0) : (tensor<?x?x3xf32>, tensor<3xi32>) -> tensor<?x?x3xf32>
     """
-    module = parse(head + brace + turned + main.replace("%x", "%r1") + private + functions)
+    module = parse(head + brace + transposed + main.replace("%x", "%r1") + private + functions)
     assert FuseRecurrentLoops().apply(module).counts == {"rnn": 1}
     names = [op.name for op in module.walk()]
     assert names.count("tf.Transpose") == 1  # of the outputs, which are returned steps first

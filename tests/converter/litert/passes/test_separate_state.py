@@ -92,20 +92,20 @@ def test_steps_keep_a_state_that_begins_with_zeros(filecheck: FileCheck) -> None
 
 
 def test_large_states_are_in_the_file_only_once() -> None:
-    for batch, makers in ((8, ["unpack"]), (16384, ["cast", "cast"])):
+    for batch, producers in ((8, ["unpack"]), (16384, ["cast", "cast"])):
         graph = Graph((batch, 2, 1))
         begin = graph.constant(np.zeros((batch, 1), np.float32))
         layers = [Layer("rnn", seed, features=1, units=1) for seed in range(2)]
         graph.returns(*(layer.op(graph, graph.inputs[0], begin) for layer in layers))
         SeparateState().apply(graph.module)
-        assert [name for name in graph.names if "rnn" not in name] == makers
+        assert [name for name in graph.names if "rnn" not in name] == producers
 
 
 SIZES = [(1, 8), (3, 20), (64, 3), (500, 1), (2, 8), (1, 20)]
 """Batches and times, one after another in one interpreter."""
 
 
-def _given(sizes: list[tuple[int, int]], states: int, time_major: bool) -> list[list[Any]]:
+def _inputs(sizes: list[tuple[int, int]], states: int, time_major: bool) -> list[list[Any]]:
     return [
         [random(*((time, batch) if time_major else (batch, time)), FEATURES)]
         + [random(batch, UNITS, seed=seed) for seed in range(1, states + 1)]
@@ -131,8 +131,8 @@ def test_states_have_the_size_of_the_batch(kind: str, time_major: bool, options:
         layers[0].op(graph, x, *begin, time_major=time_major), layers[1].op(graph, x, *states, time_major=time_major)
     )
     for sizes in (SIZES, [(500, 2), (1, 3), (7, 2)]):
-        given = _given(sizes, layers[1].states, time_major)
-        for arrays, runs in zip(given, run_all(graph.content, given, **options), strict=True):
+        inputs = _inputs(sizes, layers[1].states, time_major)
+        for arrays, runs in zip(inputs, run_all(graph.content, inputs, **options), strict=True):
             nothing = [np.zeros_like(arrays[1])] * layers[0].states
             expected = [
                 layers[0].compute(arrays[0], *nothing, time_major=time_major),
@@ -154,14 +154,14 @@ def test_states_of_known_shape_begin_anew_at_each_run() -> None:
         layers[2].op(graph, x, graph.constant(begin[1])),
         graph.op("neg", state),
     )
-    given = [[random(2, 5, FEATURES), random(2, UNITS)]]
+    inputs = [[random(2, 5, FEATURES), random(2, UNITS)]]
     expected = [
-        layers[0].compute(given[0][0], *[begin[0]] * 2),
-        layers[1].compute(*given[0]),
-        layers[2].compute(given[0][0], begin[1]),
-        -given[0][1],
+        layers[0].compute(inputs[0][0], *[begin[0]] * 2),
+        layers[1].compute(*inputs[0]),
+        layers[2].compute(inputs[0][0], begin[1]),
+        -inputs[0][1],
     ]
-    for results in run_all(graph.content, given)[0]:
+    for results in run_all(graph.content, inputs)[0]:
         for result, wanted in zip(results, expected, strict=True):
             np.testing.assert_allclose(result, wanted, atol=1e-5)
 
@@ -175,6 +175,6 @@ def test_the_kernels_know_these_activations(kind: str, activation: str) -> None:
     layer = Layer(kind)
     graph = Graph((-1, -1, FEATURES), *[(-1, UNITS)] * layer.states)
     graph.returns(layer.op(graph, *graph.inputs, fused_activation_function=activation))
-    given = _given([(3, 5)], layer.states, False)
-    expected = layer.compute(*given[0], activation=activation)
-    np.testing.assert_allclose(run_all(graph.content, given)[0][0][0], expected, rtol=1e-5, atol=1e-5)
+    inputs = _inputs([(3, 5)], layer.states, False)
+    expected = layer.compute(*inputs[0], activation=activation)
+    np.testing.assert_allclose(run_all(graph.content, inputs)[0][0][0], expected, rtol=1e-5, atol=1e-5)

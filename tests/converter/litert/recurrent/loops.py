@@ -37,8 +37,8 @@ class Block:
         """Adds an op; returns its result."""
         value = f"%v{len(self.kinds)}"
         taken = ", ".join(self.kinds[operand] for operand in operands)
-        given = f" <{{{properties}}}>" if properties else ""
-        self.lines.append(f'{value} = "tf.{name}"({", ".join(operands)}){given} : ({taken}) -> {result}')
+        attributes = f" <{{{properties}}}>" if properties else ""
+        self.lines.append(f'{value} = "tf.{name}"({", ".join(operands)}){attributes} : ({taken}) -> {result}')
         self.kinds[value] = result
         return value
 
@@ -173,7 +173,7 @@ def loop(
     axis: int = 0,
     results: Sequence[int] = (0,),
     runs: Callable[[Block, str], str] = lambda block, count: count,
-    given: int | None = None,
+    state_batch: int | None = None,
 ) -> str:
     """Returns a module whose `main` takes a sequence and initial states, and runs a step in a loop.
 
@@ -185,10 +185,10 @@ def loop(
         axis: Along which axis of the sequence the steps lie.
         results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states.
         runs: How often the loop runs, computed from the sequence's length.
-        given: The batch of the states, if not the sequence's.
+        state_batch: The batch of the states, if not the sequence's.
     """
     sequence = kind((time, batch, FEATURES) if axis == 0 else (batch, time, FEATURES))
-    state, stack = kind((batch if given is None else given, UNITS)), kind((time, batch, UNITS))
+    state, stack = kind((batch if state_batch is None else state_batch, UNITS)), kind((time, batch, UNITS))
     kinds = {"x": sequence, **{f"s{index}": state for index in range(states)}}
     main = Block(**kinds)
     length = main.op("Shape", ("%x",), "tensor<3xi32>")

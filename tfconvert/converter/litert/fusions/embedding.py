@@ -45,7 +45,7 @@ def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
 
 
 def _note(composite: Composite) -> str:
-    return "ids outside of the table are refused when the model runs, where a matmul of one_hot gives rows of zeros"
+    return "ids outside of the table are an error at run time, where a matmul of one_hot returns rows of zeros"
 
 
 _SUMMARY = "(table[V, ...], ids) -> rows: EMBEDDING_LOOKUP, or GATHER where the ids are not a vector"

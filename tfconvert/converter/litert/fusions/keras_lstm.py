@@ -102,7 +102,7 @@ def _check_state(composite: Composite) -> str | None:
         return "it is run by something other than a call"
     for result, what in ((_LAST_C, "last cell state"), (_RUNTIME, "runtime")):
         if composite.is_used(result):
-            return f"its {what} is used, which the operator doesn't give"
+            return f"its {what} is used, which the operator doesn't return"
     return None
 
 
@@ -151,11 +151,11 @@ def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence
     sizes = _sizes_of(composite)
     kinds = list(composite.arguments)
     kinds[_INPUTS] = types.tensor(types.F32, ordered(*sizes[:4]))
-    given = [body.typed(value, kind) for value, kind in zip(body.arguments, kinds, strict=True)]
-    h, c = given[_H], given[_C]
-    insert = Operators(body.anchor, {value: value for value in given})
-    sequence = Steps(given[_INPUTS], sizes.axis, composite.get("go_backwards", False))
-    steps = insert.layer(LstmFormula(_gates(given, sizes, is_diagonal)), sequence, h, (h, c))
+    values = [body.typed(value, kind) for value, kind in zip(body.arguments, kinds, strict=True)]
+    h, c = values[_H], values[_C]
+    insert = Operators(body.anchor, {value: value for value in values})
+    sequence = Steps(values[_INPUTS], sizes.axis, composite.get("go_backwards", False))
+    steps = insert.layer(LstmFormula(_gates(values, sizes, is_diagonal)), sequence, h, (h, c))
     last = last_h = insert.row(steps, -1)
     if sizes.length < 0:
         last_h = insert.row(steps, -1, h)
@@ -165,17 +165,17 @@ def _rewrite(composite: Composite, body: Body, *, is_diagonal: bool) -> Sequence
     return last, outputs, last_h, c, body.constant(np.zeros((), np.float32))
 
 
-def _gates(given: Sequence[Value], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
+def _gates(values: Sequence[Value], sizes: _Sizes, is_diagonal: bool) -> Mapping[str, Sum]:
     """Returns the gates before their activations, sigmoid or hyperbolic tangent."""
     units, gates = sizes.units, {}
     for index, gate in enumerate(_COLUMNS):
         columns: Range = (index * units, units)
-        own = given[_INPUTS], Weights(given[_KERNEL], False, (0, sizes.features), columns)
-        bias = (Vector(given[_BIAS], columns),)
+        own = values[_INPUTS], Weights(values[_KERNEL], False, (0, sizes.features), columns)
+        bias = (Vector(values[_BIAS], columns),)
         if is_diagonal:
-            gates[gate] = Sum(units, (own,), ((given[_H], Vector(given[_RECURRENT], columns)),), bias)
+            gates[gate] = Sum(units, (own,), ((values[_H], Vector(values[_RECURRENT], columns)),), bias)
         else:
-            past = given[_H], Weights(given[_RECURRENT], False, (0, units), columns)
+            past = values[_H], Weights(values[_RECURRENT], False, (0, units), columns)
             gates[gate] = Sum(units, (own, past), biases=bias)
     return gates
 

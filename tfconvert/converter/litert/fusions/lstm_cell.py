@@ -80,27 +80,27 @@ def _check_state(composite: Composite, first_state: int) -> str | None:
 
 
 def _rewrite(composite: Composite, body: Body, *, gates: str, is_normalized: bool) -> Sequence[Value]:
-    given = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
+    values = [body.typed(value, kind) for value, kind in zip(body.arguments, composite.arguments, strict=True)]
     cells, outputs = composite.shape(_PROJECTION) or ()
     batch, _ = composite.shape(_INPUTS) or ()
     rows, _ = composite.shape(_WEIGHTS) or ()
     initial = [body.constant(np.zeros((batch, size), np.float32)) for size in (outputs, cells)]
-    past, weights = initial[0], given[_WEIGHTS]
+    past, weights = initial[0], values[_WEIGHTS]
     features = rows - outputs
     columns = {_GATES[gate]: (index * cells, cells) for index, gate in enumerate(gates)}
     sums = {}
     for gate, part in columns.items():
-        own = given[_INPUTS], Weights(weights, False, (0, features), part)
+        own = values[_INPUTS], Weights(weights, False, (0, features), part)
         recurrent = past, Weights(weights, False, (features, outputs), part)
-        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(given[_BIAS], part),))
+        sums[gate] = Sum(cells, (own, recurrent), biases=(Vector(values[_BIAS], part),))
     formula = LstmFormula(
         sums,
         state_clip=_CELL_CLIP,
-        projection=Weights(given[_PROJECTION], False, (0, cells), (0, outputs)),
-        scales={gate: Vector(given[_SCALES], part) for gate, part in columns.items()} if is_normalized else {},
+        projection=Weights(values[_PROJECTION], False, (0, cells), (0, outputs)),
+        scales={gate: Vector(values[_SCALES], part) for gate, part in columns.items()} if is_normalized else {},
     )
-    insert = Operators(body.anchor, {value: value for value in given})
-    return [insert.step(formula, given[_INPUTS], past, initial)]
+    insert = Operators(body.anchor, {value: value for value in values})
+    return [insert.step(formula, values[_INPUTS], past, initial)]
 
 
 def _fusion(name: str, interface: str, gates: str, is_normalized: bool) -> Fusion:

@@ -1,4 +1,4 @@
-"""Bits: the kernels know exclusive or and shifting to the right, from which the rest follows."""
+"""Bits: the kernels support exclusive or and shifting to the right, from which the rest follows."""
 
 from __future__ import annotations
 

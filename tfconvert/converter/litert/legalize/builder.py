@@ -42,7 +42,7 @@ class Emit(TflBuilder):
         self.rewriter = rewriter
 
     def insert(self, op: Op) -> Op:
-        """Inserts an op; the rewriter gives it its location."""
+        """Inserts an op; the rewriter sets its location."""
         return self.rewriter.insert(op)
 
     def i32(self, value: Value) -> Value:

@@ -54,8 +54,8 @@ def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | No
     shape = types.shape_of(op.results[0].type)
     moved = None if shape is None else tuple(shape[axis] for axis in to_last)
     result_types = [types.tensor(types.element_of(op.results[0].type), moved), *(r.type for r in op.results[1:])]
-    made = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, attributes)
-    return [emit.transpose(made.results[0], to_first), *made.results[1:]]
+    created = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, attributes)
+    return [emit.transpose(created.results[0], to_first), *created.results[1:]]
 
 
 def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:

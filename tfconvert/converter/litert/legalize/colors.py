@@ -85,8 +85,8 @@ def _saturation(op: Operation, emit: Emit) -> Value:
 def _hue(op: Operation, emit: Emit) -> Value:
     images, delta = op.operands
     hue, saturation, value = _hue_saturation_value(emit, images)
-    turned = emit.binary("FloorMod", emit.binary("AddV2", hue, delta), 1.0)
-    return _image(emit, op, _red_green_blue(emit, turned, saturation, value))
+    rotated = emit.binary("FloorMod", emit.binary("AddV2", hue, delta), 1.0)
+    return _image(emit, op, _red_green_blue(emit, rotated, saturation, value))
 
 
 ENTRIES: tuple[Entry, ...] = (

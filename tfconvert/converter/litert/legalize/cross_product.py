@@ -12,13 +12,13 @@ from tfconvert.schema.ir.values import Value
 def _cross(op: Operation, emit: Emit) -> Value:
     """Multiplies each coordinate of one vector with the next of the other, and vice versa."""
 
-    def turned(vectors: Value, order: tuple[int, int, int]) -> Value:
+    def permuted(vectors: Value, order: tuple[int, int, int]) -> Value:
         return emit.tf("GatherV2", (vectors, emit.ints(order), emit.scalar(-1, types.I32)), vectors.type)
 
     x, y = op.operands
     ahead, behind = (1, 2, 0), (2, 0, 1)
-    first = emit.binary("Mul", turned(x, ahead), turned(y, behind))
-    return emit.binary("Sub", first, emit.binary("Mul", turned(x, behind), turned(y, ahead)))
+    first = emit.binary("Mul", permuted(x, ahead), permuted(y, behind))
+    return emit.binary("Sub", first, emit.binary("Mul", permuted(x, behind), permuted(y, ahead)))
 
 
 ENTRIES: tuple[Entry, ...] = (Lowering("Cross", "GatherV2 Mul Sub", _cross, "f32 i32 i64", rank_is_known),)

@@ -102,8 +102,8 @@ def _set_flags(op: Operation, emit: Emit) -> Value:
     """Sets the diagonal of numbers that represent booleans."""
     matrix, diagonal = (emit.cast(operand, types.I8) for operand in op.operands[:2])
     result = types.tensor(types.I8, types.shape_of(op.results[0].type))
-    made = emit.tf(op.name.removeprefix("tf."), (matrix, diagonal, *op.operands[2:]), result, op.properties)
-    return emit.cast(made, types.I1)
+    created = emit.tf(op.name.removeprefix("tf."), (matrix, diagonal, *op.operands[2:]), result, op.properties)
+    return emit.cast(created, types.I1)
 
 
 def _diagonal_of_tensor(op: Operation, emit: Emit) -> Value:

@@ -166,11 +166,11 @@ def _gate(value: Value) -> tuple[Value, bool] | None:
         x = _scaled(owner.operands[0], -_HALF_ROOT)
         return None if x is None else (x, False)
     inner = _one_plus(value)
-    maker = None if inner is None else inner.owner
-    if not isinstance(maker, Operation) or maker.name not in ("tf.Erf", "tf.Tanh"):
+    defining_op = None if inner is None else inner.owner
+    if not isinstance(defining_op, Operation) or defining_op.name not in ("tf.Erf", "tf.Tanh"):
         return None
-    approximate = maker.name == "tf.Tanh"
-    x = _tanh_argument(maker.operands[0]) if approximate else _scaled(maker.operands[0], _HALF_ROOT)
+    approximate = defining_op.name == "tf.Tanh"
+    x = _tanh_argument(defining_op.operands[0]) if approximate else _scaled(defining_op.operands[0], _HALF_ROOT)
     return None if x is None else (x, approximate)
 
 

@@ -31,10 +31,10 @@ def _widened(op: Operation, emit: Emit, typed: int = 0) -> list[Value]:
     result_types = [
         types.tensor(wide, types.shape_of(result.type)) if is_narrow(result) else result.type for result in op.results
     ]
-    made = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, op.properties)
+    created = emit.tf_op(op.name.removeprefix("tf."), operands, result_types, op.properties)
     return [
         emit.cast(value, narrow) if is_narrow(result) else value
-        for value, result in zip(made.results, op.results, strict=True)
+        for value, result in zip(created.results, op.results, strict=True)
     ]
 
 

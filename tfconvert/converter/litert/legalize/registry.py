@@ -61,7 +61,7 @@ Phases = tuple[PatternSet, PatternSet]
 
 
 def common() -> Phases:
-    """Returns the patterns of the ops that most networks are made of."""
+    """Returns the patterns of the ops that most networks consist of."""
     return _phases(frozenset())
 
 

@@ -65,7 +65,7 @@ def _places(emit: Emit, indices: Value, shape: types.Shape, count: int) -> Value
 
 
 def _update(op: Operation, emit: Emit) -> Value:
-    """Takes each row from the tensor or, the last one that names its place winning, from the updates behind it.
+    """Takes each row from the tensor or, the last one that names its place winning, from the updates after it.
 
     Scattering would add up the updates of one place.
     """
@@ -82,7 +82,7 @@ def _resized(matrix: Value, height: int) -> Attribute:
 
 
 def _last_writer(emit: Emit, rows: Sequence[Value], places: Value) -> Value:
-    """Returns, for each row of the first tensor, its own number or that of the last row of the second put there."""
+    """Returns, for each row of the first tensor, its own number or that of the last row that replaces it."""
     own = numbers(emit, rows[0], 0)
     constants = [tensor_data.constant_of(value) for value in (own, places)]
     if constants[0] is not None and constants[1] is not None:

@@ -56,8 +56,8 @@ def _is_initialized(op: Operation, emit: Emit) -> Value:
 
 
 def _table_is_known(op: Operation) -> Failure | None:
-    maker = op.operands[0].owner
-    is_known = isinstance(maker, Operation) and maker.name in ("tf.HashTableV2", "tfl.hashtable")
+    owner = op.operands[0].owner
+    is_known = isinstance(owner, Operation) and owner.name in ("tf.HashTableV2", "tfl.hashtable")
     return None if is_known else Failure("the table that it reads is not known")
 
 

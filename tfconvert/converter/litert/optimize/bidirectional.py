@@ -123,13 +123,13 @@ def _is_in_time(reverse: Operation, layer: Operation) -> bool:
     return matching.axes(reverse.operands[1], (-1, -1, -1)) == frozenset({_time_axis(layer)})
 
 
-def _step_of(taker: Operation, layer: Operation) -> int | None:
+def _step_of(reader: Operation, layer: Operation) -> int | None:
     """Returns which step of the sequence a slice of a backward layer's result takes, `None` if not just one."""
-    axis, begin = _time_axis(layer), constant_ints(taker.operands[1])
+    axis, begin = _time_axis(layer), constant_ints(reader.operands[1])
     others = 7 & ~(1 << axis)
-    masks = {name: dialect.attribute(taker, f"{name}_mask")
+    masks = {name: dialect.attribute(reader, f"{name}_mask")
              for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}  # fmt: skip
-    if begin is None or len(begin) != 3 or constant_ints(taker.operands[3]) != (1, 1, 1):
+    if begin is None or len(begin) != 3 or constant_ints(reader.operands[3]) != (1, 1, 1):
         return None
     whole = masks["begin"] & others == others and masks["end"] & others == others
     if not whole or masks["begin"] >> axis & 1 or masks["shrink_axis"] != 1 << axis:
@@ -210,13 +210,13 @@ def _rewrite(backward: Operation, match: _Pair, rewriter: Rewriter) -> None:
     rewriter.replace_value(forward.results[0], there)
     for each in match.reverses:
         rewriter.replace_value(each.results[0], back)
-    for taker, step in match.steps:
+    for reader, step in match.steps:
         begin = [0, 0, 0]
         begin[_time_axis(backward)] = step
-        start = matching.insert_constant(rewriter, np.array(begin, np.int32), taker.operands[1], before=taker)
-        taken = rebuild(taker, [back, start, *taker.operands[2:]])
-        rewriter.replace_value(taker.results[0], rewriter.insert(taken, taker).results[0])
-    for each in (*match.reverses, *(taker for taker, _ in match.steps), forward):
+        start = matching.insert_constant(rewriter, np.array(begin, np.int32), reader.operands[1], before=reader)
+        taken = rebuild(reader, [back, start, *reader.operands[2:]])
+        rewriter.replace_value(reader.results[0], rewriter.insert(taken, reader).results[0])
+    for each in (*match.reverses, *(reader for reader, _ in match.steps), forward):
         rewriter.erase(each)
     rewriter.erase(backward)
 

@@ -32,9 +32,9 @@ def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
     data, weights, *rest = op.operands
     constant = tensor_data.constant_of(weights)
     assert constant is not None, "checked by the match"
-    turned = transposes.transposed_constant(constant, (3, 1, 2, 0))
+    transposed = transposes.transposed_constant(constant, (3, 1, 2, 0))
     options = {name: value for name, value in op.properties.items() if name in _OPTIONS}
-    operands = [data, matching.insert_constant(rewriter, turned, weights), *rest]
+    operands = [data, matching.insert_constant(rewriter, transposed, weights), *rest]
     properties = {**options, "depth_multiplier": attributes.int32(match)}
     rewriter.replace(rewriter.insert(tfl.build("depthwise_conv_2d", operands, [op.results[0].type], properties)))
 

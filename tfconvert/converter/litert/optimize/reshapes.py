@@ -120,7 +120,7 @@ def _rewrite_flattened(op: Operation, match: Operation, rewriter: Rewriter) -> N
 
 
 def _match_restored(op: Operation) -> Operation | Failure:
-    """Matches a reshape that gives a product's result the leading dimensions that its operand has."""
+    """Matches a reshape that restores the leading dimensions of a product's operand in its result."""
     source = matching.sole_producer(op.operands[0], "tfl.fully_connected")
     if source is None:
         return Failure("no matrix product comes before, or it is used elsewhere too")

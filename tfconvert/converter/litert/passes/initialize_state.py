@@ -147,7 +147,7 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
 
 
 def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
-    """Yields the ops that may give a variable another shape, if all reads of it have the same one so far."""
+    """Yields the ops that may change a variable's shape, if all reads of it have the same one so far."""
     for handle in handles:
         for use in handle.results[0].uses:
             op = use.operation
@@ -198,9 +198,9 @@ def _hoist(module: ModuleOp, functions: Iterable[FuncOp]) -> list[str]:
     ]  # fmt: skip
     block = Block()
     for op in fills:
-        made = {value: value.owner.clone() for value in op.operands if isinstance(value.owner, Operation)}
-        block.add_ops(made.values())
-        block.add_op(op.clone({value: each.results[0] for value, each in made.items()}))
+        clones = {value: value.owner.clone() for value in op.operands if isinstance(value.owner, Operation)}
+        block.add_ops(clones.values())
+        block.add_op(op.clone({value: each.results[0] for value, each in clones.items()}))
         erase(op)
     if not fills:
         return []

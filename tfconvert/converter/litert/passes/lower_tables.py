@@ -119,9 +119,9 @@ class LowerTables:
         assets = {_text(op.properties["filename"]) for op in module.ops if isinstance(op, AssetOp)}
         for table in tables.values():
             if _read(table, assets):
-                made = _lower(table)
+                created = _lower(table)
                 for op in table.fills():
-                    for name, keys, values in made:
+                    for name, keys, values in created:
                         hash_tables.fill(op, name, keys, values)
                     erase(op)
         for asset in [op for op in module.ops if isinstance(op, AssetOp)]:

@@ -71,7 +71,7 @@ class _Rows:
 
     def replace_stack(self, result: Value, row: Value) -> None:
         """Replaces all rows, steps first; ops that read the last one only get just that."""
-        self._replace_takers(result, (-1,), row, None)
+        self._replace_readers(result, (-1,), row, None)
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.along(self.outputs[row], 0))
 
@@ -86,11 +86,11 @@ class _Rows:
         if len(types.shape_of(result.type) or ()) == 2:
             result.replace_all_uses_with(self._last(row, before))
             return
-        self._replace_takers(result, (0, -1), row, before)
+        self._replace_readers(result, (0, -1), row, before)
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert.widened(self._last(row, before)))
 
-    def _replace_takers(self, result: Value, places: tuple[int, ...], row: Value, before: Value | None) -> None:
+    def _replace_readers(self, result: Value, places: tuple[int, ...], row: Value, before: Value | None) -> None:
         for op in [use.operation for use in result.uses]:
             if takes(op, result, places):
                 op.results[0].replace_all_uses_with(self._last(row, before))

@@ -29,12 +29,12 @@ class Operators:
         outer: The values there that correspond to those that the layers' cells use.
     """
 
-    __slots__ = ("_insert", "_outer", "_turned")
+    __slots__ = ("_insert", "_outer", "_transposed")
 
     def __init__(self, anchor: Operation, outer: Mapping[Value, Value]) -> None:
         self._insert = Builder(anchor)
         self._outer = dict(outer)
-        self._turned: dict[Value, Value] = {}
+        self._transposed: dict[Value, Value] = {}
 
     def layer(self, cell: LstmFormula | SimpleRnn, steps: Steps, past: Value, initial: Sequence[Value]) -> Steps:
         """Inserts a layer's operator and the producers of its operands.
@@ -172,9 +172,9 @@ class Operators:
         """Returns a matrix whose rows are the outputs."""
         value = self._outside(weights.value)
         if not weights.is_transposed:
-            if value not in self._turned:
-                self._turned[value] = self._insert.transpose(value, (1, 0))
-            value = self._turned[value]
+            if value not in self._transposed:
+                self._transposed[value] = self._insert.transpose(value, (1, 0))
+            value = self._transposed[value]
         return self._part(value, (weights.outputs, weights.inputs))
 
     def _bias(self, total: Sum) -> Value:

@@ -43,8 +43,8 @@ def _read(op: Operation, sequence: Value, order: list[int]) -> None:
             user.results[0].replace_all_uses_with(insert.pick(whole, order[index]))
             erase(user)
     if op.results[0].first_use is not None:
-        turned = insert.tf("GatherV2", (whole, insert.ints(order), 0), op.results[0].type, {"batch_dims": 0})
-        op.results[0].replace_all_uses_with(turned)
+        permuted = insert.tf("GatherV2", (whole, insert.ints(order), 0), op.results[0].type, {"batch_dims": 0})
+        op.results[0].replace_all_uses_with(permuted)
 
 
 def _index_picked(op: Operation) -> int | None:
