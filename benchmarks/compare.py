@@ -108,13 +108,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         rows, failures = compare_all(entries, Path(temporary), options.runs, options.seconds)
     failures |= missing
-    told = conditions(options.runs)
-    text = markdown(rows, told, failures)
+    setup = conditions(options.runs)
+    text = markdown(rows, setup, failures)
     print(text)
     if options.output is not None:
         options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text)
-        raw = json.dumps(as_dict(rows, told, failures), indent=2) + "\n"
+        raw = json.dumps(as_dict(rows, setup, failures), indent=2) + "\n"
         options.output.with_suffix(".json").write_text(raw)
         if rows:
             draw(rows, options.output.with_suffix(".png"))

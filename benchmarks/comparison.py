@@ -1,4 +1,4 @@
-"""Figures of a comparison with the official converter, and how they are told: Markdown, JSON, a picture."""
+"""Figures of a comparison with the official converter, and how they are setup: Markdown, JSON, a picture."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _table(header: str, rows: list[list[str]]) -> list[str]:
             *(f"| {' | '.join(row)} |" for row in rows)]  # fmt: skip
 
 
-def markdown(rows: Sequence[Comparison], told: dict[str, Any], failures: dict[str, str]) -> str:
+def markdown(rows: Sequence[Comparison], setup: dict[str, Any], failures: dict[str, str]) -> str:
     """Returns the tables."""
     processes = [
         [row.label, f"{row.ours.seconds:.2f} s", f"{row.official.seconds:.2f} s", f"**{row.faster:.1f}x**",
@@ -117,10 +117,10 @@ def markdown(rows: Sequence[Comparison], told: dict[str, Any], failures: dict[st
         faster, lighter = (_geometric_mean(rows, which) for which in (_faster, _lighter))
         processes.append(["geometric mean", "", "", f"**{faster:.1f}x**", "", "", f"**{lighter:.1f}x**"])
         results.append(["geometric mean", *[""] * 6, f"{_geometric_mean(rows, _inference):.2f}", "", ""])
-    versions = ", ".join(f"{name} {told[name]}" for name in ("python", *PACKAGES))
+    versions = ", ".join(f"{name} {setup[name]}" for name in ("python", *PACKAGES))
     lines = [
-        f"Whole processes, imports included; medians of {told['runs']} runs of each converter, taken in turns.",
-        f"{told['processor']}, {told['cores']} cores; {versions}.",
+        f"Whole processes, imports included; medians of {setup['runs']} runs of each converter, taken in turns.",
+        f"{setup['processor']}, {setup['cores']} cores; {versions}.",
         "",
         *_table("model | time | official | faster | peak memory | official | lighter", processes),
         "",
@@ -146,12 +146,12 @@ def _inference(row: Comparison) -> float:
     return row.inference
 
 
-def as_dict(rows: Sequence[Comparison], told: dict[str, Any], failures: dict[str, str]) -> dict[str, Any]:
+def as_dict(rows: Sequence[Comparison], setup: dict[str, Any], failures: dict[str, str]) -> dict[str, Any]:
     """Returns the raw figures and the means."""
     ratios = (_faster, _lighter, _inference) if rows else ()
     means = {which.__name__.strip("_"): _geometric_mean(rows, which) for which in ratios}
     models = {row.label: {"ours": row.ours.to_dict(), "official": row.official.to_dict()} for row in rows}
-    return {"conditions": told, "geometric_means": means, "models": models, "failures": failures}
+    return {"conditions": setup, "geometric_means": means, "models": models, "failures": failures}
 
 
 def draw(rows: Sequence[Comparison], picture: Path) -> None:

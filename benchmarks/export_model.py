@@ -56,7 +56,7 @@ def load_library(flavour: Flavour) -> Any:
 
 
 def build(library: Any, name: str) -> Any:
-    """Returns a network with fresh weights and an input of known size; some leave theirs open unless told."""
+    """Returns a network with fresh weights and an input of known size; some leave theirs open unless measured."""
     network = getattr(library.applications, name)
     model = network(weights=None)
     return model if None not in model.input_shape[1:] else network(weights=None, input_shape=USUAL_SHAPE)
@@ -189,7 +189,7 @@ def main() -> None:
     if not difference > LEAST_DIFFERENCE:
         raise SystemExit(f"{name} answers nearly the same to two inputs: they differ by {difference:.1%}")
     save_samples(folder / "io.npz", {1: answer(folder / "saved_model", batch[:1]), 2: pair})
-    told = {
+    measured = {
         "name": name,
         "flavour": flavour,
         "parameters": model.count_params(),
@@ -197,7 +197,7 @@ def main() -> None:
         "least": float(first.min()),
         "greatest": float(first.max()),
     }
-    (folder / "spread.json").write_text(json.dumps(told))
+    (folder / "spread.json").write_text(json.dumps(measured))
 
 
 if __name__ == "__main__":

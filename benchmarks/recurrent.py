@@ -85,7 +85,7 @@ def errors_of(path: Path, samples: Sequence[Sequence[Sample]]) -> list[float]:
     # The signature only tells which tensor is called what: its runner sets inputs at each run.
     signature = interpreter.get_signature_runner(SIGNATURE)
     inputs, outputs = (
-        {name: told["index"] for name, told in details.items()}
+        {name: detail["index"] for name, detail in details.items()}
         for details in (signature.get_input_details(), signature.get_output_details())
     )
     del signature

@@ -98,8 +98,8 @@ class Entry:
         """Returns a hash of all that decides what the model is."""
         library = "keras" if self.flavour == "k3" else "tf_keras"
         versions = [importlib.metadata.version(name) for name in ("tensorflow", library)]
-        told = json.dumps([RECIPE, asdict(self.architecture), self.flavour, versions])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        recipe = json.dumps([RECIPE, asdict(self.architecture), self.flavour, versions])
+        return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
     def exists(self) -> bool:
         """Whether the model is there, as this version of the script makes it."""
@@ -178,9 +178,9 @@ def make(entry: Entry) -> None:
     low, high = map(str, row.input_range)
     run_module("benchmarks.export_model", row.name, entry.flavour, low, high, str(entry.folder))
     spread = entry.folder / "spread.json"
-    told = json.loads(spread.read_text())
+    measured = json.loads(spread.read_text())
     spread.unlink()
-    entry.manifest.write_text(json.dumps({"settings": entry.settings(), **told}, indent=2) + "\n")
+    entry.manifest.write_text(json.dumps({"settings": entry.settings(), **measured}, indent=2) + "\n")
 
 
 def make_official(entry: Entry) -> None:

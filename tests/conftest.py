@@ -117,13 +117,13 @@ def _run_tflite(content: bytes, inputs: Arrays, *, signature: str | None = None)
             raise TypeError("a signature's inputs are given by name")
         return _run_signature(interpreter.get_signature_runner(signature), inputs)
     details = interpreter.get_input_details()
-    given = [inputs[detail["name"]] for detail in details] if isinstance(inputs, Mapping) else list(inputs)
-    assert len(given) == len(details), f"the model takes {len(details)} inputs, {len(given)} were given"
-    for detail, array in zip(details, given, strict=True):
+    arrays = [inputs[detail["name"]] for detail in details] if isinstance(inputs, Mapping) else list(inputs)
+    assert len(arrays) == len(details), f"the model takes {len(details)} inputs, {len(arrays)} were given"
+    for detail, array in zip(details, arrays, strict=True):
         if tuple(detail["shape"]) != array.shape:
             interpreter.resize_tensor_input(detail["index"], list(array.shape))
     interpreter.allocate_tensors()
-    for detail, array in zip(details, given, strict=True):
+    for detail, array in zip(details, arrays, strict=True):
         interpreter.set_tensor(detail["index"], array)
     interpreter.invoke()
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]

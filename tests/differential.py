@@ -239,7 +239,7 @@ def compare_graphs(tf: ModuleType, seeds: Sequence[int], size: int, *, texts: bo
     return summary
 
 
-def tell(counts: Mapping[str, int], problems: Sequence[str], seconds: float) -> None:
+def print_summary(counts: Mapping[str, int], problems: Sequence[str], seconds: float) -> None:
     """Prints what a comparison found; ends the process with status 1 if there are problems."""
     for what, count in counts.items():
         print(f"{count:9} {what}")
@@ -263,7 +263,7 @@ def main() -> None:
     start = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     summary = compare_graphs(tf, seeds, arguments.size, texts=not arguments.no_text)
-    tell(summary.counts, summary.problems, time.perf_counter() - start)
+    print_summary(summary.counts, summary.problems, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import tfconvert
-from tests.differential import tell
+from tests.differential import print_summary
 from tests.random_programs import Program, random_program
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.litert import runtime
@@ -143,7 +143,7 @@ def main() -> None:
     start = time.perf_counter()
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     summary = check_programs(tf, seeds, statements=arguments.statements, effects=arguments.effects)
-    tell(summary.counts, summary.problems, time.perf_counter() - start)
+    print_summary(summary.counts, summary.problems, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

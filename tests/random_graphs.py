@@ -61,15 +61,15 @@ def random_graph(random: Random, size: int = 20) -> pb.GraphDef:
         random: Draws everything; hypothesis' own `Random` makes the graph shrink.
         size: About how many nodes are drawn at the top, and how many at most in each loop.
     """
-    maker = _Maker(random)
+    builder = _Builder(random)
     scope = _Scope()
     for element in (INT, BOOL):
-        maker.constant(scope, element)
-    maker.fill(scope, random.randint(4, size), 0)
-    return maker.graph
+        builder.constant(scope, element)
+    builder.fill(scope, random.randint(4, size), 0)
+    return builder.graph
 
 
-class _Maker:
+class _Builder:
     """Adds random nodes to a graph."""
 
     def __init__(self, random: Random) -> None:
@@ -83,12 +83,12 @@ class _Maker:
             (self.constant, 2), (self.computation, 6), (self.switch, 5), (self.switch_n, 1), (self.merge, 5),
             (self.point, 2),
         )  # fmt: skip
-        makers, weights = zip(*kinds, strict=True)
+        methods, weights = zip(*kinds, strict=True)
         for _ in range(count):
             if depth < _MAX_LOOP_DEPTH and self.random.random() < 0.08:
                 self.loop(scope, count, depth + 1)
             else:
-                self.random.choices(makers, weights)[0](scope)
+                self.random.choices(methods, weights)[0](scope)
 
     def node(
         self,
@@ -131,7 +131,7 @@ class _Maker:
         return self._choose([value for value in scope.values if value.type == element], count)
 
     def _guarded_by(self, name: str, inputs: Sequence[Value], scope: _Scope) -> bool:
-        """Tells whether a node that is dead if any of its inputs is, is guarded: by its data or its control edges."""
+        """Returns whether a node that is dead if any of its inputs is, is guarded: by its data or its control edges."""
         guards = {value.node for value in scope.controls if value.is_guarded}
         node = self.graph.node[-1]
         assert node.name == name
@@ -296,5 +296,5 @@ class _Maker:
         inside.add(Value(forward, INT, is_guarded=True))
         for at, (merge, value) in enumerate(merges):
             choices = [other for other in inside.values if other.type == value.type and other.is_guarded]
-            handed = self.random.choice(choices) if at else Value(forward, INT)
-            merge.input[1] = self.node("NextIteration", [handed], None, value.type)
+            following = self.random.choice(choices) if at else Value(forward, INT)
+            merge.input[1] = self.node("NextIteration", [following], None, value.type)

@@ -98,9 +98,9 @@ class Builder:
             (self.computation, 9), (self.comparison, 4), (self.by_hand, 2), (self.three_ways, 1), (self.numbered, 1),
             (self.waiting, 2), *nesting, *([(self.effect, 4)] if self.variable is not None else []),
         ]  # fmt: skip
-        makers, weights = zip(*kinds, strict=True)
+        methods, weights = zip(*kinds, strict=True)
         for _ in range(statements):
-            self.random.choices(makers, weights)[0](scope)
+            self.random.choices(methods, weights)[0](scope)
 
     def pick(self, scope: Scope, kind: str) -> Any:
         """Returns a value of a kind, newer ones more often; a constant if there is none."""

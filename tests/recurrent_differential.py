@@ -21,7 +21,7 @@ import numpy as np
 
 import tfconvert
 from benchmarks.recurrent import Worker
-from tests.differential import tell
+from tests.differential import print_summary
 from tests.recurrent_draws import Array
 from tests.recurrent_programs import Program, random_program
 
@@ -173,7 +173,7 @@ def main() -> None:
 
     start = time.perf_counter()
     summary = check_networks(tf, range(arguments.seed, arguments.seed + arguments.count))
-    tell(summary.counts, summary.problems, time.perf_counter() - start)
+    print_summary(summary.counts, summary.problems, time.perf_counter() - start)
 
 
 if __name__ == "__main__":

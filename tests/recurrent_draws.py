@@ -47,11 +47,11 @@ class Draws:
         return self._random(name).choices(options, odds)[0]
 
     def happens(self, name: str, odds: float = 0.5) -> bool:
-        """Tells whether something is so that makes no layer another one."""
+        """Returns whether something is so that makes no layer another one."""
         return self._random(name).random() < odds
 
     def mutates(self, name: str) -> bool:
-        """Tells whether something is other than a layer has it, or may have it."""
+        """Returns whether something is other than a layer has it, or may have it."""
         is_made = self._random(f"mutation: {name}").random() < self.mutability
         if is_made:
             self.made.add(name)

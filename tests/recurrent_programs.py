@@ -86,7 +86,7 @@ class _Network:
         self._time = draws.pick("time", -2, 1, 2, 3, 5, odds=(8, 1, 2, 2, 2))
         self._axis = draws.pick("axis", 0, 1)
         self._features = draws.pick("features", 2, 3)
-        self._gain = self._given("gain")
+        self._gain = self._input("gain")
 
     def sizes(self) -> list[tuple[int, int]]:
         """Returns the batches and numbers of steps to run with, one size twice."""
@@ -102,8 +102,8 @@ class _Network:
         place = draws.pick("place", "here", "function", "cond", "while", "map", odds=(76, 6, 7, 5, 6))
         if place == "map":
             layers = tf.autograph.experimental.do_not_convert(lambda one: _numbers(tf, self._results(one, draws)))
-            return [tf.map_fn(layers, self._given("x", 2, *shape, self._features))]
-        x = self._given("x", *shape, self._features)
+            return [tf.map_fn(layers, self._input("x", 2, *shape, self._features))]
+        x = self._input("x", *shape, self._features)
         if place == "function":
             return list(tf.function(lambda one: self._results(one, draws), autograph=False)(x))
         if place == "cond":
@@ -123,7 +123,7 @@ class _Network:
 
         return list(tf.while_loop(lambda at, total: at < 3, body, [tf.constant(0), tf.constant(0.0)]))
 
-    def _given(self, name: str, *shape: int) -> Tensor:
+    def _input(self, name: str, *shape: int) -> Tensor:
         """Returns an input."""
         with self._graph.as_default(), self._graph.control_dependencies(None):
             known = [None if dim < 0 else dim for dim in shape]
@@ -235,7 +235,7 @@ class _Network:
             return tf.broadcast_to(tf.constant(draws.numbers("numbers", 1, size)), [batch, size])
         if form == "input":
             rows = -3 if self._batch < 0 and draws.mutates("one row is given") else self._batch
-            return self._given("state", 1 if is_widened else rows, size)
+            return self._input("state", 1 if is_widened else rows, size)
         rows = x[:1, 0] if self._axis == 1 or is_widened else x[0]
         rows = x[:, 0] if self._axis == 1 and not is_widened else rows
         return tf.tanh(tf.matmul(rows, tf.constant(draws.numbers("matrix", x.shape[2], size))))

@@ -188,9 +188,9 @@ def test_a_graph_s_tensors_are_called_as_its_nodes(difference: Path) -> None:
 def test_errors_are_told_to_machines_too(digits_model: Path, options: dict[str, Any], code: str) -> None:
     with pytest.raises(tfconvert.ConversionError) as caught:
         tfconvert.convert(digits_model, **options)
-    told = caught.value.to_dict()
-    assert json.loads(json.dumps(told)) == told
-    (problem,) = told["errors"]
+    report = caught.value.to_dict()
+    assert json.loads(json.dumps(report)) == report
+    (problem,) = report["errors"]
     assert (problem["code"], problem["severity"]) == (code, "error")
     assert problem["message"] in str(caught.value)
 
@@ -239,4 +239,4 @@ def test_an_unsupported_op_is_found_in_the_user_s_source(tf: ModuleType, tmp_pat
     line = first + next(index for index, text in enumerate(lines) if "digamma" in text)
     assert problem.op == "tf.Digamma"
     assert problem.location.startswith(f"{__file__}:{line}")
-    assert "called from" in problem.location, "of a function with two callers it is told which one"
+    assert "called from" in problem.location, "of a function with two callers it is report which one"

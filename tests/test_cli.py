@@ -119,12 +119,12 @@ def test_a_failed_conversion_has_status_1(digits_model: Path, tmp_path: Path, ar
     assert code in clean_failure(run, tmp_path)
 
 
-def test_a_missing_model_is_told(tmp_path: Path) -> None:
+def test_a_missing_model_is_reported(tmp_path: Path) -> None:
     run = tfconvert(tmp_path / "nothing", "-o", tmp_path / "out.tflite")
     assert "not-a-saved-model" in clean_failure(run, tmp_path)
 
 
-def test_a_file_that_is_no_model_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model_is_reported(tmp_path: Path) -> None:
     (tmp_path / "model.h6").write_text("hello")
     run = tfconvert(tmp_path / "model.h6", "-o", tmp_path / "out.tflite")
     assert "unknown-format" in clean_failure(run, tmp_path)
@@ -149,7 +149,7 @@ def test_json_errors_are_json(digits_model: Path, tmp_path: Path) -> None:
     assert "serving_default" in problem["hint"]
 
 
-def test_an_output_that_cant_be_written_is_told(digits_model: Path, tmp_path: Path) -> None:
+def test_an_output_that_cant_be_written_is_reported(digits_model: Path, tmp_path: Path) -> None:
     for output in (tmp_path / "no" / "such" / "folder.tflite", tmp_path):
         assert "output-not-writable" in clean_failure(tfconvert(digits_model, "-o", output), tmp_path)
 

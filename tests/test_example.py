@@ -44,8 +44,8 @@ def test_answers_as_tensorflow_does(
     pixels = digits[0][:64]
     signature = tf.saved_model.load(str(digits_model)).signatures["serving_default"]
     (expected,) = [value.numpy() for value in signature(pixels=tf.constant(pixels)).values()]
-    (given,) = run_tflite(content, {"pixels": pixels}, signature="serving_default")
-    np.testing.assert_allclose(given, expected, rtol=1e-4, atol=1e-6)
+    (found,) = run_tflite(content, {"pixels": pixels}, signature="serving_default")
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_is_smaller_than_its_source(content: bytes, digits_model: Path) -> None:

@@ -50,10 +50,10 @@ def test_variables_of_every_type_keep_what_they_are_given(tf: ModuleType, tmp_pa
     module = tf.Module()
     module.kept = {name: tf.Variable(np.array([1, 0, 2]).astype(name)) for name in TYPES}
 
-    def swap(**given: Any) -> Any:
+    def swap(**values: Any) -> Any:
         before = {name: variable.read_value() for name, variable in module.kept.items()}
         for name, variable in module.kept.items():
-            variable.assign(given[name])
+            variable.assign(values[name])
         return before
 
     specs = {name: tf.TensorSpec([3], name, name=name) for name in TYPES}

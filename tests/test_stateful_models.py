@@ -264,7 +264,7 @@ REFUSED: Mapping[str, tuple[Callable[[Any], Any], Callable[..., Any], str, str]]
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_state_that_litert_cannot_keep_is_told(tf: ModuleType, tmp_path: Path, name: str) -> None:
+def test_state_that_litert_cannot_keep_is_reported(tf: ModuleType, tmp_path: Path, name: str) -> None:
     make, use, code, op = REFUSED[name]
     module = tf.Module()
     module.state = make(tf)

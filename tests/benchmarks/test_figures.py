@@ -1,4 +1,4 @@
-"""How measured figures are judged and told."""
+"""How measured figures are judged and setup."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def test_ratios_are_of_medians(rows: list[Comparison]) -> None:
 
 
 def test_tables_hold_geometric_means(rows: list[Comparison]) -> None:
-    told = dict.fromkeys(("runs", "processor", "cores", "python", *comparison.PACKAGES), "1")
-    text = comparison.markdown(rows, told, {"three": "it broke"})
+    setup = dict.fromkeys(("runs", "processor", "cores", "python", *comparison.PACKAGES), "1")
+    text = comparison.markdown(rows, setup, {"three": "it broke"})
     assert "| geometric mean |  |  | **6.0x** |" in text
     assert "three failed: it broke" in text
     tables = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in tables if "one" in line or "two" in line} == {8, 11}
-    means = comparison.as_dict(rows, told, {})["geometric_means"]
+    means = comparison.as_dict(rows, setup, {})["geometric_means"]
     assert means == pytest.approx({"faster": 6, "lighter": 9, "inference": 1})
-    assert comparison.as_dict([], told, {})["geometric_means"] == {}
+    assert comparison.as_dict([], setup, {})["geometric_means"] == {}
 
 
 def _outcome() -> Outcome:
@@ -80,7 +80,7 @@ def test_an_outcome_that_is_no_worse_is_fine() -> None:
         (1e-4, Counter({"ADD": 4}), 999, ["more operators", "more bytes"]),
     ],
 )
-def test_what_is_worse_is_told(tolerance: float, official: Counter[str], size: int, problems: list[str]) -> None:
+def test_what_is_worse_is_reported(tolerance: float, official: Counter[str], size: int, problems: list[str]) -> None:
     outcome = _outcome()
     outcome.official_operators, outcome.official_size = official, size
     outcome.compare(tolerance)
@@ -114,7 +114,7 @@ def test_a_process_is_weighed_and_not_its_parent(tmp_path: Path) -> None:
     assert 80_000_000 < large.peak - small.peak < 130_000_000
 
 
-def test_a_failed_process_is_told(tmp_path: Path) -> None:
+def test_a_failed_process_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="it broke"):
         measure([sys.executable, "-c", "raise SystemExit('it broke')"], tmp_path)
 

@@ -34,7 +34,7 @@ def test_names_and_flavours_narrow_the_choice(only: list[str], flavour: str, whi
     assert [entry.label for entry in zoo.select(CACHE, only, flavour, which)] == labels
 
 
-def test_unknown_names_are_told() -> None:
+def test_unknown_names_are_reported() -> None:
     with pytest.raises(ValueError, match="LeNet"):
         zoo.select(CACHE, ["MobileNetV2", "LeNet"])
     parser = argparse.ArgumentParser()

@@ -331,5 +331,5 @@ def test_a_state_that_is_not_its_operators_own_is_refused(modules: Any, shape: i
         return [f.op("unidirectional_sequence_rnn", [f.args[0], *weights, state], (shape, 2, 4), at="layer")]
 
     inputs = [tensor(shape, 2, 3), tensor(shape, 4), tensor(2, element=types.I32)]
-    with pytest.raises(ConversionError, match=r"layer.*no tensor of its own"):
+    with pytest.raises(ConversionError, match=r"layer.*not a tensor of its own"):
         export(modules().function("main", inputs, body).module)

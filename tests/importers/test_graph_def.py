@@ -62,7 +62,7 @@ def test_files_may_be_called_what_they_are_not(tmp_path: Path) -> None:
     assert str(import_graph_def(textual)) == str(import_graph_def(binary))
 
 
-def test_text_that_nests_without_end_is_told(tmp_path: Path) -> None:
+def test_text_that_nests_without_end_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "deep.pbtxt"
     opening = 'func { attr { key: "a" value { '
     path.write_text('node { attr { key: "a" value { ' + opening * 3000 + "} } }" * 3000 + "} } }")
@@ -101,13 +101,13 @@ def test_a_placeholder_with_a_default_is_fed_if_it_is_named_or_given_a_shape(tmp
     assert "func.func @main(%0: tensor<7xf32>)" in str(import_graph_def(path, input_shapes={"x": [7]}))
 
 
-def test_a_node_that_only_does_something_is_no_output(tmp_path: Path) -> None:
+def test_a_node_that_only_does_something_is_not_an_output(tmp_path: Path) -> None:
     problem = failure(write(tmp_path, GRAPH + 'node { name: "init" op: "NoOp" input: "^relu" }'), outputs=["init"])
     assert problem.code == "missing-output"
     assert "no outputs" in str(problem)
 
 
-def test_variables_without_values_are_all_told(tmp_path: Path) -> None:
+def test_variables_without_values_are_all_reported(tmp_path: Path) -> None:
     variable = """node { name: "%s" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
                           attr { key: "shape" value { shape { } } } }"""
     add = 'node { name: "y" op: "Add" input: "v" input: "w" attr { key: "T" value { type: DT_FLOAT } } }'
@@ -138,7 +138,7 @@ def test_any_tensor_can_be_fed_and_what_is_behind_it_goes(tmp_path: Path) -> Non
         ({"input_shapes": {"x": [1, 3]}}, "shape-mismatch"),
     ],
 )
-def test_wrong_names_are_told(tmp_path: Path, arguments: dict[str, object], code: str) -> None:
+def test_wrong_names_are_reported(tmp_path: Path, arguments: dict[str, object], code: str) -> None:
     assert failure(write(tmp_path, GRAPH), **arguments).code == code
 
 
@@ -181,7 +181,7 @@ def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("node", "told"),
+    ("node", "message"),
     [
         ('op: "DepthToSpace" input: "x" attr { key: "data_format" value { s: "HWCN" } } '
          'attr { key: "T" value { type: DT_FLOAT } } attr { key: "block_size" value { i: 2 } }', "'HWCN'"),
@@ -193,10 +193,10 @@ def test_a_deep_graph_needs_no_recursion(tmp_path: Path) -> None:
         ('op: "Elu" input: "x" attr { key: "T" value { i: 1 } }', "instead of 'type'"),
     ],
 )  # fmt: skip
-def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, told: str) -> None:
+def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, message: str) -> None:
     problem = failure(write(tmp_path, GRAPH + f'node {{ name: "a" {node} }}'), outputs=["a"])
     assert problem.code == "bad-attribute"
-    assert told in str(problem)
+    assert message in str(problem)
     assert problem.diagnostics[0].node == "a"
 
 
@@ -215,7 +215,7 @@ def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cu
         verify(import_graph_def(path))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     assert failure(tmp_path / "nothing.pb").code == "unreadable-file"
 
 

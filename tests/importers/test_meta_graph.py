@@ -177,7 +177,7 @@ def test_damaged_bytes_never_crash(dense: Saved, position: int, value: int) -> N
 @pytest.mark.parametrize(
     "content", [b"", b"\0\1\2", b"graph_def {", b"graph_def { node { attr { key: 'a' value { " * 999]
 )
-def test_what_is_no_meta_graph_is_told(tmp_path: Path, content: bytes) -> None:
+def test_what_is_not_a_meta_graph_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.meta"
     path.write_bytes(content)
     with pytest.raises(ConversionError) as caught:

@@ -88,7 +88,7 @@ def test_variables_without_a_checkpoint_are_named(message: pb.SavedModel) -> Non
     assert len(caught.value.diagnostics) > 1
 
 
-def test_a_checkpoint_that_is_not_there_is_told(message: pb.SavedModel, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_not_there_is_reported(message: pb.SavedModel, tmp_path: Path) -> None:
     assert _code(Source(message, checkpoint=tmp_path / "nowhere")) != "no-checkpoint"
 
 
@@ -136,10 +136,10 @@ def test_a_folder_has_its_own_checkpoint(digits_model: Path) -> None:
 
 
 @pytest.mark.parametrize("model", [None, 7, b"model.pb", np.zeros(3), pb.NodeDef(name="x")])
-def test_what_is_neither_a_path_nor_a_message_is_told(model: Any) -> None:
+def test_what_is_neither_a_path_nor_a_message_is_reported(model: Any) -> None:
     assert _code(Source(model)) == "unknown-format"
 
 
 @pytest.mark.parametrize(("model", "code"), [(pb.GraphDef(), "not-a-graph-def"), (pb.SavedModel(), "unknown-tags")])
-def test_empty_messages_are_told(model: pb.GraphDef | pb.SavedModel, code: str) -> None:
+def test_empty_messages_are_reported(model: pb.GraphDef | pb.SavedModel, code: str) -> None:
     assert _code(Source(model)) == code

@@ -216,7 +216,7 @@ def _held(bound: Attribute, ours: Attribute) -> Attribute:
 
 
 def is_compatible(one: Attribute, other: Attribute) -> bool:
-    """Tells whether two types may be of one value: equal but for what one of them doesn't know."""
+    """Returns whether two types may be of one value: equal but for what one of them doesn't know."""
     elements = types.element_of(one), types.element_of(other)
     if elements[0] != elements[1] and types.dereferenced(elements[0]) != types.dereferenced(elements[1]):
         return False
@@ -284,7 +284,7 @@ def _attributes(op: Operation) -> dict[str, Attribute]:
 
 
 def _is_derived(value: Attribute) -> bool:
-    """Tells whether a value is one that a type may tell, too."""
+    """Returns whether a value is one that a type may tell, too."""
     if isinstance(value, ArrayAttr):
         return all(map(_is_derived, value))
     return isinstance(value, Type | tf.ShapeAttr)

@@ -59,7 +59,7 @@ def test_every_type_is_read_as_it_was_written(
 @pytest.mark.parametrize(
     "text", ["<f32:f32, 0.5>", "<i8:f64, 0.5>", "<i8:f32, -1.0>", "<i8:f32, 0.0>", "<i8:f32:0, 0.5>", "<i99:f32, 0.5>"]
 )
-def test_what_is_no_type(text: str) -> None:
+def test_what_is_not_a_type(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.uniform{text}")
 

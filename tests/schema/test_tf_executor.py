@@ -135,7 +135,7 @@ _RULES = (
     Rule("token elsewhere", f"{_SOURCE}\n%0:2 = tf_executor.island {{ {_YIELD} %t : !tf_executor.token }}",
          "the token must go to a NextIteration.Sink, found a use by tf_executor.yield"),
     Rule("token from elsewhere", f"tf_executor.NextIteration.Sink[%k] %x : {X}",
-         "the token must come from a NextIteration.Source, found a block argument"),
+         "the token must be defined by a NextIteration.Source, found a block argument"),
     Rule("source's type", f"{_SOURCE}\ntf_executor.NextIteration.Sink[%t] %u : {U}",
          "must have the type of its NextIteration.Source, tensor<2xf32>, found tensor<*xf32>"),
     Rule("sink of another graph", f"{_SOURCE}\n%0 = tf_executor.island {{ tf_executor.graph {{ {_SINK} }} }}",

@@ -87,7 +87,7 @@ def check(op: str) -> None:
             "resultSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0>}> : (tensor<!tf_type.string>, tensor<!tf_type.string>, "
             "tensor<!tf_type.string>, tensor<!tf_type.string>, tensor<!tf_type.string>) "
             "-> (tensor<*xi64>, tensor<*xf32>, tensor<*xi64>)",
-            "'resultSegmentSizes' must tell the lengths of 6 lists with 3 results",
+            "'resultSegmentSizes' must hold the lengths of 6 lists with 3 results",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_value_is_visible_in_regions_behind_it() -> None:
     assert first_broken(IRParser(text).parse_module()) is None
 
 
-def test_depth_is_no_problem() -> None:
+def test_depth_is_not_a_problem() -> None:
     op = _op("NoSuchOpA", _op("Elsewhere"))
     wrong = op
     for _ in range(5_000):

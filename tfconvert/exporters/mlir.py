@@ -19,7 +19,7 @@ def write_mlir(module: ModuleOp, stream: TextIO, *, elide: int | None = None, lo
         stream: Where to.
         elide: Constants of more elements than this are left out of the text, which can then be read by people but no
             longer by tools; `None` prints everything.
-        locations: Whether to print where ops come from.
+        locations: Whether to print the locations of ops.
     """
     print_module(module, stream, elide=elide, locations=locations)
 

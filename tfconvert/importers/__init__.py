@@ -1,1 +1,1 @@
-"""Foreign files to IR: SavedModels, GraphDefs, checkpoints. Importers know no LiteRT."""
+"""Foreign files to IR: SavedModels, GraphDefs, checkpoints. Importers don't depend on LiteRT."""

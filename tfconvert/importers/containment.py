@@ -1,4 +1,4 @@
-"""Whether a file lies where a model may have its files, whatever its name and the links on the way say."""
+"""Checks that files lie inside the model's folder, with links resolved."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 def is_within(path: Path, folder: Path) -> bool:
     """Returns whether a path lies in a folder, once every link in either is resolved.
 
-    A path that can't be resolved, as a circle of links or a name with a zero byte, lies in none.
+    A path that can't be resolved, as a circle of links or a name with a zero byte, is not in any folder.
 
     Args:
-        path: The path, of a file that need not exist.
+        path: The path; the file need not exist.
         folder: The folder.
     """
     try:

@@ -1,4 +1,4 @@
-"""GraphDefs: a graph's feeds and fetches become a function, the functions it calls come along."""
+"""GraphDefs: a graph's feeds and fetches become a function, the functions it calls are imported too."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def import_graph_def(
 
     Args:
         path: A GraphDef, binary or text.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs need. One with a
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach. One with a
             default is fed only if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
-        is_raw: Whether to take the graph as it is, legacy ops and variables without values included.
+        is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
 
     Raises:
-        ConversionError: The file is no GraphDef, or what it holds can't be imported.
+        ConversionError: The file is not a GraphDef, or its contents can't be imported.
     """
     return import_graph(read_graph_def(path), inputs, outputs, input_shapes, is_raw=is_raw)
 
@@ -72,7 +72,7 @@ def import_graph(
     """Returns the module of a frozen graph in memory, which is not changed; see `import_graph_def`.
 
     Raises:
-        ConversionError: The graph has no nodes (`not-a-graph-def`), or what it holds can't be imported.
+        ConversionError: The graph has no nodes (`not-a-graph-def`), or its contents can't be imported.
     """
     if not graph.node:
         raise error("not-a-graph-def", "the GraphDef holds no nodes", hint=_WANTED)
@@ -96,12 +96,12 @@ def named_entry(
     outputs: Sequence[str],
     input_shapes: Mapping[str, Sequence[int | None]] | None,
 ) -> EntryPoint:
-    """Returns the entry point `main` of tensors that are given by name.
+    """Returns the entry point `main` for tensors by name.
 
     Args:
         nodes: The graph's nodes by name.
-        context: What the graph will be imported with.
-        inputs: Tensors to feed; by default the placeholders that the outputs need.
+        context: The context that the graph will be imported with.
+        inputs: Tensors to feed; by default the placeholders that the outputs reach.
         outputs: Tensors to fetch.
         input_shapes: Shapes of inputs by name.
 
@@ -112,7 +112,7 @@ def named_entry(
         raise error("no-outputs", "the graph has no node that could be an output", hint="name one with outputs=[...]")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
-    # One that is given a shape is meant to be fed.
+    # A specified shape means that it is to be fed.
     named = [name for name in shapes if name in nodes and nodes[name].op == _WITH_DEFAULT] if inputs is None else []
     sources = [
         _graph_input(name, nodes, context, shapes, is_optional=inputs is None)
@@ -137,7 +137,7 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     try:
         graph = parse_proto(data, pb.GraphDef, is_text=os.fspath(path).endswith((".pbtxt", ".prototxt")))
     except DecodeError as problem:
-        raise error("not-a-graph-def", f"{os.fspath(path)} is no GraphDef: {problem}", hint=_WANTED) from None
+        raise error("not-a-graph-def", f"{os.fspath(path)} is not a GraphDef: {problem}", hint=_WANTED) from None
     if not graph.node:
         raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes", hint=_WANTED)
     return graph
@@ -175,7 +175,7 @@ def _output_type(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportCont
     node = nodes[tensor.node]
     outputs = output_types(node, context)
     if tensor.position >= len(outputs):
-        what = f"the op has no output {tensor.position}" if outputs else "the op has no outputs: it only does something"
+        what = f"the op has no output {tensor.position}" if outputs else "the op has no outputs, only effects"
         raise error("missing-output", what, op=f"tf.{node.op}", node=node.name, hint="name a tensor of another node")
     return outputs[tensor.position]
 

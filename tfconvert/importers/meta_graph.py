@@ -108,13 +108,13 @@ def import_meta_graph(
     Args:
         path: The `.meta` file, binary or text. The checkpoint has the same name with other endings, or else is the one
             that the folder's `checkpoint` file names.
-        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs need.
-        outputs: Tensors to fetch; by default what nothing uses and an input reaches, if that is one node.
+        inputs: Tensors to feed, `node` or `node:index`; by default the placeholders that the outputs reach.
+        outputs: Tensors to fetch; by default the only node that has no users and that an input reaches.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         signatures: The signatures to export; by default every one, if there are some and no tensors are named.
 
     Raises:
-        ConversionError: The file is no MetaGraph, the checkpoint is missing or damaged, or something in the graph
+        ConversionError: The file is not a MetaGraph, the checkpoint is missing or damaged, or something in the graph
             can't be imported.
     """
     file = Path(path)
@@ -152,7 +152,7 @@ def _read(file: Path) -> pb.MetaGraphDef:
     except DecodeError:
         meta_graph = pb.MetaGraphDef()
     if not meta_graph.graph_def.node:
-        raise error("not-a-meta-graph", f"{file} is no MetaGraph, or holds no nodes",
+        raise error("not-a-meta-graph", f"{file} is not a MetaGraph, or holds no nodes",
                     hint="give the .meta file that TensorFlow 1's Saver writes")  # fmt: skip
     return meta_graph
 

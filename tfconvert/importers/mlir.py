@@ -1,6 +1,6 @@
-"""MLIR text to IR, with errors that say where and what was expected.
+"""MLIR text to IR, with errors that state the place and what was expected.
 
-Ops without a location of their own get the place in the text, as in MLIR's own tools, so that what a pass says of them
+Ops without a location of their own get the place in the text, as in MLIR's own tools, so that a pass's diagnostic
 names the line.
 """
 
@@ -33,7 +33,7 @@ def import_mlir(
 
     Args:
         text: MLIR in the project's dialects; top-level ops without a module get one.
-        filename: What errors call the text.
+        filename: The name of the text in errors.
         first_line: The number of the text's first line, if it is a part of a file.
         asset_root: The folder below which the text may name files to be read; it may name none by default.
 
@@ -52,7 +52,7 @@ def import_mlir(
 
 
 def _check_asset(op: AssetOp, root: str | os.PathLike[str] | None) -> None:
-    """Refuses a file that whoever wrote the text may not read: its contents would stand in the converted model."""
+    """Rejects a file that the author of the text may not read: its contents would end up in the converted model."""
     filename = op.properties.get("filename")
     name = filename.data if isinstance(filename, StringAttr) else ""
     if root is None or not name or not is_within(Path(name), Path(root)):

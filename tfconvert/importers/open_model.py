@@ -1,4 +1,4 @@
-"""Opens whatever holds a model: tells which format it is, and imports it.
+"""Opens a model of any format: detects the format, and imports it.
 
 Imports are late, so that a model of one format doesn't load the importers of the others.
 """
@@ -22,7 +22,7 @@ _SIGNATURES = "choose signatures instead"
 
 
 class Selection(Protocol):
-    """What to import of a model: settings of which each format takes some and refuses the others."""
+    """The part of a model to import: settings of which each format accepts some and rejects the others."""
 
     @property
     def inputs(self) -> Sequence[str] | None:
@@ -59,7 +59,7 @@ def import_model(model: str | os.PathLike[str] | Message, options: Selection) ->
     Args:
         model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
             GraphDef message.
-        options: What to import of it.
+        options: The part to import.
 
     Raises:
         ConversionError: It is none of these, or can't be imported.
@@ -113,7 +113,7 @@ def _import_path(path: Path, options: Selection) -> ModuleOp:
         return import_meta_graph(meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures)
     if path.is_dir() or not path.exists():
         return import_saved_model(path)
-    raise error("unknown-format", f"{path} is no SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
+    raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
                 "MLIR text or .tflite file",
                 hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
 

@@ -1,7 +1,7 @@
 """SavedModels, of TensorFlow 2 (object graph) and 1 (restore ops), to modules.
 
-A signature is a list of feeds and fetches in the main graph, in both kinds; what differs is how a variable's node is
-tied to the checkpoint, which `tfconvert/importers/graph/variables.py` knows. Only what the chosen signatures reach is
+A signature is a list of feeds and fetches in the main graph, in both kinds; they differ in how a variable's node is
+tied to the checkpoint, see `tfconvert/importers/graph/variables.py`. Only what the chosen signatures reach is
 imported: a SavedModel's save and restore functions are most of it.
 """
 
@@ -49,7 +49,7 @@ _TRAIN_OP = "__saved_model_train_op"
 
 
 class Files(NamedTuple):
-    """What lies beside a SavedModel's message, as far as there are files.
+    """The files beside a SavedModel's message, if there are any.
 
     Attributes:
         assets: The folder of the vocabularies and other files that the model reads.
@@ -68,7 +68,7 @@ class Files(NamedTuple):
 
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
-    """Tells whether a path is a folder that holds a SavedModel's graph."""
+    """Returns whether a path is a folder that holds a SavedModel's graph."""
     return any((Path(path) / name).is_file() for name in _FILES)
 
 
@@ -105,14 +105,14 @@ def import_message(
 
     Args:
         saved_model: The message.
-        files: What lies beside it.
+        files: The files beside it.
         signatures: The signatures to export.
         tags: The tags of the MetaGraph.
         input_shapes: Shapes of inputs by name.
 
     Raises:
         ConversionError: An unknown tag, signature or input; an op that can't be imported; a variable or an asset whose
-            file is not given.
+            file is not passed.
     """
     meta_graph = _meta_graph(saved_model, tags)
     graph = meta_graph.graph_def
@@ -138,7 +138,7 @@ def _read(folder: Path) -> pb.SavedModel:
     try:
         data = file.read_bytes()
     except FileNotFoundError:
-        what = "is no SavedModel: it holds no saved_model.pb" if folder.is_dir() else "doesn't exist"
+        what = "is not a SavedModel: it holds no saved_model.pb" if folder.is_dir() else "doesn't exist"
         raise error("not-a-saved-model", f"{folder} {what}", hint="give the folder that holds saved_model.pb") from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
@@ -251,7 +251,7 @@ def _call_positions(nodes: Mapping[str, pb.NodeDef], outputs: Sequence[GraphOutp
 def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:
     """Returns a key that only entry points share that compute the same from the same inputs.
 
-    It sees through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
+    It looks through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
     same function. Others that are equal are merged by the pass `merge-functions`, at the price of importing them.
     """
     called = {output.tensor.node for output in entry.outputs}
@@ -266,7 +266,7 @@ def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mappin
 
 
 def _wrapper_meaning(name: str, library: Mapping[str, pb.FunctionDef]) -> Hashable:
-    """Returns what a small function does, whatever its arguments are called; any other function's name."""
+    """Returns a structural key of a small function, independent of names; any other function's name."""
     function = library.get(name)
     if function is None or len(function.node_def) > _WRAPPER_NODES:
         return name

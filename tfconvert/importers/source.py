@@ -1,4 +1,4 @@
-"""A model to convert, wherever it is: a file, a folder or a message in memory, and what to import of it."""
+"""A model to convert, a file, a folder or a message in memory, and the part to import."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A model, and what to import of it.
+    """A model, and the part to import.
 
     Attributes:
         model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`), or a SavedModel or GraphDef
@@ -43,7 +43,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The path, or what kind of message it is."""
+        """The path, or the kind of message."""
         model = self.model
         return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
 
@@ -51,6 +51,6 @@ class Source:
         """Returns the imported module, a new one at each call.
 
         Raises:
-            ConversionError: It is no model, or can't be imported.
+            ConversionError: It is not a model, or can't be imported.
         """
         return open_model.import_model(self.model, self)

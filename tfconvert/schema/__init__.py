@@ -1,1 +1,1 @@
-"""What things are: dialects, the formats of TensorFlow and LiteRT, and diagnostics."""
+"""Definitions: dialects, the formats of TensorFlow and LiteRT, and diagnostics."""

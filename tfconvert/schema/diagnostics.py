@@ -41,7 +41,7 @@ class Diagnostic:
     severity: str = ERROR
 
     def to_dict(self) -> dict[str, str]:
-        """Returns the fields that say something, for JSON."""
+        """Returns the non-empty fields, for JSON."""
         return {key: value for key, value in asdict(self).items() if value}
 
     def __str__(self) -> str:

@@ -179,7 +179,7 @@ def test_a_cycle_without_next_iteration_is_told_with_its_nodes(tmp_path: Path) -
         ("next", lambda each: each.input.__setitem__(0, "nowhere"), "missing-node"),
     ],
 )
-def test_damaged_control_flow_is_told(tmp_path: Path, name: str, change: object, code: str) -> None:
+def test_damaged_control_flow_is_reported(tmp_path: Path, name: str, change: object, code: str) -> None:
     graph = v1_graphs.loop()
     change(next(each for each in graph.node if each.name == name))  # type: ignore[operator]
     with pytest.raises(ConversionError) as caught:

@@ -57,12 +57,12 @@ def test_without_a_saver_keys_are_names() -> None:
 
 
 @pytest.mark.parametrize("slices", ["10 4 0,5:?", "10 4 0", "10 4 -1,2"])
-def test_damaged_slices_are_told(slices: str) -> None:
-    with pytest.raises(ConversionError, match="is no slice"):
+def test_damaged_slices_are_reported(slices: str) -> None:
+    with pytest.raises(ConversionError, match="is not a slice"):
         saved_variables(*restoring(slices), ())
 
 
-def test_the_oldest_checkpoints_are_told() -> None:
+def test_the_oldest_checkpoints_are_reported() -> None:
     graph, nodes = restoring()
     graph.saver_def.version = pb.SaverDef.V1
     with pytest.raises(ConversionError, match="V1"):

@@ -56,7 +56,7 @@ def test_no_file_outside_of_the_assets_is_read(model: Path, name: str) -> None:
     assert caught.value.code == "bad-asset"
 
 
-def test_a_folder_of_assets_is_no_link_out_of_the_model(model: Path) -> None:
+def test_a_folder_of_assets_is_not_a_link_out_of_the_model(model: Path) -> None:
     outside = model.with_name("outside")
     (model / "assets").rename(outside)
     (model / "assets").symlink_to(outside)
@@ -69,7 +69,7 @@ def test_a_folder_of_assets_is_no_link_out_of_the_model(model: Path) -> None:
     import_saved_model(model)
 
 
-def test_a_circle_of_links_is_no_asset(model: Path) -> None:
+def test_a_circle_of_links_is_not_an_asset(model: Path) -> None:
     (asset,) = (model / "assets").iterdir()
     asset.unlink()
     asset.symlink_to(asset.name)

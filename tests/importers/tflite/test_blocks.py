@@ -136,11 +136,11 @@ def test_values_that_are_computed_have_blocks_too(file: File, round_trip: RoundT
     [
         ([X, weight(7), Y], "there is no tensor 7"),
         ([X, weight(-2), Y], "there is no tensor -2"),
-        ([X, weight(1), Y], "no floats"),
-        ([X, weight(0), Y], "is no constant"),
+        ([X, weight(1), Y], "not floats"),
+        ([X, weight(0), Y], "is not a constant"),
         ([X, weight(3, block_size=-4), Y, scale()], "blocks of -4 elements"),
         ([X, weight(3), Y, scale(buffer=3)], "has a buffer of"),
-        ([X, weight(3), Y, {**scale(), "shape": (-1, 2)}], "is no constant"),
+        ([X, weight(3), Y, {**scale(), "shape": (-1, 2)}], "is not a constant"),
         ([X, {**weight(3), "type": "FLOAT32"}, Y, scale()], "only integers"),
     ],
 )  # fmt: skip

@@ -30,7 +30,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "there is no buffer 3": {"tensors": [{"buffer": 3}, {}]},
     "has a value already": {"inputs": (0, 0)},
     "t1 has two values": {"operators": [CALL, CALL]},
-    "read before anything computes it": {"inputs": ()},
+    "read before it is computed": {"inputs": ()},
     "a buffer of 3 bytes": {"tensors": [{"buffer": 1}, {}], "buffers": [b"abc"], "inputs": ()},
     "do not lie in its buffer": {
         "tensors": [{"type": "STRING", "buffer": 1}, {}], "buffers": [struct.pack("<4i", 2, 16, 9, 99)], "inputs": (),
@@ -61,15 +61,15 @@ HOSTILE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("message", HOSTILE)
 def test_hostile_files_are_explained(file: File, message: str) -> None:
-    given = {**GOOD, **HOSTILE[message]}
-    if given.pop("subgraphs", ()) is None:
+    fields = {**GOOD, **HOSTILE[message]}
+    if fields.pop("subgraphs", ()) is None:
         tensors = [{"shape": (2,), "type": "FLOAT32", "buffer": 0}]
-        given["subgraphs"] = [{"tensors": tensors, "inputs": (), "outputs": (0,)}]
-        given["buffers"], buffers = (), given.pop("buffers_")
-        tree = {"version": 3, "subgraphs": given["subgraphs"], "buffers": buffers}
+        fields["subgraphs"] = [{"tensors": tensors, "inputs": (), "outputs": (0,)}]
+        fields["buffers"], buffers = (), fields.pop("buffers_")
+        tree = {"version": 3, "subgraphs": fields["subgraphs"], "buffers": buffers}
         content = bytes(encode(TFLITE, tree, TFLITE_IDENTIFIER).data)
     else:
-        content = file(**given, **({"subgraphs": []} if message == "has no subgraph" else {}))
+        content = file(**fields, **({"subgraphs": []} if message == "has no subgraph" else {}))
     with pytest.raises(ConversionError) as caught:
         import_tflite(content)
     assert caught.value.code == "malformed-tflite"
@@ -126,7 +126,7 @@ def _vectors_of(content: bytearray, count: int) -> list[int]:
 @pytest.mark.parametrize(
     "content", [b"", b"TFL3", b"\0" * 64, b"\x10\0\0\0TFL3", b"\xff\xff\xff\xffTFL3" + b"\xff" * 64]
 )
-def test_what_is_no_model(content: bytes, tmp_path: Path) -> None:
+def test_what_is_not_a_model(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(content)
     for source in (content, path):

@@ -49,7 +49,7 @@ class FunctionOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FunctionOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         name = parser.parse_symbol_name()
         arguments = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, lambda: parser.parse_argument(with_attributes=True)
@@ -76,12 +76,12 @@ class GiveOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> GiveOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operand = parser.parse_unresolved_operand()
-        given = parser.parse_type() if parser.parse_optional_punctuation(":") else parser.defined_type(operand)
-        if given is None:
+        operand_type = parser.parse_type() if parser.parse_optional_punctuation(":") else parser.defined_type(operand)
+        if operand_type is None:
             raise VerifyError("the type is not known yet")
-        return cls.create(operands=[parser.resolve_operand(operand, given)])
+        return cls.create(operands=[parser.resolve_operand(operand, operand_type)])
 
 
 class ShapeAttr(Attribute):
@@ -150,10 +150,10 @@ def _typed(parser: AttributeParser) -> Attribute:
     parser.parse_punctuation(":")
     name = parser.parse_str_literal()
 
-    def complete(behind: Type) -> Attribute:
+    def complete(after: Type) -> Attribute:
         if name == "bad":
-            raise VerifyError(f"{behind} is a bad type")
-        return StringAttr.get(f"{name}: {behind}")
+            raise VerifyError(f"{after} is a bad type")
+        return StringAttr.get(f"{name}: {after}")
 
     return UntypedAttr.get(complete)
 

@@ -1,1 +1,1 @@
-"""The .tflite writer: tables first, weights streamed behind them."""
+"""The .tflite writer: tables first, weights streamed after them."""

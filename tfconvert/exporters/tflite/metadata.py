@@ -1,4 +1,4 @@
-"""What a model says about itself: how it was made, and which runtime it needs."""
+"""Metadata of a model: how it was created, and which runtime it requires."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ API_VERSION = 2
 
 
 class Origin(NamedTuple):
-    """Where a model comes from and what was asked for.
+    """The origin of a model and the options of its conversion.
 
     Attributes:
-        model_type: Enumerator of `ModelType`: what the converter was given.
-        tensorflow_version: The version of TensorFlow that made the model; empty if unknown.
+        model_type: Enumerator of `ModelType`: the converter's input.
+        tensorflow_version: The version of TensorFlow that created the model; empty if unknown.
         optimizations: Enumerators of `ModelOptimizationMode` that were applied.
         allow_custom_ops: Whether custom operators were allowed.
         enable_select_tf_ops: Whether TensorFlow's own kernels were allowed.
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
 
 def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
-    """Returns the metadata entry of the runtime that a model needs, 16 bytes.
+    """Returns the metadata entry of the runtime that a model requires, 16 bytes.
 
     Args:
         uses: Operators with their versions.
@@ -43,7 +43,7 @@ def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
 
 
 def conversion_entry(origin: Origin) -> bytes:
-    """Returns the metadata entry of how a model was made, a flatbuffer of its own."""
+    """Returns the metadata entry of how a model was created, a flatbuffer of its own."""
     environment: dict[str, Any] = {"api_version": API_VERSION, "model_type": origin.model_type}
     if origin.tensorflow_version:
         environment["tensorflow_version"] = origin.tensorflow_version

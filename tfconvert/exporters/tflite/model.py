@@ -1,8 +1,8 @@
 """A module of `tfl` ops as a .tflite file.
 
-Functions that are entry points become subgraphs first, in the module's order, then those that they call. An entry
-function says in its attributes what its tensors are called (`tf.entry_function`) and which signatures it answers to
-(`tf_saved_model.exported_names`); its arguments and results say what the signatures call them
+Functions that are entry points become subgraphs first, in the module's order, then their callees. An entry
+function has the names of its tensors in its attributes (`tf.entry_function`) and its signatures
+(`tf_saved_model.exported_names`); its arguments and results have their names in the signatures
 (`tf_saved_model.index_path`).
 """
 
@@ -67,7 +67,7 @@ class _Exporter:
         return [MAIN if MAIN in self.functions else next(iter(self.functions))]
 
     def index(self, name: str, alone: bool = False, caller: Subgraph | None = None) -> int:
-        """Returns the index of a function's subgraph, which is made later if it is not there yet.
+        """Returns the index of a function's subgraph, which is built later if it is not there yet.
 
         Args:
             name: The function.
@@ -93,7 +93,7 @@ class _Exporter:
         """Fills all subgraphs; those that are called join the list while it is worked through."""
         named = 0
         while self._built < len(self.subgraphs):
-            # The entry functions come first, so that what they call has no name that one of their inputs has.
+            # The entry functions come first, so that their callees don't take the name of one of their inputs.
             for subgraph in self.subgraphs[named:]:
                 function = subgraph.function
                 subgraph.reserve(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"))
@@ -104,7 +104,7 @@ class _Exporter:
             self._built += 1
 
     def name_subgraphs(self, entries: Sequence[str]) -> None:
-        """Gives the subgraphs the names that they have in the file."""
+        """Assigns the subgraphs' names in the file."""
         if len(entries) == 1 and not self.exact:
             self.subgraphs[0].name = MAIN
         for subgraph in self.subgraphs:
@@ -114,7 +114,7 @@ class _Exporter:
 
 
 def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
-    """Raises an error if a function is called by what it calls itself."""
+    """Raises an error if a function is recursive."""
     while caller is not None:
         if caller.function is function:
             raise error("recursive-function", f"the function {symbol_name(function)!r} calls itself",
@@ -133,7 +133,7 @@ def _strings(value: Attribute | None) -> list[str]:
 
 
 def _path(attributes: Attribute | None, position: int) -> str:
-    """Returns the name that an argument's or result's index path stands for; empty if there is none."""
+    """Returns the name of an argument's or result's index path; empty if there is none."""
     dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
     dictionary = dictionaries[position] if position < len(dictionaries) else None
     path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
@@ -178,7 +178,7 @@ def _signatures(exporter: _Exporter, entries: Sequence[str]) -> list[dict[str, A
 
 
 def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None) -> dict[str, bytes]:
-    """Returns the metadata entries: those of the file that a module is the image of, else what we know of the model."""
+    """Returns the metadata entries: those of the file that a module is the image of, else new ones."""
     if tfl_file.is_image(module):
         carried = module.attributes.get(tfl_file.METADATA)
         items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
@@ -202,7 +202,7 @@ def export(
     Args:
         module: Functions of `tfl` ops.
         description: The file's description; `None` for the module's own, or `tfconvert` if it has none.
-        origin: How the model was made, for its metadata; `None` leaves that entry out.
+        origin: How the model was created, for its metadata; `None` leaves that entry out.
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
 

@@ -1,4 +1,4 @@
-"""Names of tensors: as the user knows them, and no two alike in a file."""
+"""Names of tensors: those that the user knows, unique in a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Names:
         self._next: dict[str, int] = {}
 
     def unique(self, wanted: str) -> str:
-        """Returns a name, with a number behind it if it is taken, and takes it."""
+        """Returns a name, with a number appended if it is taken, and reserves it."""
         name = wanted
         while name in self._taken:
             number = self._next[wanted] = self._next.get(wanted, 0) + 1

@@ -35,7 +35,7 @@ class OperatorCodes:
         calls: How often each is used, custom ones by their own name.
 
     Args:
-        fixed: The versions that some have whatever their calls need, by name.
+        fixed: The versions that some have regardless of their calls, by name.
     """
 
     def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
@@ -49,7 +49,7 @@ class OperatorCodes:
         Args:
             name: Enumerator of `BuiltinOperator`.
             number: The enumerator's value.
-            version: The version that this use needs.
+            version: The version that this use requires.
             custom: Name of a custom operator.
         """
         code = self._codes.get((name, custom))
@@ -113,7 +113,7 @@ def tree(
 
     Args:
         op: The op.
-        codes: Where the operator is noted.
+        codes: The collection that the operator is recorded in.
         operands: Indices and types of the operands' tensors, -1 for those that are absent.
         results: Indices and types of the results' tensors.
         subgraph: Finds the subgraphs that the op calls.

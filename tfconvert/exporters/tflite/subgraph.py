@@ -27,7 +27,7 @@ _MAX_DIMENSION = 2**31 - 1
 
 
 class Shared:
-    """What all subgraphs of a model have in common.
+    """The state that all subgraphs of a model share.
 
     Attributes:
         buffers: The constants.
@@ -37,7 +37,7 @@ class Shared:
         problems: Why the model can't be exported.
 
     Args:
-        versions: The versions that some operators have whatever their calls need.
+        versions: The versions that some operators have regardless of their calls.
     """
 
     def __init__(self, versions: Mapping[str, int]) -> None:
@@ -89,15 +89,15 @@ class Subgraph:
         name: The subgraph's name.
         function: The function.
         caller: The subgraph that was the first to call it; `None` for an entry point.
-        inputs: Indices of the tensors that the function is given.
+        inputs: Indices of the function's input tensors.
         outputs: Indices of the tensors that it returns.
 
     Args:
-        shared: What it has in common with the others.
+        shared: The state that it shares with the others.
         function: The function.
         name: The subgraph's name.
         caller: The subgraph that calls it.
-        exact: The function is the image of a file's subgraph: its tensors have the names that it says, be they alike
+        exact: The function is the image of a file's subgraph: its tensors have that file's names, even if not unique
             or empty, and each constant is a tensor of its own.
     """
 
@@ -121,10 +121,10 @@ class Subgraph:
         self._exact = exact
 
     def build(self, outputs: Sequence[str], subgraph: SubgraphIndex) -> None:
-        """Goes through the function, whose inputs and outputs have names already.
+        """Exports the function, whose inputs and outputs have names already.
 
         Args:
-            outputs: Names of the outputs; those that are missing are called as what computes them.
+            outputs: Names of the outputs; those that are missing are named after the op that computes them.
             subgraph: Finds the subgraphs that ops call.
         """
         block = self.function.body.block
@@ -149,7 +149,7 @@ class Subgraph:
         return last.operands if last is not None else ()
 
     def reserve(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Gives the names of inputs and outputs out first: they are what the user sees.
+        """Assigns the names of inputs and outputs first: they are visible to the user.
 
         Args:
             inputs: Names of the inputs; those that are missing are called `arg0`, ...
@@ -164,7 +164,7 @@ class Subgraph:
                 reserved[value] = self._unique(wanted)
 
     def _unique(self, name: str) -> str:
-        """Returns a name that no other tensor of the file has, and remembers what it would be in the subgraph alone."""
+        """Returns a name that no other tensor of the file has, and records its name in the subgraph alone."""
         if self._exact:
             return name
         own = self._names.unique(name)
@@ -180,7 +180,7 @@ class Subgraph:
             value: The value.
             name: The tensor's name.
             buffer: Index of the buffer that holds its value, 0 if it is computed.
-            carried: Fields that neither the value's type nor its place tell.
+            carried: Fields that follow neither from the value's type nor from its place.
         """
         operand, fields = self._shared.tensor_type(value.type)
         fields = {**fields, "name": name, "buffer": buffer} if buffer else {**fields, "name": name}
@@ -194,7 +194,7 @@ class Subgraph:
         return entry
 
     def _add_parts(self, fields: dict[str, Any], value_type: Attribute, carried: Attribute | None) -> None:
-        """Adds the tensors of scales and zero points that a type has, and lets a tensor's fields refer to them."""
+        """Adds the tensors of scales and zero points that a type has, and refers to them in a tensor's fields."""
         element = types.element_of(value_type)
         if not isinstance(element, quant.BlockedType):
             return
@@ -222,7 +222,7 @@ class Subgraph:
         return known
 
     def _carried_fields(self, carried: Attribute) -> dict[str, Any]:
-        """Returns the fields of a tensor that its type and its place don't tell."""
+        """Returns the fields of a tensor that don't follow from its type and its place."""
         fields = tfl_file.from_dictionary("Tensor", carried)
         return {**fields, "name": self._unique(fields["name"])} if fields.get("name") else fields
 
@@ -239,7 +239,7 @@ class Subgraph:
                 entry = self._constant(value, name, position in variables)
             operands.append(entry)
         if op.op_name == "transpose_conv":
-            # Its kernel tells by the number of operands whether there is a bias.
+            # Its kernel determines by the number of operands whether there is a bias.
             operands = operands[:3] if operands[3:] == [_ABSENT] else operands
         wanted = node_of(op.location) or op.op_name
         results = []
@@ -247,22 +247,22 @@ class Subgraph:
             if tfl.is_absent(result):
                 results.append(_ABSENT)
                 continue
-            given = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
-            results.append(self._add(result, given, 0, _carried(op, position)))
+            name = reserved.get(result) or self._unique(f"{wanted}:{position}" if position else wanted)
+            results.append(self._add(result, name, 0, _carried(op, position)))
         tree = operators.tree(op, self._shared.codes, operands, results, subgraph)
         if tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
 
-    def _state(self, op: tfl.TFLOp, value: Value, given: tuple[int, Operand] | None) -> tuple[int, Operand]:
-        """Makes a variable of the tensor that an operator keeps its state in.
+    def _state(self, op: tfl.TFLOp, value: Value, known: tuple[int, Operand] | None) -> tuple[int, Operand]:
+        """Marks the tensor of an operator's state as a variable.
 
-        It is the runtime's own, zero before the first run, or what another operator makes for this one at each run.
+        It is the runtime's own, zero before the first run, or the result of another operator that allocates it per run.
 
         Args:
             op: The operator.
             value: The state operand.
-            given: The tensor of the value, `None` if it has none yet.
+            known: The tensor of the value, `None` if it has none yet.
 
         Raises:
             ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
@@ -270,14 +270,14 @@ class Subgraph:
         if sequences.keeps_state(op, value):
             state = self._add(value, self._unique(_name_of(value)), 0)
             # Others that use the value don't mean the state, which the operator changes.
-            if given is None:
+            if known is None:
                 del self._index[value]
             else:
-                self._index[value] = given
-        elif given is not None and sequences.is_own_state(value):
-            state = given
+                self._index[value] = known
+        elif known is not None and sequences.is_own_state(value):
+            state = known
         else:
-            raise error_at(op, "shared-state", "its state is no tensor of its own that is made at each run",
+            raise error_at(op, "shared-state", "its state is not a tensor of its own that is allocated at each run",
                            "run the pass separate-state")  # fmt: skip
         self._tensors[state[0]]["is_variable"] = True
         return state
@@ -309,7 +309,7 @@ class Subgraph:
             return _ABSENT
         assert isinstance(op, Operation)
         if is_variable or tfl_file.IS_VARIABLE in op.attributes:
-            # A file's own variable begins at zero; the runtime allocates it.
+            # A file's own variable is zero at first; the runtime allocates it.
             entry = self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True
             return entry
@@ -342,7 +342,7 @@ class Subgraph:
         )
 
     def signature_name(self, index: int) -> str:
-        """Returns what a signature calls a tensor: its name, as far as the subgraph alone asks for."""
+        """Returns a tensor's name in signatures: its name, as unique as the subgraph alone requires."""
         name = str(self._tensors[index]["name"])
         return self._own_names.get(name, name)
 
@@ -358,7 +358,7 @@ class Subgraph:
 
 
 def _whole(value: Value) -> Constant | None:
-    """Returns what a constant's buffer holds if that is all its elements, quantised or not."""
+    """Returns the contents of a constant's buffer if those are all its elements, quantised or not."""
     op = value.owner
     if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_QCONST:
         stored = op.properties.get("value")
@@ -367,7 +367,7 @@ def _whole(value: Value) -> Constant | None:
 
 
 def _held(value: Value) -> Constant | None:
-    """Returns what a constant's buffer holds; of a sparse one only what is stored."""
+    """Returns the contents of a constant's buffer; of a sparse one only the stored elements."""
     op = value.owner
     if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
         stored = op.properties.get("value")
@@ -376,7 +376,7 @@ def _held(value: Value) -> Constant | None:
 
 
 def _carried(op: Operation, position: int) -> Attribute | None:
-    """Returns the fields that an op carries along for a result's tensor."""
+    """Returns the fields that an op has for a result's tensor."""
     if tfl_file.TENSORS not in op.attributes:
         return None
     dictionaries = tfl_file.dictionaries(op.attributes[tfl_file.TENSORS])

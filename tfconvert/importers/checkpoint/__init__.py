@@ -1,1 +1,1 @@
-"""TensorFlow's checkpoints: the files, and the formats that they are made of."""
+"""TensorFlow's checkpoints: the files, and the formats that they consist of."""

@@ -1,7 +1,7 @@
 """Reads TensorFlow's checkpoints ("tensor bundles"): an index of tensors, and shards that hold their data.
 
 `Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and looks at the sizes of
-the shards `<prefix>.data-00000-of-0000N`; no tensor's data is read. `read` gives a tensor as a source for a
+the shards `<prefix>.data-00000-of-0000N`; no tensor's data is read. `read` returns a tensor as a source for a
 `TensorData` handle: a slice of the memory-mapped shard, whose checksum is verified when it is first used.
 
 May import: `schema`, protobuf, numpy, google_crc32c.
@@ -38,7 +38,7 @@ from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
 OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 _SLICE_MARK = b"\0"
-"""How the key of a slice begins; no tensor's own key does."""
+"""The prefix of a slice's key; no tensor's own key has it."""
 
 _NEWEST_VERSION = 1
 
@@ -47,11 +47,11 @@ _DAMAGE_HINT = "copy or download the model again"
 
 _MAX_RANK = 32
 _MAX_ELEMENTS = 1 << 58
-"""What numpy can address; the second even where one dimension is 0."""
+"""The limits of numpy; the second even where one dimension is 0."""
 
 
 class Entry(NamedTuple):
-    """What the index says of one tensor.
+    """The index's entry of one tensor.
 
     Attributes:
         dtype: TensorFlow's `DataType` number.
@@ -87,7 +87,7 @@ class Checkpoint:
             prefix: Path of the files without `.index` or `.data-...`.
 
         Raises:
-            ConversionError: A file is missing, can't be read, is shorter than the index says, or is damaged.
+            ConversionError: A file is missing, can't be read, is shorter than the index states, or is damaged.
         """
         self.prefix = os.fspath(prefix)
         self._index_path = f"{self.prefix}.index"
@@ -106,9 +106,9 @@ class Checkpoint:
         return MappingProxyType(self._entries)
 
     def read(self, key: str) -> Source:
-        """Returns where a tensor's value comes from, for a `TensorData` handle of the entry's type and shape.
+        """Returns the source of a tensor's value, for a `TensorData` handle of the entry's type and shape.
 
-        Only strings are read at once; all other data stays in the mapped shard.
+        Only strings are read immediately; all other data stays in the mapped shard.
 
         Raises:
             ConversionError: There is no such tensor (`missing-tensor`), its element type can't be read
@@ -128,7 +128,7 @@ class Checkpoint:
             raise error(problem.code, f"{self._index_path}: the slices of {key!r} are wrong: {problem}") from problem
 
     def read_part(self, key: str, extents: Sequence[Extent]) -> tuple[Source, types.Shape]:
-        """Returns where the value of a slice of a tensor comes from, and the slice's shape.
+        """Returns the source of the value of a slice of a tensor, and the slice's shape.
 
         Args:
             key: The tensor.
@@ -146,12 +146,12 @@ class Checkpoint:
         try:
             source = PartOfSource.checked(whole, self._entries[key].shape, extents)
         except MalformedError as problem:
-            raise error("bad-slice", f"the graph wants a slice of {key!r} that the checkpoint {self.prefix} "
+            raise error("bad-slice", f"the graph reads a slice of {key!r} that the checkpoint {self.prefix} "
                         f"doesn't have: {problem}") from problem  # fmt: skip
         return source, source.part_shape
 
     def object_graph(self) -> TrackableObjectGraph | None:
-        """Returns the object graph that tells the variables' keys; `None` if the checkpoint has none (TensorFlow 1).
+        """Returns the object graph that holds the variables' keys; `None` if the checkpoint has none (TensorFlow 1).
 
         Raises:
             ConversionError: The graph is damaged.
@@ -248,7 +248,7 @@ def _read_index(prefix: str) -> bytes:
 
 def _open_shard(path: Path) -> MappedFile:
     try:
-        with path.open("rb"):  # mapped later, but what can't be opened shall be known now
+        with path.open("rb"):  # mapped later, but failures to open must be reported now
             return MappedFile(str(path))
     except FileNotFoundError as problem:
         raise error("missing-shard", f"the checkpoint's data file {path} doesn't exist", hint=_DAMAGE_HINT) from problem
@@ -267,7 +267,7 @@ def _parse_header(value: bytes) -> int:
     if header.version.min_consumer > _NEWEST_VERSION:
         needed = header.version.min_consumer
         raise MalformedError(
-            f"it needs a reader of version {needed}, this one is {_NEWEST_VERSION}", "unsupported-version"
+            f"it requires a reader of version {needed}, this one is {_NEWEST_VERSION}", "unsupported-version"
         )
     return header.num_shards
 

@@ -65,7 +65,7 @@ class PartitionedSource(Source):
 
     @classmethod
     def checked(cls, shape: Shape, slices: Sequence[tuple[Sequence[Extent], Shape, Source]]) -> PartitionedSource:
-        """Returns the source of a tensor after a check that its slices make it up exactly.
+        """Returns the source of a tensor after a check that its slices cover it exactly.
 
         Args:
             shape: The whole's shape.
@@ -92,7 +92,7 @@ class PartitionedSource(Source):
         return result
 
     def release(self) -> None:
-        """Gives back what the slices mapped."""
+        """Releases the slices' mappings."""
         for _, _, source in self.parts:
             source.release()
 
@@ -140,7 +140,7 @@ class PartOfSource(Source):
         return self.whole.part(dtype, self.shape, inside)
 
     def release(self) -> None:
-        """Gives back what the tensor mapped."""
+        """Releases the tensor's mapping."""
         self.whole.release()
 
     def fingerprint(self) -> Hashable:

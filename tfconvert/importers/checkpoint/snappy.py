@@ -5,14 +5,14 @@ from __future__ import annotations
 from tfconvert.importers.checkpoint.wire import MalformedError, read_varint
 
 _MAX_RATIO = 64
-"""No element of the format makes more than 64 bytes, so data that claims more a byte is not worth an allocation."""
+"""No element of the format expands to more than 64 bytes, so data that claims more per byte is rejected."""
 
 
 def decompress(data: bytes) -> bytes:
     """Returns the contents of a snappy block.
 
     Raises:
-        MalformedError: The data is no snappy block.
+        MalformedError: The data is not a snappy block.
     """
     size, position = read_varint(data, 0)
     if size > len(data) * _MAX_RATIO:
@@ -34,7 +34,7 @@ def decompress(data: bytes) -> bytes:
 
 
 def _literal_element(data: bytes, position: int) -> tuple[int, int]:
-    """Returns a literal's length and where its bytes begin."""
+    """Returns a literal's length and the position of its bytes."""
     length = data[position] >> 2
     position += 1
     if length >= 60:  # the length doesn't fit the tag: 1 to 4 bytes of it follow
@@ -48,7 +48,7 @@ def _literal_element(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _copy_element(data: bytes, position: int) -> tuple[int, int, int]:
-    """Returns a back reference's length and offset, and the position behind it."""
+    """Returns a back reference's length and offset, and the position after it."""
     tag = data[position]
     count = (0, 1, 2, 4)[tag & 3]
     offset = int.from_bytes(data[position + 1 : position + 1 + count], "little")

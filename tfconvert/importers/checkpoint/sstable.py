@@ -1,8 +1,8 @@
 """Reads SSTables: sorted maps of byte strings, in the layout of LevelDB that a checkpoint's index has.
 
-A file is a row of blocks and a footer. The footer points to the index block, whose values point to the data blocks. A
-block is a run of entries, whose keys omit what they share with the key before, and then restart points that only a
-search needs; behind each block are its compression and its checksum.
+A file is a sequence of blocks and a footer. The footer points to the index block, with pointers to the data blocks. A
+block is a run of entries, whose keys omit their common prefix with the key before, and then restart points that only a
+search needs; after each block are its compression and its checksum.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _FOOTER_SIZE = 48
 _TRAILER_SIZE = 5
 
 _MAX_KEY = 1 << 16
-"""Longest key taken; it bounds what the shared beginnings of keys can blow up to."""
+"""The longest key accepted; it bounds the size that shared prefixes can expand to."""
 
 _MAX_RATIO = 64
-"""How many times the file's size all keys together may take."""
+"""The limit of the size of all keys together, in multiples of the file's size."""
 
 _UNCOMPRESSED, _SNAPPY = 0, 1
 
@@ -32,7 +32,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         data: The whole file.
 
     Raises:
-        MalformedError: The data is no intact table.
+        MalformedError: The data is not an intact table.
     """
     if len(data) < _FOOTER_SIZE:
         raise MalformedError("the file is too short to be a checkpoint's index", "truncated-index")
@@ -54,7 +54,7 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, position: int) -> tuple[int, int, int]:
-    """Returns a block's offset and size, and the position behind the pointer to it."""
+    """Returns a block's offset and size, and the position after the pointer to it."""
     offset, position = read_varint(data, position)
     size, position = read_varint(data, position)
     return offset, size, position

@@ -45,7 +45,7 @@ def decode_strings(data: memoryview, count: int, crc32c: int) -> np.ndarray[Any,
 
 
 def _lengths(data: memoryview, count: int) -> tuple[list[int], int]:
-    """Returns the strings' lengths and the position behind them."""
+    """Returns the strings' lengths and the position after them."""
     lengths = []
     position = 0
     for _ in range(count):

@@ -1,7 +1,7 @@
-"""What the readers of binary formats share: numbers of variable length, masked checksums, and the complaint.
+"""Shared by the readers of binary formats: varints, masked checksums, and the error.
 
-The readers don't know the file that their bytes come from; they raise `MalformedError`, and whoever opened the file
-makes a `ConversionError` of it that names the file.
+The readers don't know the file that their bytes come from; they raise `MalformedError`, and the caller that opened the
+file converts it to a `ConversionError` that names the file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class MalformedError(Exception):
     """Bytes that don't follow their format.
 
     Attributes:
-        code: The diagnostic code that tells the kind of damage.
+        code: The diagnostic code of the kind of damage.
     """
 
     def __init__(self, message: str, code: str = "bad-index") -> None:
-        """Makes the complaint of a sentence's part, which follows a file's name and a colon."""
+        """Creates the error; the message follows a file's name and a colon."""
         super().__init__(message)
         self.code = code
 
@@ -31,7 +31,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """Reads a number of seven bits a byte, the lowest first.
 
     Returns:
-        The number and the position behind it.
+        The number and the position after it.
 
     Raises:
         MalformedError: The data ends within the number, or it has more than 64 bits.
@@ -51,7 +51,7 @@ def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def unmask(stored: int) -> int:
-    """Returns the CRC-32C behind a stored one, which is rotated and shifted since it is itself under a checksum."""
+    """Returns the CRC-32C of a stored one, which is rotated and shifted since it is itself under a checksum."""
     rotated = (stored - _MASK_DELTA) & 0xFFFFFFFF
     return (rotated >> 17 | rotated << 15) & 0xFFFFFFFF
 

@@ -1,4 +1,4 @@
-"""What an OpDef demands of a node's attributes: the kind of value, the values that are allowed, the least one."""
+"""Constraints of an OpDef on a node's attributes: the kind of value, the values that are allowed, the least one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class AttributeRule(NamedTuple):
     Attributes:
         field: The AttrValue field that must hold the value.
         is_required: Whether there is no default.
-        items: The field of a list's items, or of the value itself where it is no list.
-        allowed: The values that there may be, every item of a list; empty if there is no limit.
+        items: The field of a list's items, or of the value itself where it is not a list.
+        allowed: The allowed values, every item of a list; empty if there is no limit.
         minimum: The least value, of a list the least length; `None` if there is no limit.
-        is_limited: Whether a value of the right kind may still be wrong.
+        is_limited: Whether a value of the right kind may still be invalid.
     """
 
     field: str
@@ -50,7 +50,7 @@ class AttributeRule(NamedTuple):
         )
 
     def problem(self, value: pb.AttrValue) -> str:
-        """Returns what is wrong with a value, empty if nothing is."""
+        """Returns the reason why a value is invalid, empty if it is valid."""
         there = value.WhichOneof("value")
         if there == "placeholder" or (there is None and not self.is_required):
             return ""

@@ -1,4 +1,4 @@
-"""AttrValues and small constant nodes, for nodes that the importer makes itself."""
+"""AttrValues and small constant nodes, for nodes that the importer creates."""
 
 from __future__ import annotations
 

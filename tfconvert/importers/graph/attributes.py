@@ -1,4 +1,4 @@
-"""AttrValue to attributes: what a NodeDef or FunctionDef says, as TensorFlow's MLIR dialects have it."""
+"""AttrValues of NodeDefs and FunctionDefs to attributes, as TensorFlow's MLIR dialects have them."""
 
 from __future__ import annotations
 

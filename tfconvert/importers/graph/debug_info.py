@@ -15,7 +15,7 @@ SourceOf = Callable[[str], Location]
 """From a node's full name (`node@function`) to its source location; `UNKNOWN_LOC` if unknown."""
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/")
-"""Frames of installed packages say less than the user's own."""
+"""Frames of installed packages are less useful than the user's own."""
 
 
 def no_source(name: str) -> Location:

@@ -1,6 +1,6 @@
-"""A main graph's exported functions: what is fed and fetched, and all that lies between.
+"""A main graph's exported functions: feeds, fetches, and the nodes between them.
 
-SavedModels, MetaGraphs and GraphDefs differ in how they say what to feed and fetch, and in where values of variables
+SavedModels, MetaGraphs and GraphDefs differ in how they state feeds and fetches, and in where values of variables
 are; from there on they are the same.
 """
 
@@ -24,17 +24,17 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 CONSUMER = 2474
-"""The version of TensorFlow's graphs up to which we know them."""
+"""The newest version of TensorFlow's graphs that is supported."""
 
 
 class GraphInput(NamedTuple):
     """A value that the caller feeds.
 
     Attributes:
-        tensor: What it stands for in the graph.
+        tensor: The tensor of the graph.
         type: Its type.
-        name: What the caller calls it.
-        is_optional: Whether it is left out where nothing needs it.
+        name: Its name to the caller.
+        is_optional: Whether it is left out if it is dead.
     """
 
     tensor: TensorName
@@ -51,7 +51,7 @@ class GraphOutput(NamedTuple):
 
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
-"""The ops that stand for what is fed."""
+"""The ops of feeds."""
 
 
 class EntryPoint(NamedTuple):
@@ -60,8 +60,8 @@ class EntryPoint(NamedTuple):
     Attributes:
         symbol: The function's symbol.
         exported_names: The signatures that are this function; empty for a plain graph.
-        inputs: What is fed, in the function's order.
-        outputs: What is fetched, in the function's order.
+        inputs: The feeds, in the function's order.
+        outputs: The fetches, in the function's order.
         controls: Nodes that must have run.
     """
 
@@ -75,15 +75,15 @@ class EntryPoint(NamedTuple):
 def import_entries(
     nodes: Mapping[str, pb.NodeDef], context: ImportContext, entries: Sequence[EntryPoint]
 ) -> list[FuncOp]:
-    """Returns the functions of entry points, legacy nodes upgraded unless the graph is to be taken as it is.
+    """Returns the functions of entry points, legacy nodes upgraded unless the graph is to be imported as it is.
 
     Args:
         nodes: The main graph's nodes by name.
-        context: What all graphs of the model share.
+        context: The state that all graphs of the model share.
         entries: The entry points.
 
     Raises:
-        ConversionError: Something that an entry point needs is missing or can't be imported.
+        ConversionError: A dependency of an entry point is missing or can't be imported.
     """
     if not context.is_raw:
         nodes = upgrade_legacy_ops(nodes)
@@ -145,14 +145,14 @@ def versions_attribute(versions: pb.VersionDef) -> Attribute:
 
 
 def check_versions(versions: pb.VersionDef) -> None:
-    """Checks that a graph lets itself be read by what knows graphs up to `CONSUMER`.
+    """Checks that a graph can be read by consumers of version `CONSUMER`.
 
     Raises:
-        ConversionError: It was made for newer programs (`newer-graph`).
+        ConversionError: It requires a newer consumer (`newer-graph`).
     """
     if versions.min_consumer > CONSUMER or CONSUMER in versions.bad_consumers:
         raise error(
-            "newer-graph", f"the graph asks for version {versions.min_consumer}, the newest known is {CONSUMER}",
+            "newer-graph", f"the graph requires version {versions.min_consumer}, the newest known is {CONSUMER}",
             hint="save it with an older TensorFlow, or use a newer tfconvert",
         )  # fmt: skip
 
@@ -162,7 +162,7 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | 
 
     Args:
         name: The input.
-        noted: The shape that the model notes.
+        noted: The shape that the model records.
         wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
 
     Raises:
@@ -173,7 +173,7 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | 
         len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
     )
     if clash:
-        given, known = list(shape), list(noted or ())
-        raise error("shape-mismatch", f"the shape {given} given for {name!r} contradicts the model's {known}",
+        requested, known = list(shape), list(noted or ())
+        raise error("shape-mismatch", f"the shape {requested} for {name!r} contradicts the model's {known}",
                     hint="pin unknown dimensions (-1) only")  # fmt: skip
     return shape if noted is None else tuple(a if b < 0 else b for a, b in zip(noted, shape, strict=True))

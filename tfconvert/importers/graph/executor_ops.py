@@ -1,7 +1,7 @@
 """V1 control flow nodes to the executor's own ops: Switch, Merge, the ops of loops' frames.
 
-All but NextIteration are a row of a table. A NextIteration becomes two ops, since SSA form has no cycles: a source,
-which yields the value and stands before its users, and a sink, which takes it at the end; a token ties them.
+All but NextIteration are an entry of a table. A NextIteration becomes two ops, since SSA form has no cycles: a source,
+which yields the value and precedes its users, and a sink, which consumes it at the end; a token ties them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NEXT_ITERATION = frozenset({"NextIteration", "RefNextIteration"})
-"""The nodes that hand a value to a loop's next iteration: the only way back in a graph."""
+"""The nodes that forward a value to a loop's next iteration: the only back edges of a graph."""
 
 ENTER = frozenset({"Enter", "RefEnter"})
 """The nodes that bring a value into a loop's frame."""
@@ -33,20 +33,20 @@ _SCALAR_INT = types.tensor(types.I32, ())
 
 
 class ExecutorNode(NamedTuple):
-    """A node, resolved: what its op is made of.
+    """A resolved node: the parts of its op.
 
     Attributes:
         op: The node's op.
         elements: The outputs' element types.
-        given: The node's attributes.
-        properties: Those that the op declares and operands don't tell, defaults filled in.
+        attr: The node's attributes.
+        properties: Those that the op declares and that don't follow from operands, defaults filled in.
         attributes: The private ones.
-        location: Where the node comes from.
+        location: The location of the node.
     """
 
     op: str
     elements: Sequence[Attribute]
-    given: Mapping[str, pb.AttrValue]
+    attr: Mapping[str, pb.AttrValue]
     properties: Mapping[str, Attribute]
     attributes: Mapping[str, Attribute]
     location: Location
@@ -55,9 +55,9 @@ class ExecutorNode(NamedTuple):
     def kept(self) -> dict[str, Attribute]:
         """The op's attributes: the private ones, and `T` and `N`, which TensorFlow keeps on executor ops."""
         kept = dict(self.attributes)
-        if (element := self.given.get("T")) is not None:
+        if (element := self.attr.get("T")) is not None:
             kept["T"] = types.element_type(element.type) or NONE
-        if (count := self.given.get("N")) is not None:
+        if (count := self.attr.get("N")) is not None:
             kept["N"] = attrs.integer(count.i)
         return dict(sorted(kept.items()))
 
@@ -67,18 +67,18 @@ def build(node: ExecutorNode, data: Sequence[Value], controls: Sequence[Value]) 
 
     Args:
         node: The node.
-        data: Its data inputs, as many as its op takes.
-        controls: The control results of what must come before it.
+        data: Its data inputs, as many as its op has.
+        controls: The control results of the ops that must run before it.
 
     Raises:
-        ConversionError: A frame's name is no text (`bad-attribute`).
+        ConversionError: A frame's name is not UTF-8 (`bad-attribute`).
     """
     row = _ROWS[node.op]
     properties = dict(node.properties)
     if not isinstance(properties.get("frame_name", _NO_FRAME), StringAttr):
-        raise error("bad-attribute", "the frame's name is no UTF-8", op=f"tf.{node.op}",
+        raise error("bad-attribute", "the frame's name is not UTF-8", op=f"tf.{node.op}",
                     node=locations.node_of(node.location), hint="the model file is damaged")  # fmt: skip
-    if (outputs := node.given.get("num_outs")) is not None:
+    if (outputs := node.attr.get("num_outs")) is not None:
         properties["num_outs"] = attrs.integer(outputs.i)
     return row.op.create(
         operands=[*data, *controls],
@@ -98,12 +98,12 @@ def build_source(node: ExecutorNode) -> Operation:
 
 
 def build_sink(source: Operation, value: Value, controls: Sequence[Value]) -> Operation:
-    """Returns the sink that hands a value to a source, whose type becomes the value's.
+    """Returns the sink that forwards a value to a source, whose type becomes the value's.
 
     Args:
-        source: What `build_source` returned.
+        source: The result of `build_source`.
         value: The value; of the source's element type.
-        controls: The control results of what must come before.
+        controls: The control results of the ops that must run before it.
     """
     source.results[0].type = value.type
     return tf_executor.NextIterationSinkOp.create(
@@ -117,7 +117,7 @@ def _forwarded(node: ExecutorNode, data: Sequence[Value]) -> list[Attribute]:
 
 
 def _as_element(element: Attribute, there: Attribute) -> Attribute:
-    """Returns a tensor type with another element type; handles keep what they hold."""
+    """Returns a tensor type with another element type; handles keep their subtypes."""
     own = types.element_of(there)
     if own == element or (not isinstance(own, types.RefType) and types.dereferenced(own) == element):
         return there
@@ -125,12 +125,12 @@ def _as_element(element: Attribute, there: Attribute) -> Attribute:
 
 
 def _merged(node: ExecutorNode, data: Sequence[Value]) -> list[Attribute]:
-    """Returns the types of a Merge's value, which is what all its inputs have in common, and of its index."""
+    """Returns the types of a Merge's value, which all its inputs have in common, and of its index."""
     candidates = [_as_element(node.elements[0], value.type) for value in data]
     common = candidates[0]
     if any(other != common for other in candidates):
         common = types.tensor(node.elements[0], _common_shape([types.shape_of(each) for each in candidates]))
-    noted = node.given.get("_output_shapes")
+    noted = node.attr.get("_output_shapes")
     if noted is not None and noted.list.shape:
         common = types.most_specific(common, types.tensor(types.element_of(common), shape_of(noted.list.shape[0])))
     return [common, _SCALAR_INT]
@@ -144,7 +144,7 @@ def _common_shape(shapes: Sequence[types.Shape | None]) -> types.Shape | None:
 
 
 class _Row(NamedTuple):
-    """How a node becomes an op: the op's class, and the types of its values."""
+    """The mapping of a node to an op: the op's class, and the types of its values."""
 
     op: type[tf_executor.ExecutorOp]
     results: Callable[[ExecutorNode, Sequence[Value]], list[Attribute]]
@@ -165,4 +165,4 @@ _ROWS: Mapping[str, _Row] = {
 }
 
 OPS = frozenset(_ROWS) | NEXT_ITERATION
-"""The nodes that are no islands."""
+"""The nodes that are not islands."""

@@ -1,4 +1,4 @@
-"""A model's functions by name, those that have attributes of their own made anew for each choice of them.
+"""A model's functions by name, instantiated for each choice of their attributes.
 
 Functions of TensorFlow 1 may leave types (and other attributes) to their callers; nodes of the body then hold
 placeholders. They may also be called by a node whose op is the function's name.
@@ -14,10 +14,10 @@ from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _MAX_INSTANCES = 1000
-"""More instances than this are taken for a function that makes ever new ones of itself."""
+"""More instances than this are treated as endless recursion of a function that instantiates itself."""
 
 _MAX_NESTING = 32
-"""So deep may functions be given functions as attributes."""
+"""The limit of nesting of functions as attributes of functions."""
 
 
 class FunctionLibrary:
@@ -29,7 +29,7 @@ class FunctionLibrary:
         self._instances: dict[tuple[str, tuple[tuple[str, bytes], ...]], str] = {}
 
     def __contains__(self, name: str) -> bool:
-        """Tells whether there is a function of a name."""
+        """Returns whether there is a function of a name."""
         return name in self._definitions
 
     def definition(self, name: str) -> pb.FunctionDef | None:
@@ -49,7 +49,7 @@ class FunctionLibrary:
         try:
             key = (name, tuple((attr, value.SerializeToString(deterministic=True)) for attr, value in bound.items()))
         except EncodeError:
-            raise _bad(name, "is given functions nested too deep") from None
+            raise _bad(name, "has attributes with functions nested too deep") from None
         instance = self._instances.get(key)
         if instance is None:
             if len(self._instances) == _MAX_INSTANCES:
@@ -104,30 +104,30 @@ def _functions(value: pb.AttrValue) -> list[pb.NameAttrList]:
     return [value.func] if kind == "func" else list(value.list.func) if kind == "list" else []
 
 
-def _chosen(name: str, attr: pb.OpDef.AttrDef, given: Mapping[str, pb.AttrValue]) -> pb.AttrValue:
-    value = given[attr.name] if attr.name in given else attr.default_value if attr.HasField("default_value") else None
+def _chosen(name: str, attr: pb.OpDef.AttrDef, values: Mapping[str, pb.AttrValue]) -> pb.AttrValue:
+    value = values[attr.name] if attr.name in values else attr.default_value if attr.HasField("default_value") else None
     kind = value.WhichOneof("value") if value is not None else None
     if value is None or kind in (None, "placeholder") or (attr.type == "type" and kind != "type"):
-        raise _bad(name, f"needs the attribute {attr.name!r}")
+        raise _bad(name, f"requires the attribute {attr.name!r}")
     return value
 
 
 def _instantiate(definition: pb.FunctionDef, name: str, bound: Mapping[str, pb.AttrValue]) -> pb.FunctionDef:
     """Returns a function whose attributes are chosen, under another name."""
-    made = pb.FunctionDef()
-    made.CopyFrom(definition)
-    made.signature.name = name
-    del made.signature.attr[:]
-    for argument in (*made.signature.input_arg, *made.signature.output_arg):
+    instance = pb.FunctionDef()
+    instance.CopyFrom(definition)
+    instance.signature.name = name
+    del instance.signature.attr[:]
+    for argument in (*instance.signature.input_arg, *instance.signature.output_arg):
         if argument.number_attr or argument.type_list_attr:
             raise _bad(definition.signature.name, f"has the list of tensors {argument.name!r} in its signature")
         if argument.type_attr:
             argument.type = _bound(definition.signature.name, argument.type_attr, bound).type
             argument.type_attr = ""
-    for node in made.node_def:
+    for node in instance.node_def:
         for value in node.attr.values():
             _bind(definition.signature.name, value, bound, 0)
-    return made
+    return instance
 
 
 def _bind(function: str, value: pb.AttrValue, bound: Mapping[str, pb.AttrValue], depth: int) -> None:

@@ -1,4 +1,4 @@
-"""FunctionDefs to functions: a library from which only what is called gets imported."""
+"""FunctionDefs to functions: a library from which only called functions are imported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make_function(
         attributes: The function's own attributes.
         arg_attrs: A dictionary for each argument.
         res_attrs: A dictionary for each result.
-        visibility: `public` for what the module exports.
+        visibility: `public` for exported functions.
     """
     block.add_op(graph)
     block.add_op(ReturnOp.create(operands=graph.results))
@@ -57,7 +57,7 @@ def import_callees(context: ImportContext) -> list[FuncOp]:
     """Returns the functions that imported nodes name, directly or through other functions, each once.
 
     Args:
-        context: What the entry points were imported with; it knows what they call, and the model's functions.
+        context: The context that the entry points were imported with; it has their callees and the model's functions.
 
     Raises:
         ConversionError: A function is missing, or can't be imported.
@@ -115,5 +115,5 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
 def _fetch(definition: pb.FunctionDef, result: str) -> TensorName:
     if result not in definition.ret:
         name = definition.signature.name
-        raise error("bad-function", f"function {name!r} doesn't say where its result {result!r} comes from", node=name)
+        raise error("bad-function", f"function {name!r} doesn't define its result {result!r}", node=name)
     return parse_function_input(definition.ret[result])

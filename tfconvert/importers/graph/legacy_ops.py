@@ -1,6 +1,6 @@
 """Ops that newer ones have replaced: NodeDefs of a main graph, rewritten before they are imported.
 
-Only what no later stage knows by its old name stands here; many old ops (`BatchMatMul`, `Concat`, `Inv`) are converted
+Only ops that no later stage supports are here; many old ops (`BatchMatMul`, `Concat`, `Inv`) are converted
 as they are. Reference variables have a file of their own, `tfconvert/importers/graph/ref_variables.py`.
 """
 
@@ -12,7 +12,7 @@ from tfconvert.importers.graph.attribute_values import integers, of_type
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Replacement = list[pb.NodeDef]
-"""What stands for a node: nodes of new names, and last the one that has the old node's name."""
+"""The replacement of a node: nodes of new names, and last the one that has the old node's name."""
 
 
 def upgrade_legacy_ops(nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
@@ -61,7 +61,7 @@ def _batch_norm(node: pb.NodeDef) -> Replacement:
 
 
 def _top_k(node: pb.NodeDef) -> Replacement:
-    """Makes an operand of the attribute `k`."""
+    """Converts the attribute `k` to an operand."""
     count = integers(f"{node.name}/k", node.attr["k"].i)
     new = _like(node, "TopKV2")
     del new.attr["k"]
@@ -125,7 +125,7 @@ _RENAMED: Mapping[str, str] = {
     "LookupTableSize": "LookupTableSizeV2",
     "PlaceholderV2": "Placeholder",
 }
-"""Ops that were only given another name; their attributes are the same, or have a default now."""
+"""Ops that were only renamed; their attributes are the same, or have a default now."""
 
 _REWRITTEN: Mapping[str, Callable[[pb.NodeDef], Replacement]] = {
     "BatchNormWithGlobalNormalization": _batch_norm,

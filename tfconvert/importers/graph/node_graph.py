@@ -1,7 +1,7 @@
 """NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share.
 
-Only what the fetches reach, through data or control inputs, becomes IR; the ops come in a topological order in which
-every node follows its inputs. The one way back is NextIteration: its source is an op without operands that stands
+Only nodes that the fetches reach by data or control inputs become IR; the ops come in a topological order in which
+every node follows its inputs. The only back edge is NextIteration: its source is an op without operands that comes
 before all users, its sink comes at the end.
 """
 
@@ -30,11 +30,11 @@ _SHOWN_NODES = 8
 """Of a cycle so many nodes are named."""
 
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
-"""Private attributes that are in the types, or that only hint TensorFlow's executor at what analysis finds anew."""
+"""Private attributes that are in the types, or that are only hints to TensorFlow's executor."""
 
 
 class TensorName(NamedTuple):
-    """Where a value comes from.
+    """The origin of a value.
 
     Attributes:
         node: The node's (or function argument's) name.
@@ -62,7 +62,7 @@ def parse_function_input(text: str) -> TensorName:
 
 
 class _Imported:
-    """A node's op, and where each of its output arguments begins among the op's results."""
+    """A node's op, and the index of the first result of each of its output arguments."""
 
     __slots__ = ("op", "types")
 
@@ -85,13 +85,13 @@ class _Imported:
 
 
 class ImportContext:
-    """What the graphs of one model share.
+    """The state that the graphs of one model share.
 
     Attributes:
-        registry: Where op definitions come from.
+        registry: The source of op definitions.
         library: The model's functions.
         source_of: From a node's full name to its source location.
-        is_raw: Whether graphs are taken as they are, legacy nodes included.
+        is_raw: Whether graphs are imported as they are, legacy nodes included.
         callees: Functions that the imported nodes name, each with the first such node.
     """
 
@@ -112,10 +112,10 @@ class ImportContext:
         self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
-        """Notes the functions that a node names; returns the node, naming instances of those that need attributes.
+        """Records the functions that a node names; returns the node, naming instances of those that have attributes.
 
         Raises:
-            ConversionError: A function can't have the attributes that it is given (`bad-function`).
+            ConversionError: A function can't have the attributes that it is instantiated with (`bad-function`).
         """
         for name in signature.functions:
             value = node.attr[name]
@@ -130,10 +130,10 @@ class NodeGraphImporter:
 
     Attributes:
         nodes: The graph's nodes by name.
-        context: What all graphs of the model share.
+        context: The state that all graphs of the model share.
         parse_input: How the graph writes its inputs.
         function: The enclosing function's name, empty in a main graph; becomes part of locations.
-        feeds: Values that stand for (node, output index): function arguments, placeholders.
+        feeds: Values that replace (node, output index): function arguments, placeholders.
     """
 
     __slots__ = ("_block", "_done", "_entered", "_inputs", "context", "feeds", "function", "nodes", "parse_input")
@@ -160,7 +160,7 @@ class NodeGraphImporter:
         """Returns the graph that computes some values and runs some nodes.
 
         Args:
-            fetches: What the graph yields, in order.
+            fetches: The results of the graph, in order.
             controls: Nodes that must have run, yielding nothing.
 
         Raises:
@@ -185,7 +185,7 @@ class NodeGraphImporter:
         return tf_executor.GraphOp.build(self._block)
 
     def _feed_frames(self) -> None:
-        """Lets what is fed for an Enter's output be what the Enter takes, so that it still enters the frame."""
+        """Replaces a feed of an Enter's output by one of its input, so that the value still enters the frame."""
         for name, index in list(self.feeds):
             node = self.nodes.get(name)
             if node is not None and node.op in executor_ops.ENTER:
@@ -195,9 +195,9 @@ class NodeGraphImporter:
         return (tensor.node, tensor.position) in self.feeds
 
     def _topological_order(self, roots: list[str]) -> list[pb.NodeDef]:
-        """Returns what the roots need, each node after its inputs; depth first with an explicit stack.
+        """Returns the roots' transitive inputs in topological order; depth first with an explicit stack.
 
-        A NextIteration needs nothing; what it takes is looked at once all else that the roots need is there.
+        A NextIteration has no inputs here; its operand is visited after everything else that the roots reach.
         """
         order: list[pb.NodeDef] = []
         done: set[str] = set()
@@ -233,7 +233,7 @@ class NodeGraphImporter:
         return node
 
     def _needed(self, node: pb.NodeDef) -> list[str]:
-        """Parses a node's inputs, notes them, and returns the nodes that must come before it."""
+        """Parses a node's inputs, records them, and returns the nodes that must come before it."""
         tensors: list[TensorName] = []
         controls: list[str] = []
         for text in node.input:
@@ -273,28 +273,26 @@ class NodeGraphImporter:
         name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = NameLoc.get(location_name, self.context.source_of(location_name))
-        given = dict(node.attr)
-        signature.check_attributes(node, given)
-        types_of_node = signature.resolve(node, given)
-        properties, attributes = _node_attributes(node, given, signature)
+        attr = dict(node.attr)
+        signature.check_attributes(node, attr)
+        types_of_node = signature.resolve(node, attr)
+        properties, attributes = _node_attributes(node, attr, signature)
         op: Operation
         if node.op in executor_ops.OPS:
-            resolved = executor_ops.ExecutorNode(
-                node.op, types_of_node.outputs, given, properties, attributes, location
-            )
+            resolved = executor_ops.ExecutorNode(node.op, types_of_node.outputs, attr, properties, attributes, location)
             if node.op in executor_ops.NEXT_ITERATION:
                 op = executor_ops.build_source(resolved)
             else:
                 op = executor_ops.build(resolved, *self._operands(node, types_of_node))
         else:
             operands, tokens = self._operands(node, types_of_node)
-            inner = op_forms.build(node, given, types_of_node, operands, properties, attributes, location)
+            inner = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
             op = tf_executor.IslandOp.wrap(inner, tokens, location)
         self._block.add_op(op)
         return _Imported(op, types_of_node)
 
     def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
-        """Returns a node's data and control operands, as many and of such element types as its op takes."""
+        """Returns a node's data and control operands, as many and of such element types as its op declares."""
         tensors, controls = self._inputs[node.name]
         operands = [self._resolve(tensor, node.name) for tensor in tensors]
         if node.name in self._entered:
@@ -310,14 +308,14 @@ class NodeGraphImporter:
 
 
 def _cycle(name: str, path: list[str]) -> ConversionError:
-    """Returns the error of a node that needs itself, with the nodes between; `path` leads to it, users first."""
+    """Returns the error of a node that depends on itself, with the nodes between; `path` leads to it, users first."""
     between = path[path.index(name) :]
     shown = " <- ".join([*between[:_SHOWN_NODES], *(["..."] if len(between) > _SHOWN_NODES else []), name])
     return error("cyclic-graph", f"the node depends on itself: {shown}", node=name, hint="the model file is damaged")
 
 
 def _check_operands(node: pb.NodeDef, expected: Sequence[Attribute], operands: Sequence[Value]) -> None:
-    """Checks that a node has as many data inputs as its op takes, of the right element types."""
+    """Checks that a node has as many data inputs as its op declares, of the right element types."""
     if len(expected) != len(operands):
         raise _bad_input(node, f"the op takes {len(expected)} inputs, the node has {len(operands)}")
     for wanted, operand in zip(expected, operands, strict=True):
@@ -334,12 +332,12 @@ def _bad_input(node: pb.NodeDef, what: str) -> ConversionError:
 
 
 def _node_attributes(
-    node: pb.NodeDef, given: Mapping[str, pb.AttrValue], signature: OpSignature
+    node: pb.NodeDef, attr: Mapping[str, pb.AttrValue], signature: OpSignature
 ) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
     """Returns the declared attributes, defaults filled in, and the private ones."""
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
-    for name, value in given.items():
+    for name, value in attr.items():
         if name in signature.dropped or name in _NOT_KEPT:
             continue
         attribute = import_attribute(value, node.name)

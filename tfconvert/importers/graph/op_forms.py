@@ -1,7 +1,7 @@
-"""`tf` ops of nodes: what TensorFlow's MLIR writes in another way than the op's definition in the registry does.
+"""`tf` ops of nodes: where TensorFlow's MLIR differs from the op's definition in the registry.
 
-Functional control flow has no stateless twins there, handles tell in their types what is behind them, and an op with
-several lists of tensors says in a property how long each is.
+Functional control flow has no stateless variants there, handle types have subtypes, and an op with
+several lists of tensors has their lengths in a property.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONTROL_FLOW: Mapping[str, tuple[str, Mapping[str, Attribute]]] = {
 
 def build(
     node: pb.NodeDef,
-    given: Mapping[str, pb.AttrValue],
+    attr: Mapping[str, pb.AttrValue],
     types_of_node: NodeTypes,
     operands: Sequence[Value],
     properties: dict[str, Attribute],
@@ -48,12 +48,12 @@ def build(
 
     Args:
         node: The node.
-        given: Its attributes.
-        types_of_node: What these make of the op's arguments.
+        attr: Its attributes.
+        types_of_node: The types of the op's arguments, resolved with these.
         operands: The data operands.
         properties: The op's properties; the op gets this dictionary.
         attributes: The private attributes.
-        location: Where the node comes from.
+        location: The location of the node.
 
     Raises:
         ConversionError: A constant's value is not of the declared type (`bad-tensor`).
@@ -67,7 +67,7 @@ def build(
     if result_type is not None:
         result_types = [result_type(node, properties, types_of_node.outputs[0])]
     else:
-        result_types = _noted_types(types_of_node.outputs, given.get("_output_shapes"))
+        result_types = _noted_types(types_of_node.outputs, attr.get("_output_shapes"))
     return tf.create(
         name,
         operands=operands,
@@ -79,7 +79,7 @@ def build(
 
 
 def _noted_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:
-    """Returns the types of a node's results, with the shapes that the graph noted."""
+    """Returns the types of a node's results, with the shapes that the graph recorded."""
     shapes = map(shape_of, noted.list.shape) if noted is not None else iter(())
     return [types.tensor(element, next(shapes, None)) for element in elements]
 
@@ -94,7 +94,7 @@ def _constant(node: pb.NodeDef, properties: Mapping[str, Attribute], element: At
 
 
 def _variable(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
-    """Returns the type of a variable's handle, which tells what the variable holds."""
+    """Returns the type of a variable's handle, whose subtype is the variable's type."""
     shape = properties.get("shape")
     return types.resource_of(
         types.tensor(properties["dtype"], shape.shape if isinstance(shape, tf.ShapeAttr) else None)
@@ -102,7 +102,7 @@ def _variable(node: pb.NodeDef, properties: Mapping[str, Attribute], element: At
 
 
 def _list(node: pb.NodeDef, properties: Mapping[str, Attribute], element: Attribute) -> Attribute:
-    """Returns the type of a tensor list, which tells what the list is to hold."""
+    """Returns the type of a tensor list, whose subtype is that of its elements."""
     held = types.tensor(properties["element_dtype"], None)
     return types.tensor(types.VariantType.get((held,)), ())
 
@@ -113,4 +113,4 @@ _RESULT_TYPES: Mapping[str, Callable[[pb.NodeDef, Mapping[str, Attribute], Attri
     "EmptyTensorList": _list,
     "TensorListReserve": _list,
 }
-"""The ops whose one result has a type that their attributes tell."""
+"""The ops whose one result has a type that follows from their attributes."""

@@ -1,7 +1,7 @@
-"""What an op's OpDef says about its inputs and outputs, made ready for resolving thousands of nodes.
+"""The inputs and outputs of an op's OpDef, preprocessed for resolving thousands of nodes.
 
 The model's own (stripped) op list comes first, since it holds the custom ops and the versions that the model was
-made with; the bundled registry comes second.
+built with; the bundled registry comes second.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OPERAND_SEGMENTS = frozenset({
     "XlaSparseDenseMatmulGradWithCsrInput", "XlaVariadicReduceV2", "_FusedConv2D", "_XlaCompile",
 })  # fmt: skip
 _RESULT_SEGMENTS = frozenset({"ParseExample", "ParseExampleV2"})
-"""Ops of whose arguments MLIR wants to be told the lengths; others with several lists have no such property there."""
+"""Ops with segment sizes in MLIR; others with several lists have no such property there."""
 
 _MAX_COUNT = 1 << 20
-"""More tensors than this in one argument are taken for damage."""
+"""More tensors than this in one argument are treated as damage."""
 
 
 class Argument(NamedTuple):
@@ -55,7 +55,7 @@ class Argument(NamedTuple):
 
         Args:
             node: The node, for error messages.
-            values: What the node's derived attributes hold.
+            values: The values of the node's derived attributes.
 
         Raises:
             ConversionError: The number of tensors is absurd (`bad-attribute`).
@@ -72,14 +72,14 @@ class Argument(NamedTuple):
 
 
 class NodeTypes(NamedTuple):
-    """What a node's derived attributes make of its op's arguments.
+    """The op's arguments, resolved with a node's derived attributes.
 
     Attributes:
         inputs: Element types of the data inputs.
         outputs: Element types of the outputs.
         places: For each output argument its first output and the number of its outputs.
-        segments: Properties that tell the arguments' lengths, where MLIR demands them, and derived attributes that are
-            kept all the same.
+        segments: Properties with the arguments' lengths, where MLIR requires them, and derived attributes that are
+            kept nevertheless.
     """
 
     inputs: tuple[Attribute, ...]
@@ -94,9 +94,9 @@ class OpSignature:
     Attributes:
         inputs: The input arguments.
         outputs: The output arguments.
-        derived: Attributes that operands and results already tell, each with the AttrValue field that holds it.
+        derived: Attributes that follow from operands and results, each with the AttrValue field that holds it.
         dropped: Those of them that are not kept on IR ops.
-        rules: What is demanded of each attribute that the OpDef declares; others are a node's private ones.
+        rules: The constraints on each attribute that the OpDef declares; others are a node's private ones.
         defaults: Default values of the declared attributes that are kept, as IR attributes.
         default_protos: The same for the derived ones, as protos.
         functions: Attributes that name functions.
@@ -147,7 +147,7 @@ class OpSignature:
             attributes: Its attributes.
 
         Raises:
-            ConversionError: An attribute that tells types is missing, absurd or unknown (`bad-attribute`).
+            ConversionError: An attribute that determines types is missing, absurd or unknown (`bad-attribute`).
         """
         key = tuple([self._derived_value(node, attributes, name, kind) for name, kind in self.derived.items()])
         types_of_node = self._resolved.get(key)
@@ -190,7 +190,7 @@ class OpSignature:
     def check_attributes(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
         """Checks that a node has the attributes that it must have, and that each is as the op demands.
 
-        Those that tell types are checked where they are resolved, which is seldom.
+        Those that determine types are checked where they are resolved, which is seldom.
 
         Raises:
             ConversionError: It is not (`bad-attribute`).
@@ -225,7 +225,7 @@ def _bad_attribute(node: pb.NodeDef, what: str) -> ConversionError:
 
 
 class OpRegistry:
-    """Looks ops up by name, digests each once."""
+    """Looks ops up by name, preprocesses each once."""
 
     def __init__(self, stripped_op_list: Iterable[pb.OpDef] = ()) -> None:
         self._own = {op_def.name: op_def for op_def in stripped_op_list}
@@ -239,7 +239,7 @@ class OpRegistry:
             node: The node that uses it, for the error message.
 
         Raises:
-            ConversionError: Neither the model nor the bundled registry knows the op (`unknown-op`).
+            ConversionError: Neither the model nor the bundled registry has the op (`unknown-op`).
         """
         signature = self._signatures.get(op_name)
         if signature is None:
@@ -258,7 +258,7 @@ class OpRegistry:
 
 
 def _is_sound(op_def: pb.OpDef) -> bool:
-    """Tells whether an op's arguments have the attributes that they refer to."""
+    """Returns whether an op's arguments have the attributes that they refer to."""
     kinds = {attr.name: attr.type for attr in op_def.attr}
     return all(
         kinds.get(attr) == kind

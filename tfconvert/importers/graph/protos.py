@@ -17,12 +17,12 @@ def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMes
     """Returns the message that a file holds; a file may be called text and be binary, or the other way round.
 
     Args:
-        data: What the file holds.
+        data: The contents of the file.
         kind: The message's class.
         is_text: Whether it should be text.
 
     Raises:
-        DecodeError: It is neither; the error is that of what it should be.
+        DecodeError: It is neither; the error is that of the format that its name states.
     """
     parsers = (_text, _binary) if is_text else (_binary, _text)
     problem: DecodeError | None = None

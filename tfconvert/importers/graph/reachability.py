@@ -1,4 +1,4 @@
-"""What nodes of a main graph need each other: a look at the NodeDefs before any of them is imported."""
+"""Reachability between the nodes of a main graph, on NodeDefs before any of them is imported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 def needed_nodes(
     nodes: Mapping[str, pb.NodeDef], targets: Iterable[TensorName], fed: Collection[tuple[str, int]] = ()
 ) -> dict[str, pb.NodeDef]:
-    """Returns the nodes that targets need through data or control inputs, themselves among them.
+    """Returns the targets and the nodes that they depend on through data or control inputs.
 
     Args:
         nodes: The graph's nodes by name. Names that are missing there are passed over.
         targets: Tensors, or nodes as tensors of index 0.
-        fed: Tensors as (node, index) behind which nothing is needed.
+        fed: Tensors as (node, index) at which the traversal stops.
     """
     found: dict[str, pb.NodeDef] = {}
     pending = [each.node for each in targets if (each.node, each.position) not in fed]
@@ -53,7 +53,7 @@ def dependent_nodes(nodes: Mapping[str, pb.NodeDef], sources: Iterable[str]) -> 
 def unused_nodes(nodes: Mapping[str, pb.NodeDef]) -> list[str]:
     """Returns the names of the nodes that no node uses and that could be meant as results, in the graph's order.
 
-    Not meant are a condition's pivots, for which a branch that needs none has no use.
+    The pivots of a condition are excluded: a branch without pivots does not use them.
     """
     used = {parse_graph_input(text.removeprefix("^")).node for node in nodes.values() for text in node.input}
     return [name for name, node in nodes.items() if name not in used and not _is_pivot(node, nodes)]

@@ -1,10 +1,10 @@
 """Reference variables of TensorFlow 1, turned into handles (resources) before a graph is imported.
 
-A reference is a variable and its value at once: an op that wants a value reads it in the moment in which it runs. Where
+A reference is a variable and its value at once: an op that uses the value reads it when it runs. Where
 nothing that is needed writes a variable, one read serves all, and references that pass through control flow are values.
-Otherwise what passes is the handle, and every op has reads of its own, after all that the op itself waits for. An
-identity of a reference is a value, but it shares the variable's memory, in which later writes show: whoever takes it,
-in a branch or a loop, too, reads in the same way. What is fetched is read when its node runs.
+Otherwise the handle is passed, and every op has reads of its own, after all that the op itself waits for. An
+identity of a reference is a value, but it shares the variable's memory, in which later writes show: whatever uses it,
+in a branch or a loop, too, reads in the same way. A fetched reference is read when its node runs.
 
 A node keeps its name as the name of the value, so it can still be fed and fetched; handles and writes get new names:
 
@@ -28,7 +28,7 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 HANDLE = "/handle"
-"""What the handle of a variable has behind the variable's name."""
+"""The suffix of a variable's handle."""
 
 TEMPORARY = "TemporaryVariable"
 """The op of a variable that has no value until it is assigned one."""
@@ -47,7 +47,7 @@ _FORWARDERS = {
 
 _ALIAS = "Identity"
 _ALIASES = frozenset({_ALIAS, "Switch"})
-"""Ops that give a variable's memory as a value, as an `Enter` of a constant does, too."""
+"""Ops that return a variable's memory as a value, as an `Enter` of a constant does, too."""
 
 _MERGES = frozenset({"Merge", "RefMerge"})
 """The ops that run as soon as they have one of their inputs."""
@@ -56,7 +56,7 @@ _READERS = frozenset({_ALIAS, "DestroyTemporaryVariable"})
 """Ops that do nothing but read."""
 
 _QUESTIONS = {"IsVariableInitialized": "VarIsInitializedOp"}
-"""Ops that take a reference but neither read nor write."""
+"""Ops that have a reference operand but neither read nor write."""
 
 _WRITERS = {
     "Assign": "AssignVariableOp",
@@ -73,7 +73,7 @@ def upgrade_ref_variables(
 
     Args:
         nodes: The graph's nodes by name.
-        targets: What of the graph is needed; only writes among that count, and only that is rewritten.
+        targets: The live part of the graph; only its writes count, and only it is rewritten.
         fed: Tensors that are fed, as (node, index).
     """
     if not any(node.op in _VARIABLES for node in nodes.values()):
@@ -83,7 +83,7 @@ def upgrade_ref_variables(
 
 @cache
 def _ref_arguments(op: str) -> tuple[bool, ...]:
-    """Returns for each input argument of an op whether it is a reference; nothing for ops that take none."""
+    """Returns for each input argument of an op whether it is a reference; nothing for ops without any."""
     op_def = op_defs.lookup(op)
     refs = tuple(argument.is_ref for argument in op_def.input_arg) if op_def is not None else ()
     return refs if any(refs) else ()
@@ -91,7 +91,7 @@ def _ref_arguments(op: str) -> tuple[bool, ...]:
 
 @cache
 def _twin(op: str) -> str:
-    """Returns the op that does to a handle what an op does to a reference; empty if there is none."""
+    """Returns the op on handles that replaces an op on references; empty if there is none."""
     twin = _WRITERS.get(op) or _QUESTIONS.get(op) or f"Resource{op}"
     return twin if op_defs.lookup(twin) is not None else ""
 
@@ -103,14 +103,14 @@ class _Upgrade:
         needed: The nodes that are rewritten, by name.
     """
 
-    __slots__ = ("_bases", "_group", "_made", "_variable_groups", "_written", "needed")
+    __slots__ = ("_bases", "_created", "_group", "_variable_groups", "_written", "needed")
 
     def __init__(self, needed: Mapping[str, pb.NodeDef]) -> None:
         self.needed = needed
         self._group: dict[str, str] = {}
         self._variable_groups: set[str] = set()
         self._written: set[str] = set()
-        self._made: dict[str, pb.NodeDef] = {}
+        self._created: dict[str, pb.NodeDef] = {}
         self._bases: dict[str, str] = {}
 
     def apply(self, nodes: Mapping[str, pb.NodeDef]) -> Mapping[str, pb.NodeDef]:
@@ -119,16 +119,16 @@ class _Upgrade:
         for node in self.needed.values():
             if node.op in _VARIABLES:
                 self._rewrite_variable(node)
-            elif self._is_reference(node.name) and (node.op in _FORWARDERS or self._hands_on(node)):
+            elif self._is_reference(node.name) and (node.op in _FORWARDERS or self._forwards_memory(node)):
                 self._rewrite_forwarder(node)
             elif self._is_access(node):
                 self._rewrite_access(node)
             else:
                 self._rewrite_user(node)
-        return {**nodes, **self._made}
+        return {**nodes, **self._created}
 
     def _find_groups(self) -> None:
-        """Puts all nodes that references pass through from one variable into a group, and finds what is written."""
+        """Puts all nodes that references pass through from one variable into a group, and finds the writes."""
         for node in self.needed.values():
             if node.op in _VARIABLES:
                 self._join(node.name, node.name)
@@ -160,7 +160,7 @@ class _Upgrade:
         self._group[self._find(one)] = self._find(other)
 
     def _ref_positions(self, node: pb.NodeDef) -> Iterator[int]:
-        """Yields the positions of a node's inputs that are taken as references."""
+        """Yields the positions of a node's inputs that are used as references."""
         if node.op in _FORWARDERS:
             yield from range(len(_data(node)) if node.op == "RefMerge" else min(1, len(_data(node))))
         else:
@@ -181,7 +181,7 @@ class _Upgrade:
             shape = pb.AttrValue(shape=pb.TensorShapeProto(unknown_rank=True))
         attributes = {"dtype": node.attr["dtype"], "shape": shape, "shared_name": pb.AttrValue(s=node.name.encode())}
         handle = pb.NodeDef(name=node.name + HANDLE, op="VarHandleOp", device=node.device, attr=attributes)
-        self._made[handle.name] = handle
+        self._created[handle.name] = handle
         self._read(node.name, handle.name, node.attr["dtype"].type, _controls(node))
 
     def _rewrite_forwarder(self, node: pb.NodeDef) -> None:
@@ -192,10 +192,10 @@ class _Upgrade:
             del new.input[:]
             new.input.extend(self._inputs(node, set(self._ref_positions(node)) or {0}))
             new.attr["T"].type = pb.DT_RESOURCE
-        self._made[node.name] = new
+        self._created[node.name] = new
 
     def _rewrite_access(self, node: pb.NodeDef) -> None:
-        """Rewrites what writes a variable or asks about it; the written value goes by the node's name."""
+        """Rewrites an op that writes or queries a variable; the written value gets the node's name."""
         twin = _twin(node.op)
         if node.op in _READERS:
             handle, controls = self._handle(_data(node)[0])
@@ -213,13 +213,13 @@ class _Upgrade:
             source = "T" if attr.name == "dtype" and "dtype" not in node.attr else attr.name
             if source in node.attr:
                 new.attr[attr.name].CopyFrom(node.attr[source])
-        self._made[new.name] = new
+        self._created[new.name] = new
         if has_value:
             handle = self._base(_data(node)[0])
             self._read(node.name, handle, _element(node), [f"^{new.name}"])
 
     def _rewrite_user(self, node: pb.NodeDef) -> None:
-        """Gives an op reads of its own of the written variables that it takes as values."""
+        """Adds reads for an op of the written variables that it uses as values."""
         sources = map(parse_graph_input, _data(node))
         if not any(self._is_written(source.node) and self._is_memory(source) for source in sources):
             return
@@ -231,7 +231,7 @@ class _Upgrade:
         new.CopyFrom(node)
         del new.input[:]
         new.input.extend(self._inputs(node, set()))
-        self._made[node.name] = new
+        self._created[node.name] = new
 
     def _inputs(self, node: pb.NodeDef, as_handles: set[int]) -> list[str]:
         """Returns a node's inputs: handles at some positions, values elsewhere, then the control inputs."""
@@ -240,7 +240,7 @@ class _Upgrade:
         taken = {position: self._handle(data[position]) for position, source in enumerate(sources)
                  if position in as_handles or (self._is_written(source.node) and self._is_memory(source))}  # fmt: skip
         added = [after for position in sorted(as_handles) for after in taken[position][1]]
-        # The value is that of the moment in which the op has all else that it waits for.
+        # The value is read after everything else that the op waits for.
         waits = [f"^{source.node}" for source in sources if not self._is_memory(source)]
         waits += [after for _, each in taken.values() for after in each]
         for position, (handle, after) in taken.items():
@@ -254,7 +254,7 @@ class _Upgrade:
         return [*data, *dict.fromkeys([*added, *controls])]
 
     def _is_memory(self, tensor: TensorName) -> bool:
-        """Tells whether a tensor is a reference, or shares the memory that is behind one."""
+        """Returns whether a tensor is a reference, or shares the memory of one."""
         seen: set[str] = set()
         node = self.needed.get(tensor.node)
         while node is not None and _shares_memory(node) and node.name not in seen:
@@ -270,20 +270,20 @@ class _Upgrade:
         return tensor.position < len(outputs) and outputs[tensor.position].is_ref
 
     def _handle(self, text: str) -> tuple[str, list[str]]:
-        """Returns the handle behind a reference, and what must have run before it is used."""
+        """Returns the handle of a reference, and the nodes that must run before it is used."""
         node = self.needed.get(parse_graph_input(text).node)
-        if node is None or node.op in _VARIABLES or not self._passes_on(node):
+        if node is None or node.op in _VARIABLES or not self._is_pass_through(node):
             return self._base(text), []
         return self._base(text), [f"^{node.name}/write" if _twin(node.op) else f"^{node.name}"]
 
     def _base(self, text: str) -> str:
-        """Returns the handle that is behind a reference and all writes before it."""
+        """Returns the handle of a reference after all writes before it."""
         passed = []
         while (node := self.needed.get(parse_graph_input(text).node)) is not None:
             if node.op in _VARIABLES:
                 text = node.name + HANDLE
                 break
-            if not self._passes_on(node):
+            if not self._is_pass_through(node):
                 break
             if node.name in self._bases:
                 text = self._bases[node.name]
@@ -294,29 +294,29 @@ class _Upgrade:
         self._bases.update(dict.fromkeys(passed, text))
         return text
 
-    def _hands_on(self, node: pb.NodeDef) -> bool:
-        """Tells whether a node of control flow takes a written variable's memory, where its functions read it."""
+    def _forwards_memory(self, node: pb.NodeDef) -> bool:
+        """Returns whether a node of control flow uses a written variable's memory, where its functions read it."""
         is_flow = node.op != _ALIAS and _shares_memory(node) and self._is_written(node.name)
         return is_flow and self._is_memory(parse_graph_input(_data(node)[0]))
 
-    def _passes_on(self, node: pb.NodeDef) -> bool:
-        """Tells whether what a node gives is behind what it takes, and its handle that of a node before it."""
+    def _is_pass_through(self, node: pb.NodeDef) -> bool:
+        """Returns whether a node's result and operand are references, and its handle is that of an earlier node."""
         return self._is_access(node) or (node.op == _ALIAS and self._is_memory(parse_graph_input(node.name)))
 
     def _is_access(self, node: pb.NodeDef) -> bool:
-        """Tells whether a node gives the reference that it takes, but neither is nor will be one itself."""
+        """Returns whether a node returns its reference operand, but is not rewritten to forward a handle."""
         if not self._is_reference(node.name) or not any(True for _ in self._ref_positions(node)):
             return False
         return node.op not in _FORWARDERS or not self._is_written(node.name)
 
     def _read(self, name: str, handle: str, element: pb.DataType, controls: Iterable[str]) -> None:
-        self._made[name] = pb.NodeDef(
+        self._created[name] = pb.NodeDef(
             name=name, op="ReadVariableOp", input=[handle, *controls], attr={"dtype": of_type(element)}
         )
 
 
 def _shares_memory(node: pb.NodeDef) -> bool:
-    """Tells whether a node gives the memory of the value that it takes."""
+    """Returns whether a node returns the memory of its operand."""
     return bool(_data(node)) and (node.op in _ALIASES or (node.op == "Enter" and node.attr["is_constant"].b))
 
 

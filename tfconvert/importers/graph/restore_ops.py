@@ -1,7 +1,7 @@
-"""Where TensorFlow 1 keeps its variables' values: the nodes that restore them tell, or else those that initialise them.
+"""Where TensorFlow 1 keeps its variables' values: the nodes that restore, else initialise, them.
 
-A saver restores by `Assign(variable, RestoreV2(prefix, names, slices)[i])`. A variable that is not saved may be given
-its value by the model's initialisation, as long as that is a constant.
+A saver restores by `Assign(variable, RestoreV2(prefix, names, slices)[i])`. A variable that is not saved may have
+its value from the model's initialisation, as long as that is a constant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
 _INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
-"""The collections that name what runs once when a model is loaded."""
+"""The collections of the ops that run once when a model is loaded."""
 
 _SLICE = re.compile(r"(?P<start>\d+),(?P<length>\d+)|-")
 
@@ -47,7 +47,7 @@ def saved_variables(
     Args:
         meta_graph: The MetaGraph, whose saver names its restore op; without one, values are under variables' names.
         nodes: The graph's nodes by name.
-        keys: What is in the checkpoint.
+        keys: The keys of the checkpoint.
 
     Raises:
         ConversionError: The restore nodes are damaged (`bad-slice`, `bad-tensor`).
@@ -70,7 +70,7 @@ def saved_variables(
 def initial_value(
     variable: str, meta_graph: pb.MetaGraphDef, nodes: Mapping[str, pb.NodeDef]
 ) -> tensor_data.Constant | None:
-    """Returns the value that a variable has without any checkpoint, `None` if that can't be told.
+    """Returns the value that a variable has without any checkpoint, `None` if that is unknown.
 
     Raises:
         ConversionError: The value's node is damaged (`bad-tensor`).
@@ -88,7 +88,7 @@ def initial_value(
         for each in signature.outputs.values()
     ]  # fmt: skip
     value = dict(_assignments(starts, nodes)).get(variable)
-    source, _ = _behind_identities(value, nodes) if value is not None else (None, 0)
+    source, _ = _through_identities(value, nodes) if value is not None else (None, 0)
     if source is not None and source.op == "Fill" and len(source.input) >= 2:
         return _filled(source, nodes)
     return _constant(source)
@@ -99,8 +99,8 @@ def _constant(node: pb.NodeDef | None) -> tensor_data.Constant | None:
 
 
 def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Constant | None:
-    """Returns what a `Fill` of constants makes, as large initial values are written."""
-    dims, value = (_constant(_behind_identities(text, nodes)[0]) for text in fill.input[:2])
+    """Returns the result of a `Fill` of constants, which large initial values are written as."""
+    dims, value = (_constant(_through_identities(text, nodes)[0]) for text in fill.input[:2])
     if dims is None or value is None or types.shape_of(value.type) != ():
         return None
     shape = [pb.TensorShapeProto.Dim(size=int(dim)) for dim in tensor_data.to_array(dims).ravel()]
@@ -111,7 +111,7 @@ def _filled(fill: pb.NodeDef, nodes: Mapping[str, pb.NodeDef]) -> tensor_data.Co
 
 
 def _assignments(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> list[tuple[str, str]]:
-    """Returns the variables that some nodes assign, or have assigned before they run, with what they are assigned."""
+    """Returns the variables that some nodes assign, or that are assigned before they run, with the assigned tensors."""
     found = []
     pending = list(starts)
     seen: set[str] = set()
@@ -127,8 +127,8 @@ def _assignments(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> list
     return found
 
 
-def _behind_identities(text: str, nodes: Mapping[str, pb.NodeDef]) -> tuple[pb.NodeDef | None, int]:
-    """Returns the node that a value comes from, and at which output; identities between are looked through."""
+def _through_identities(text: str, nodes: Mapping[str, pb.NodeDef]) -> tuple[pb.NodeDef | None, int]:
+    """Returns the node and the output that define a value, looking through identities."""
     tensor = parse_graph_input(text)
     node = nodes.get(tensor.node)
     seen: set[str] = set()
@@ -140,8 +140,8 @@ def _behind_identities(text: str, nodes: Mapping[str, pb.NodeDef]) -> tuple[pb.N
 
 
 def _saved(text: str, nodes: Mapping[str, pb.NodeDef], constants: dict[str, list[str]]) -> Saved | None:
-    """Returns what a value was restored from, `None` if it was not."""
-    node, index = _behind_identities(text, nodes)
+    """Returns the key that a value was restored from, `None` if it was not."""
+    node, index = _through_identities(text, nodes)
     if node is None or node.op != "RestoreV2" or len(node.input) < 3:
         return None
     keys, slices = (_strings(text, nodes, constants) for text in node.input[1:3])
@@ -169,7 +169,7 @@ def _extents(text: str, node: pb.NodeDef) -> tuple[Extent, ...]:
     for part in text.split()[-1].split(":"):
         match = _SLICE.fullmatch(part)
         if match is None:
-            raise error("bad-slice", f"{text!r} is no slice of a tensor", op=f"tf.{node.op}", node=node.name,
+            raise error("bad-slice", f"{text!r} is not a slice of a tensor", op=f"tf.{node.op}", node=node.name,
                         hint="the model file is damaged")  # fmt: skip
         extents.append((0, WHOLE) if part == "-" else (int(match["start"]), int(match["length"])))
     return tuple(extents)

@@ -1,7 +1,7 @@
-"""What fills a model's tables before anything else runs: its init op, as far as it is about tables.
+"""The initialization of a model's tables before anything else runs: the part of its init op that fills them.
 
 TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in the main graph. Vocabulary files are
-assets: the MetaGraph says which tensor holds a file's path, and the nodes that hand the path on are replaced by it.
+assets: the MetaGraph says which tensor holds a file's path, and the nodes that forward the path are replaced by it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 INITIALIZER = "__saved_model_init_op"
-"""The pseudo signature that names a SavedModel's init op, and the symbol of the function that is made of it."""
+"""The pseudo signature that names a SavedModel's init op, and the symbol of its function."""
 
 _COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
 _ASSETS = "saved_model_assets"
@@ -43,18 +43,18 @@ def import_table_initializers(
     context: ImportContext,
     functions: Sequence[FuncOp],
 ) -> list[Operation]:
-    """Returns the function that fills the tables that functions use, and the ops that say so; nothing without tables.
+    """Returns the function that fills used tables, and the ops that declare it; nothing without tables.
 
     Args:
         assets: The folder of the model's assets; `None` if the model has no folder.
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
-        context: What all graphs of the model share.
+        context: The state that all graphs of the model share.
         functions: The imported entry points.
 
     Raises:
         ConversionError: An asset is outside of its folder (`bad-asset`) or there is no folder (`missing-asset`), or
-            what fills a table can't be imported.
+            an initializer can't be imported.
     """
     tables = {node_name(op) for op in ops_in_islands(functions) if op.name == _TABLE}
     if not tables:
@@ -80,7 +80,7 @@ def _init_ops(meta_graph: pb.MetaGraphDef) -> list[str]:
 
 
 def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Collection[str]) -> list[str]:
-    """Returns the nodes that fill some tables, or call what fills them, in the order of the graph."""
+    """Returns the nodes that fill some tables, or call functions that do, in the order of the graph."""
     pending, seen = list(starts), set[str]()
     while pending:
         name = parse_graph_input(pending.pop().removeprefix("^")).node
@@ -142,7 +142,7 @@ def _with_paths(nodes: Mapping[str, pb.NodeDef], paths: Mapping[str, str]) -> di
 
 def _path_constant(name: str, path: str) -> pb.NodeDef:
     node = pb.NodeDef(name=name, op="Const")
-    node.attr["dtype"].type = _STRING  # type: ignore[assignment]  # the generated code takes the number
+    node.attr["dtype"].type = _STRING  # type: ignore[assignment]  # the generated code accepts the number
     node.attr["value"].tensor.dtype = _STRING  # type: ignore[assignment]
     node.attr["value"].tensor.tensor_shape.SetInParent()
     node.attr["value"].tensor.string_val.append(path.encode())

@@ -1,8 +1,8 @@
-"""Variables of a SavedModel: which checkpoint key each variable node stands for.
+"""Variables of a SavedModel: the checkpoint key of each variable node.
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
 graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: what the restore op
-runs says which key is assigned to which variable (`tfconvert/importers/graph/restore_ops.py`).
+runs determine which key is assigned to which variable (`tfconvert/importers/graph/restore_ops.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 _VALUE = "VARIABLE_VALUE"
 _HANDLE = "tf.VarHandleOp"
 _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape", "tf.ResourceGather"})
-"""Ops that need a variable's value and give it none."""
+"""Ops that read a variable's value and don't assign one."""
 
 
 def import_variables(
@@ -72,7 +72,7 @@ def import_variables(
         if prefix is None:
             raise ConversionError(map(_without_checkpoint, missing))
         if checkpoint is None:
-            Checkpoint(prefix)  # it is needed, so let it tell what is wrong with it
+            Checkpoint(prefix)  # it is needed, so that opening it reports what is wrong
         is_object = meta_graph.HasField("object_graph_def")
         raise ConversionError(_untracked(handle, is_object=is_object) for handle in missing)
     return list(tensors.values())
@@ -96,7 +96,7 @@ def _saved_values(
 
 
 def check_values(functions: Sequence[FuncOp]) -> None:
-    """Checks that functions of a graph without a checkpoint need no variable's value.
+    """Checks that functions of a graph without a checkpoint read no variable.
 
     Raises:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
@@ -191,7 +191,7 @@ def _object_graph_keys(
         if not isinstance(callee, SymbolRefAttr) or callee.root not in objects.concrete_functions:
             continue
         bound = objects.concrete_functions[callee.root].bound_inputs
-        # From the end: captured values come after a function's own arguments.
+        # From the end: captured values follow a function's own arguments.
         for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
             if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:
                 ids[node_name(operand.owner.wrapped)] = node_id

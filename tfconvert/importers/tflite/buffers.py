@@ -1,4 +1,4 @@
-"""The constants of a .tflite file: handles of the places where their bytes lie, checked but not read."""
+"""The constants of a .tflite file: handles of their ranges of bytes in the file, checked but not read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 """Bits of an element of the types that share bytes, by TensorFlow's names."""
 
 MAX_ELEMENTS = 1 << 40
-"""Shapes beyond this are no one's: products of dimensions must stay far from the end of 64 bits."""
+"""The limit of shapes: products of dimensions must not overflow 64 bits."""
 
 
 def malformed(what: str, *, op: str = "", node: str = "") -> ConversionError:
-    """Returns the error of a file that says what no file can mean."""
+    """Returns the error of a file with invalid contents."""
     return error("malformed-tflite", what, op=op, node=node, hint="make or download the file again")
 
 
@@ -78,7 +78,7 @@ class BytesContent:
         self.view = memoryview(data).cast("B")
 
     def source(self, offset: int, length: int) -> Source:
-        """Returns what shares the memory."""
+        """Returns a view that shares the memory."""
         return BufferSource(np.frombuffer(self.view, np.uint8, length, offset))
 
 
@@ -113,7 +113,7 @@ class PackedSource(Source):
         return values.astype(dtype)
 
     def release(self) -> None:
-        """Gives back what the bytes took."""
+        """Releases the memory of the bytes."""
         self.packed.release()
 
     def fingerprint(self) -> tuple[Any, ...]:
@@ -141,7 +141,7 @@ class StringSource(Source):
         return boxes.view(values.reshape(shape), box)
 
     def release(self) -> None:
-        """Does nothing: the pages are shared with what lies around them."""
+        """Does nothing: the pages are shared with their neighbours."""
 
     def fingerprint(self) -> tuple[Any, ...]:
         """Returns the identity of the source."""
@@ -242,7 +242,7 @@ class Buffers:
 
 
 def zeros(tensor_type: TensorType) -> Constant:
-    """Returns the value that state begins with, in next to no memory."""
+    """Returns the initial value of state, in next to no memory."""
     dtype = types.numpy_dtype(tensor_type.element_type)
     shape = types.shape_of(tensor_type) or ()
     if elements(shape) * dtype.itemsize <= SMALL and not dtype.hasobject:

@@ -1,7 +1,7 @@
 """A .tflite file as a module: the reverse of the exporter.
 
-Each subgraph is a function, each operator a `tfl` op, each constant a handle of its bytes in the mapped file. What is
-made is the *image* of the file (`tfconvert.schema.dialects.tfl_file`): exported again, it is the same model.
+Each subgraph is a function, each operator a `tfl` op, each constant a handle of its bytes in the mapped file. The
+result is the *image* of the file (`tfconvert.schema.dialects.tfl_file`): exported again, it is the same model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import Allowance, View, read_model
 
 LOCATION_ENTRY = "buffer_location"
-"""The metadata entry of large files, which the exporter makes anew where it is needed."""
+"""The metadata entry of large files, which the exporter creates anew where it is required."""
 
 _BESIDE = ("external_buffer_groups", "external_buffers")
 
@@ -41,7 +41,7 @@ def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryvie
         source: The file's path, or its bytes.
 
     Raises:
-        ConversionError: There is no such file (`model-not-found`), or it is no .tflite file or a damaged one, or of a
+        ConversionError: There is no such file (`model-not-found`), or it is not a .tflite file, is damaged, or of a
             newer version of the format (`malformed-tflite`).
     """
     content: Content
@@ -99,7 +99,7 @@ class _Importer:
         return result
 
     def _attributes(self, needed: Mapping[str, int]) -> dict[str, Attribute]:
-        """Returns what is said of the model as a whole; `needed` are the versions that its operators must have."""
+        """Returns the attributes of the model as a whole; `needed` are the versions that its operators require."""
         result: dict[str, Attribute] = {tfl_file.SCHEMA_VERSION: attrs.int32(SCHEMA_VERSION)}
         result[tfl_file.DESCRIPTION] = attrs.string(self._model["description"] or "")
         metadata = {
@@ -121,7 +121,7 @@ class _Importer:
 
 
 def _versions(codes: Sequence[Code], needed: Mapping[str, int]) -> dict[str, Attribute]:
-    """Returns the versions that are not what the calls need; one that runs all is the greatest of several."""
+    """Returns the versions that are not those that the calls require; the greatest of several runs them all."""
     versions: dict[str, int] = {}
     for code in codes:
         name = code.custom or code.name.upper()
@@ -144,7 +144,7 @@ def _symbols(views: Sequence[View]) -> list[str]:
 
 
 def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
-    """Refuses subgraphs that call each other in a circle: they would never come to an end."""
+    """Rejects recursive calls between subgraphs: they would never terminate."""
     waiting = [0] * len(calls)
     for called in calls:
         for index in called:
@@ -163,7 +163,7 @@ def _check_calls(calls: Sequence[set[int]], symbols: Sequence[str]) -> None:
 
 
 def _sign(function: FuncOp, subgraph: Subgraph, signatures: Sequence[View]) -> None:
-    """Notes the signatures of a function: as index paths where all agree on the names, else one by one."""
+    """Records the signatures of a function: as index paths where all agree on the names, else one by one."""
     maps = [tuple(_names(view, which, tensors) for which, tensors in _sides(subgraph)) for view in signatures]
     keys = [view["signature_key"] or "" for view in signatures]
     if not maps:

@@ -25,7 +25,7 @@ _IN_IR = frozenset((
     "large_custom_options_offset", "large_custom_options_size", "builtin_options_type", "builtin_options",
     "builtin_options2_type", "builtin_options2",
 ))  # fmt: skip
-"""Fields of `Operator` that the op, its operands and its properties stand for."""
+"""Fields of `Operator` that the op, its operands and its properties represent."""
 
 _DEPRECATED = frozenset(("new_height", "new_width"))
 """Options that nothing reads any more; seen only in files that store them."""
@@ -69,10 +69,10 @@ def code(view: View) -> Code:
 
 
 class Properties:
-    """Makes the properties of ops.
+    """Creates the properties of ops.
 
     Args:
-        buffers: The model's buffers, for options that lie outside of the tables.
+        buffers: The model's buffers, for options outside of the tables.
         symbols: The symbols of the subgraphs.
     """
 
@@ -81,7 +81,7 @@ class Properties:
         self._symbols = symbols
 
     def of(self, view: View, operator: Code) -> tuple[dict[str, Attribute], dict[str, Any], list[int]]:
-        """Returns an operator's properties, the fields that no property stands for, and the subgraphs it calls.
+        """Returns an operator's properties, the fields that no property represents, and the subgraphs it calls.
 
         Raises:
             ConversionError: The options can't be read.
@@ -124,7 +124,7 @@ class Properties:
         return None if options is None else options.tobytes()
 
     def _properties(self, operator: Code, table: str, view: View | None) -> tuple[dict[str, Attribute], list[int]]:
-        """Returns all scalar options, since a default is worth seeing, and what else is stored."""
+        """Returns all scalar options, defaults included so that they are visible, and all others that are stored."""
         properties: dict[str, Attribute] = {}
         calls: list[int] = []
         subgraphs = _subgraph_fields(operator.name)

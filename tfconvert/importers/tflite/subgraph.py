@@ -30,13 +30,13 @@ _NOTHING = DictionaryAttr.get({})
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the subgraphs of a model have in common.
+    """The state that the subgraphs of a model share.
 
     Attributes:
         buffers: The constants.
         codes: The operators.
-        properties: Makes properties.
-        versions: The version of each operator that its calls need, by the format's name; filled along the way.
+        properties: Creates properties.
+        versions: The version of each operator that its calls require, by the format's name; filled during the import.
     """
 
     buffers: Buffers
@@ -45,7 +45,7 @@ class Shared:
     versions: dict[str, int]
 
     def note_call(self, op: tfl.TFLOp, operands: Sequence[Tensor | None], results: Sequence[Tensor | None]) -> None:
-        """Notes the version that a call needs."""
+        """Records the version that a call requires."""
         name = op.op_name.upper()
         needed = 1
         if name in RULES:
@@ -64,10 +64,10 @@ def indices(view: View, name: str) -> list[int]:
 
 
 class Subgraph:
-    """A function in the making.
+    """A function under construction.
 
     Attributes:
-        inputs: Indices of the tensors that it is given.
+        inputs: Indices of its input tensors.
         outputs: Indices of the tensors that it returns.
         calls: Indices of the subgraphs that it calls.
     """
@@ -110,7 +110,7 @@ class Subgraph:
         return function
 
     def _name(self, function: FuncOp, is_entry: bool) -> None:
-        """Notes what the function's tensors and its subgraph are called."""
+        """Records the names of the function's tensors and its subgraph."""
         if (self._view["name"] or "") != self._symbol:
             function.attributes[tfl_file.SUBGRAPH_NAME] = attrs.string(self._view["name"] or "")
         inputs = [self._tensors[index] for index in self.inputs]
@@ -200,7 +200,7 @@ class Subgraph:
         stored = tensor.stored_type(length > 0)
         empty = stored is not None and 0 in (types.shape_of(stored) or ())
         if stored is None or not (length or tensor.is_variable or empty):
-            raise malformed("it is read before anything computes it", op=user, node=tensor.name)
+            raise malformed("it is read before it is computed", op=user, node=tensor.name)
         if not length:
             op = tfl.constant(zeros(stored), location, tensor.type)
             if tensor.is_variable:
@@ -224,7 +224,7 @@ def _location(name: str) -> Location:
 
 
 def _carry(op: tfl.TFLOp, results: Sequence[Tensor | None]) -> None:
-    """Notes with an op what its location and its results' types do not say of their tensors."""
+    """Records as attributes of an op those fields of its tensors that its location and result types don't express."""
     held = op.op_name in tfl.BESIDE
     base = node_of(op.location) or ("constant" if held else op.op_name)
     items = []

@@ -1,4 +1,4 @@
-"""The tensors of a subgraph: their types, their names, and what neither can say."""
+"""The tensors of a subgraph: their types, their names, and fields that neither can express."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfconvert.schema.tflite.versions import Operand
 _ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}
 
 _IN_IR = frozenset(("shape", "type", "buffer", "name", "has_rank", "shape_signature", "is_variable"))
-"""Fields of `Tensor` that types, names and ops stand for."""
+"""Fields of `Tensor` that types, names and ops represent."""
 
 MAX_INDEX = 2**31 - 1
 
@@ -59,7 +59,7 @@ class Tensor:
         """Returns the static type of the tensor's value as it is stored, `None` if it has none.
 
         Args:
-            is_constant: A constant without dimensions is a scalar, whatever else the file says.
+            is_constant: A constant without dimensions is a scalar, whatever the file states otherwise.
         """
         shape = types.shape_of(self.type)
         if shape is None and is_constant:
@@ -72,7 +72,7 @@ class Tensor:
 
 
 class Tensors:
-    """The tensors of one subgraph, each looked at when it is first asked for."""
+    """The tensors of one subgraph, each decoded when it is first looked up."""
 
     def __init__(self, views: list[View], buffers: Buffers) -> None:
         self._views = views
@@ -86,14 +86,14 @@ class Tensors:
         """Returns a tensor.
 
         Raises:
-            ConversionError: There is none of that index, or it has no type that the IR knows.
+            ConversionError: There is none of that index, or its type is not one of the IR's.
         """
         known = self._known.get(index)
         if known is None:
-            known = self._known[index] = self._made(index)
+            known = self._known[index] = self._build(index)
         return known
 
-    def _made(self, index: int) -> Tensor:
+    def _build(self, index: int) -> Tensor:
         tensor = self._plain(index)
         kind, details = tensor.fields.get("quantization", {}).get("details", ("", {}))
         if kind in _BLOCKED:
@@ -125,7 +125,7 @@ class Tensors:
             own["details"] = (kind.details, {"zero_points": zero_points})
         constants = {name: self._constant(part) for name, part in tensor.parts.items()}
         if types.element_of(constants["scales"].type) not in (F16, BF16, F32):
-            raise malformed(f"tensor {tensor.name!r} has scales that are no floats")
+            raise malformed(f"tensor {tensor.name!r} has scales that are not floats")
         numbers = tuple(details.get(kind.dimensions_field, ()))
         blocks = Blocks(storage, size, numbers, **constants)
         tensor.type = types.tensor(kind.get(blocks), types.shape_of(tensor.type))
@@ -133,7 +133,7 @@ class Tensors:
     def _constant(self, tensor: Tensor) -> Constant:
         stored = tensor.stored_type(True)
         if stored is None or "sparsity" in tensor.fields or not self._buffers.place(tensor.buffer)[1]:
-            raise malformed(f"tensor {tensor.name!r} holds scales or zero points, but is no constant")
+            raise malformed(f"tensor {tensor.name!r} holds scales or zero points, but is not a constant")
         return self._buffers.constant(tensor.buffer, stored)
 
 
@@ -174,12 +174,12 @@ def _shape(view: View, name: str) -> tuple[tuple[int, ...] | None, dict[str, Any
 
 
 def _stripped(quantization: dict[str, Any]) -> dict[str, Any]:
-    """Returns quantisation parameters without what says nothing: writers fill in empty vectors."""
+    """Returns quantisation parameters without empty fields: writers fill in empty vectors."""
     return {key: value for key, value in quantization.items() if value not in ((), 0)}
 
 
 def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
-    """Returns whether elements of a type can stand for real numbers."""
+    """Returns whether elements of a type can represent real numbers."""
     return isinstance(element, IntegerType) and element.width <= 32 and element is not types.I1
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConstantOp(Operation):
-    """`arith.constant`: a value that the text gives."""
+    """`arith.constant`: a constant."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class ConstantOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
         value = parser.parse_attribute()
@@ -67,7 +67,7 @@ def _type_of(value: Attribute) -> Attribute | None:
 
 
 class BinaryOp(Operation):
-    """`arith.addi` and its like: two operands and a result of one type."""
+    """`arith.addi` and similar ops: two operands and a result of one type."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class BinaryOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> BinaryOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         name = parser.op_name
         one = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")

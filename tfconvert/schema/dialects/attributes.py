@@ -1,4 +1,4 @@
-"""Builtin attributes of Python values; those that rewrites make again and again are remembered."""
+"""Builtin attributes of Python values; those that rewrites create often are cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, Inte
 from tfconvert.schema.ir.types import F32, I1, I32, I64
 
 Value = bool | int | float | str | bytes | Attribute | Iterable["Value"]
-"""What `of` takes."""
+"""The values that `of` accepts."""
 
 _ENTRIES = 4096
 

@@ -1,7 +1,7 @@
-"""The ops that run functions, and how: one row an op, as MLIR's `CallOpInterface` and `RegionBranchOpInterface`.
+"""The ops that run functions, and how: one entry per op, as MLIR's `CallOpInterface` and `RegionBranchOpInterface`.
 
 call     f(operands)                                  results
-branches one of several functions, of all operands but the first, which tells which one
+branches one of several functions, of all operands but the first, which selects it
 loop     cond(variables) -> tensor<i1>, body(variables) -> variables
 """
 
@@ -50,7 +50,7 @@ class CallInterface(NamedTuple):
 
     @property
     def arity(self) -> int | None:
-        """How many functions there are, `None` if the op has as many as it likes."""
+        """The number of functions, `None` if it is variadic."""
         return None if self.properties == _MANY else len(self.properties)
 
 
@@ -86,10 +86,10 @@ CASES = frozenset([row.name for row in _ROWS if row.properties == _MANY])
 """Ops that choose one of any number of functions by an index."""
 
 LOOPS = frozenset([row.name for row in _ROWS if row.kind is Kind.LOOP])
-"""Ops that run a function as long as another one says."""
+"""Ops that run a function while another one returns true."""
 
 STATEFUL = frozenset([row.name for row in _ROWS if not (row.is_stateless or row.kind is Kind.CALL)])
-"""Branches and loops that may have effects as far as their name tells."""
+"""Branches and loops that may have effects, as far as their name determines."""
 
 REGION_FORMS: Mapping[str, str] = {
     row.region_form: row.name for row in _ROWS if row.region_form and row.name in STATEFUL

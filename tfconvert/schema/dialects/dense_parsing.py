@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
 
 _RESOURCE_HEADER = 4
-"""A resource's bytes come after so many others, which tell their alignment."""
+"""The size of a resource's header, which holds the alignment."""
 
 MAX_BYTES = 1 << 30
 """A constant that is written by one number can't be larger; a short text could claim any size."""
@@ -26,7 +26,7 @@ def parse_dense(parser: AttributeParser) -> Attribute:
     """Parses what follows `dense`: elements and a type.
 
     Returns:
-        The same constant as `tensor_data.of_array` would make.
+        The same constant as `tensor_data.of_array` returns.
     """
     position = parser.pos
     parser.parse_punctuation("<", " in dense attribute")
@@ -80,7 +80,7 @@ class _Literal:
         """Parses nested brackets.
 
         Returns:
-            The shape, and the elements in a row; a lone element has the shape `[]`.
+            The shape, and the elements, flattened; a lone element has the shape `[]`.
         """
         items: list[Any] = []
         open_rows: list[int] = []  # elements or rows so far in each open bracket

@@ -1,7 +1,7 @@
 """How the elements of a constant are written, between `dense<` and `>`: numbers, strings, or one string of hex digits.
 
 The forms are MLIR's: a value that fills the tensor is written once, up to `LITERAL` elements one by one, more as the
-hexadecimal bytes of the tensor, little endian and in row-major order. Truth values are packed into bits there.
+hexadecimal bytes of the tensor, little endian and in row-major order. Booleans are packed into bits there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LITERAL = 100
 """Up to this many elements are written one by one, unless all are equal."""
 
 _CHUNK = 1 << 16
-"""Bytes that are made hexadecimal, or elements that are compared, at a time."""
+"""Bytes that are converted to hexadecimal, or elements that are compared, at a time."""
 
 _SHORT_DIGITS, _FLOAT_DIGITS = 6, {4: 9, 8: 17}
 """Significant digits of a short number, and of any number by the width of its type."""
@@ -30,7 +30,7 @@ _PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 
 
 def can_write(element: Attribute) -> bool:
-    """Tells whether constants of an element type have a `dense` form; handles and quantised types have none."""
+    """Returns whether constants of an element type have a `dense` form; handles and quantised types have none."""
     row = types.from_mlir(element)
     return row is not None and row.name[0] != "q" and row.name not in ("resource", "variant")
 
@@ -55,7 +55,7 @@ def literal(value: Array, element: Attribute) -> Iterator[str]:
 
 
 def _is_splat(flat: Array) -> bool:
-    """Tells whether all elements have the same bits."""
+    """Returns whether all elements have the same bits."""
     if flat.dtype == object:
         return all(item == flat[0] for item in flat)
     bits = np.ascontiguousarray(flat).view(np.uint8).reshape(len(flat), -1)
@@ -104,7 +104,7 @@ def _float(value: Any) -> str:
         return f"{mantissa}0e{exponent}"
     text = f"{number:.{_FLOAT_DIGITS[width]}g}" if width in _FLOAT_DIGITS else repr(number)
     mantissa, e, exponent = text.partition("e")
-    # MLIR takes digits without a point for an integer.
+    # MLIR reads digits without a point as an integer.
     return mantissa + ("" if "." in mantissa else ".0") + e + exponent
 
 

@@ -62,7 +62,7 @@ class FuncOp(Operation):
             visibility: `public`, `private` or `nested`; `None` is public, too.
             properties: Its other properties, `arg_attrs` and `res_attrs`.
             attributes: Its attributes.
-            location: Where it comes from.
+            location: The location of the op.
         """
         own: dict[str, Attribute] = {SYMBOL_NAME: StringAttr.get(name), FUNCTION_TYPE: function_type}
         if visibility is not None:
@@ -93,7 +93,7 @@ class FuncOp(Operation):
 
     @property
     def sym_visibility(self) -> str | None:
-        """`public`, `private` or `nested`, `None` if it is not said."""
+        """`public`, `private` or `nested`, `None` if it is not stated."""
         visibility = self.properties.get(VISIBILITY)
         return visibility.data if isinstance(visibility, StringAttr) else None
 
@@ -210,7 +210,7 @@ class FuncOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         visibility = next((word for word in _VISIBILITIES if parser.parse_optional_keyword(word)), None)
         name = parser.parse_symbol_name()
         inputs, arguments = _parse_inputs(parser)
@@ -314,7 +314,7 @@ class ReturnOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         attributes = parser.parse_optional_attr_dict()
         operands = parser.parse_optional_undelimited_comma_separated_list(
             parser.parse_optional_unresolved_operand, parser.parse_unresolved_operand
@@ -397,7 +397,7 @@ class CallOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         callee = parser.parse_symbol_name()
         operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         attributes = parser.parse_optional_attr_dict()

@@ -1,4 +1,4 @@
-"""What a location says to a person: the node it came from, its source line, the calls around it."""
+"""Locations for diagnostics: the node an op came from, its source line, the calls around it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Place(NamedTuple):
 
 
 def node_of(location: Attribute) -> str:
-    """Returns the name of the graph node that a location says, empty if it says none."""
+    """Returns the name of a location's graph node, empty if it has none."""
     return place_of(location).node
 
 
 def place_of(location: Attribute) -> Place:
-    """Returns what a location says; of a fusion the last part, which is the op that gave the result its name."""
+    """Returns the parts of a location; of a fusion the last one, which is the op that named the result."""
     calls: list[str] = []
     while True:
         if isinstance(location, FusedLoc) and location.locations:

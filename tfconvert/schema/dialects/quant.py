@@ -1,4 +1,4 @@
-"""The types of MLIR's `quant` dialect: integers that stand for real numbers by a scale and a zero point.
+"""The types of MLIR's `quant` dialect: integers that represent real numbers by a scale and a zero point.
 
 `!quant.uniform<i8:f32, 0.5:3>` has one scale (and a zero point, left out if it is 0) for a whole tensor,
 `!quant.uniform<i8:f32:1, {0.5, 0.25:3}>` one for each slice of an axis. Scales are written with as many digits as it
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Uniform(NamedTuple):
-    """How stored integers stand for real numbers: `real = scale * (stored - zero_point)`.
+    """How stored integers represent real numbers: `real = scale * (stored - zero_point)`.
 
     Attributes:
         storage: The type of the stored integers.
@@ -91,12 +91,12 @@ class UniformType(Type):
 
 
 class Blocks(NamedTuple):
-    """How stored integers stand for real numbers where each block of them has a scale.
+    """How stored integers represent real numbers where each block of them has a scale.
 
     Attributes:
         storage: The type of the stored integers.
         block_size: The number of elements in a block.
-        dimensions: What else tells the blocks: their shape, or the dimensions along which there are scales.
+        dimensions: What else defines the blocks: their shape, or the dimensions along which there are scales.
         scales: The scales.
         zero_points: The zero points, `None` if they are all 0.
     """
@@ -112,7 +112,7 @@ class BlockedType(Type):
     """Base of the element types of tensors that are quantised by blocks, expressed in `f32`.
 
     Attributes:
-        details: The table of the file format that says so.
+        details: The table of the file format that holds them.
         dimensions_field: Its field that holds `Blocks.dimensions`.
     """
 
@@ -197,7 +197,7 @@ def _storage_text(storage: IntegerType) -> str:
 
 
 def _parse_storage(parser: AttributeParser) -> IntegerType:
-    # `u8` is no type by itself.
+    # `u8` is not a type by itself.
     word = parser.expect(parser.parse_optional_identifier, "expected the type of the stored integers")
     if word[0] not in "iu" or not word[1:].isdecimal() or not 0 < int(word[1:]) <= 32:
         parser.raise_error("expected the type of the stored integers, such as i8 or u8")
@@ -213,14 +213,14 @@ def _parse_pair(parser: AttributeParser) -> tuple[float, int]:
 
 
 def _scale_text(scale: float) -> str:
-    """Returns the shortest decimal that is the same `f32`; MLIR wants a point in it."""
+    """Returns the shortest decimal that is the same `f32`; MLIR requires a point in it."""
     text = str(np.float32(scale))
     mantissa, exponent, power = text.partition("e")
     return f"{mantissa}{'' if '.' in mantissa else '.0'}{exponent}{power}"
 
 
 def storage_of(element: Attribute) -> Attribute:
-    """Returns the type in which elements are stored: of quantised ones the integers', else the type itself."""
+    """Returns the storage element type of a quantized type; any other element type is returned as it is."""
     return element.storage if isinstance(element, UniformType | BlockedType) else element
 
 

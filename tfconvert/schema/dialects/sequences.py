@@ -1,9 +1,9 @@
-"""LiteRT's operators that keep state among their operands: which there are, and how a state may come about.
+"""LiteRT's operators that keep state among their operands: which there are, and how a state may be created.
 
 A state operand is a tensor that the operator overwrites. The memory of such a *variable* tensor grows with the batch
-only in models all of whose sizes follow from those of the inputs. Where an operator before has a result of a size that
-only the run tells, a larger batch later writes behind the state, and nothing notices. A tensor is safe that the
-operator which makes it allots anew at each run, because only then it can know the shape.
+only in models all of whose sizes follow from those of the inputs. Where an earlier operator has a result whose size is
+only known at run time, a larger batch later writes past the state, undetected. A tensor is safe if the operator
+that produces it allocates it anew at each run, because the shape is not known earlier.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ SEQUENCES = frozenset({
     "unidirectional_sequence_lstm", "bidirectional_sequence_lstm", "unidirectional_sequence_rnn",
     "bidirectional_sequence_rnn",
 })  # fmt: skip
-"""Operators that compute a whole sequence, which begins anew at each run of the model."""
+"""Operators that compute a whole sequence, which starts anew at each run of the model."""
 
 COPY, COPIES = "cast", "unpack"
-"""The operators that make a state of a known shape, or several. Others that could copy may share memory instead."""
+"""The operators that create a state of a known shape, or several. Others that copy may share memory instead."""
 
 RESIZED: Mapping[str, int] = {"fill": 0, "broadcast_to": 1}
-"""Operators that can make a state of any shape, and which operand of theirs is the shape.
+"""Operators that can create a state of any shape, and which of their operands is the shape.
 
-They allot their result at each run, provided that the shape is not known before the first one.
+They allocate their result at each run, provided that the shape is not known before the first one.
 """
 
 BARRIER = "maximum"
-"""An operator whose result LiteRT never computes before a run, even from what it knows by then, such as shapes."""
+"""An operator that LiteRT never folds when it prepares the model, even if its operands (shapes) are known by then."""
 
 
 def state_operands(op: Operation) -> tuple[int, ...]:
@@ -46,9 +46,9 @@ def state_operands(op: Operation) -> tuple[int, ...]:
 
 
 def is_own_state(value: Value) -> bool:
-    """Tells whether nothing but the one operator that uses a value as its state will ever see it.
+    """Returns whether nothing but the one operator that uses a value as its state will ever see it.
 
-    It also has to be made anew at each run, and in memory of the right size.
+    It also has to be allocated anew at each run, with the right size.
     """
     owner = value.owner
     if not isinstance(owner, tfl.TFLOp) or not value.has_one_use():
@@ -63,9 +63,9 @@ def is_own_state(value: Value) -> bool:
 
 
 def keeps_state(op: Operation, value: Value) -> bool:
-    """Tells whether a state operand is the runtime's own tensor, zero before the first run and never set again.
+    """Returns whether a state operand is the runtime's own tensor, zero before the first run and never set again.
 
-    So begins what computes steps, if its operand is zeros.
+    Operators that compute single steps start so, if their state operand is zeros.
     """
     constant = tensor_data.constant_of(value)
     if constant is None or op.name.removeprefix(tfl.PREFIX) not in STEPS:

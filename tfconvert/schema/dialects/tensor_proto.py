@@ -1,7 +1,7 @@
 """Constants that MLIR can't hold as numbers: TensorFlow writes their TensorProto as text into an attribute.
 
 `#tf_type<tensor_proto : "0x..."> : type` holds `tftensor$` and the text form of the proto, in hexadecimal. Tensors of
-quantised types become constants like all others when they are read; what else there may be (variants) is kept as it
+quantised types become constants like all others when they are read; all others (variants) is kept as it
 is.
 """
 
@@ -43,7 +43,7 @@ class TensorProtoAttr(Attribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttributeParser) -> Attribute:
-        """Parses what is between the angle brackets; the type comes behind them."""
+        """Parses the text between the angle brackets; the type follows."""
         parser.parse_punctuation(":")
         digits = parser.parse_str_literal()
         if not digits.startswith("0x"):
@@ -61,11 +61,11 @@ class TensorProtoAttr(Attribute):
 
 
 def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
-    """Returns the constant that the attribute's contents are, or the attribute itself if they are no numbers.
+    """Returns the constant that the attribute's contents are, or the attribute itself if they are not numbers.
 
     Args:
         contents: What is between the angle brackets.
-        tensor_type: The type behind them.
+        tensor_type: The type after them.
 
     Raises:
         VerifyError: The contents are not a tensor of that type.

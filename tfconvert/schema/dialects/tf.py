@@ -1,7 +1,7 @@
-"""The `tf` dialect: open and data-driven; TensorFlow's ops are rows of its registry, none is written by hand.
+"""The `tf` dialect: open and data-driven; TensorFlow's ops are entries of its registry, none is written by hand.
 
 An op's OpDef attributes are *properties* under their OpDef names, all others (`device`, names that begin with `_`) are
-*attributes*. Type attributes that operands and results already tell (`T`, `N`, ...) are not kept.
+*attributes*. Type attributes that follow from operands and results (`T`, `N`, ...) are not kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
     "tf.Yield": frozenset({Trait.TERMINATOR}),
     **dict.fromkeys(NO_PROPERTIES, frozenset({Trait.NO_PROPERTIES})),
 }
-"""What is true of ops by their definition, where it is anything."""
+"""The traits of ops that have any."""
 
 
 _SAME_TYPE = full_names(SAME_TYPE)
@@ -82,7 +82,7 @@ class TFOp(Operation):
         """Checks the op against its OpDef.
 
         Raises:
-            VerifyError: It doesn't keep to it.
+            VerifyError: The op contradicts its OpDef.
         """
         tf_verify.verify(self, self.op_name)
 
@@ -115,10 +115,10 @@ def build(
         operands: The operands.
         result_types: The results' types.
         properties: OpDef attributes, as attributes or Python values (integers become `i64`).
-        location: Where the op comes from.
+        location: The location of the op.
     """
-    given = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
-    return TFOp(PREFIX + op_name, operands, result_types, given, location=location)
+    converted = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
+    return TFOp(PREFIX + op_name, operands, result_types, converted, location=location)
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:

@@ -47,7 +47,7 @@ class ShapeAttr(Attribute):
             return cls.get(tuple([max(dim, -1) for dim in parser.parse_dimension_list()]))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints the dimensions in TensorFlow's way."""
+        """Prints the dimensions in TensorFlow's syntax."""
         shape = self.shape
         text = "*" if shape is None else "x".join(["?" if dim < 0 else str(dim) for dim in shape])
         printer.write(f"<{text}>")
@@ -87,7 +87,7 @@ class FunctionAttr(Attribute):
 
 
 class PlaceholderAttr(Attribute):
-    """`#tf_type.placeholder<"name">`: an attribute that the enclosing function's instantiation gives."""
+    """`#tf_type.placeholder<"name">`: an attribute that is bound when the enclosing function is instantiated."""
 
     __slots__ = ("parameter",)
 

@@ -1,8 +1,8 @@
-"""What `tf` ops do beside computing results: which states they read and write, and whether they must run.
+"""The side effects of `tf` ops: which states they read and write, and whether they must run.
 
-A *state* is what is behind a resource: a variable or a table (by container and name), whatever a function's argument
-refers to (arguments are taken for different things), the place where an op's asserts or messages go. `ANY` stands for
-all there are. The sources are OpDefs (`is_stateful`, resource and reference arguments) and the tables below, which are
+A *state* is what a resource refers to: a variable or a table (by container and name), whatever a function's argument
+refers to (arguments are assumed not to alias), the place where an op's asserts or messages go. `ANY` is
+all of them. The sources are OpDefs (`is_stateful`, resource and reference arguments) and the tables below, which are
 finer.
 """
 
@@ -26,7 +26,7 @@ from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 from tfconvert.schema.tensorflow import op_defs
 
 ANY = "any state"
-"""Stands for every state there is."""
+"""Represents every state."""
 
 _SENT, _RECEIVED = "sent", "received"
 
@@ -51,18 +51,18 @@ ANY_EFFECTS = Effects(frozenset({ANY}), frozenset({ANY}))
 
 
 class _Kind(Enum):
-    """What an op does, as far as its name tells.
+    """The effects of an op, as far as its name determines them.
 
     Members:
         PURE: Nothing but compute; equal ones may be merged.
-        UNIQUE: The same, but each is a thing of its own: inputs, handles without a name, random numbers.
+        UNIQUE: The same, but each is distinct: inputs, handles without a name, random numbers.
         HANDLE: Names a state; equal ones are the same unless they have no name.
         READS: Reads what its handles refer to.
         WRITES: Writes what its handles refer to, and does not look at what was there.
         UPDATES: Reads and writes what its handles refer to.
         FAILS: May end the run with a message: must run, in any order.
         SENDS, RECEIVES: Exchanges values with another part of the program.
-        CALLS: Does what its functions or regions do.
+        CALLS: Has the effects of its functions or regions.
         UNKNOWN: Anything.
     """
 
@@ -113,7 +113,7 @@ _NAMES: Mapping[_Kind, str] = {
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 _DATASET = re.compile(r"(?<!To)Dataset(V\d)?$")
-"""Ops that describe a stream of values; nothing happens before somebody iterates it."""
+"""Ops that describe a stream of values; nothing happens until it is iterated."""
 
 _PASSES_ON = full_names(IDENTITIES) | {"tf_executor.Enter", "tf_executor.Exit"}
 """Ops whose results are their operands, one by one, as far as handles are concerned."""
@@ -148,7 +148,7 @@ _MUST_RUN = frozenset(
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Tells whether an op may not be erased although nothing uses its results; anything but a `tf` op may not.
+    """Returns whether an op may not be erased although nothing uses its results; anything but a `tf` op may not.
 
     An op that TensorFlow's registry doesn't know counts as effectful.
     """
@@ -159,7 +159,7 @@ def has_side_effects(op: Operation) -> bool:
 
 
 def is_pure(op: Operation) -> bool:
-    """Tells whether an op is a function of its operands and attributes: equal ones may be merged, and moved freely."""
+    """Returns whether an op is a function of its operands and attributes: equal ones may be merged and moved."""
     if not op.name.startswith("tf."):
         return False
     kind = _kind(op.name[3:])
@@ -219,7 +219,7 @@ def _of_kind(op: Operation, kind: _Kind) -> Effects:
 
 
 def _reads_of_references(op: Operation) -> Effects:
-    """Returns the reads of an op that takes a reference for a value."""
+    """Returns the reads of an op that uses a reference as a value."""
     references = [value for value in op.operands if isinstance(types.element_of(value.type), types.RefType)]
     return Effects(reads=frozenset(map(resource_identity, references))) if references else NO_EFFECTS
 
@@ -264,7 +264,7 @@ def resource_identity(value: Value) -> Hashable:
             name = _name(op)
             return value if name is None else (op.name, *name)
         elif isinstance(types.element_of(value.type), types.RefType) and op.operands:
-            value = op.operands[0]  # ops that update a reference hand it on
+            value = op.operands[0]  # ops that update a reference forward it
         else:
             return ANY
 
@@ -300,16 +300,16 @@ class ModuleEffects:
         return _union(self._of_call(op, callee) for callee in called)
 
     def _of_call(self, op: Operation, callee: str) -> Effects:
-        """Returns a function's effects with the states behind its arguments as the caller names them."""
+        """Returns a function's effects with its arguments' states replaced by those of the caller."""
         found = self._function(callee)
         function = self._functions.get(callee)
         if function is None or not function.regions[0].blocks:
             return found
-        given = list(op.operands)
+        operands = list(op.operands)
         arguments = function.regions[0].blocks[0].args
-        # `If` and `Case` have the condition before what the branches take.
-        given = given[len(given) - len(arguments) :]
-        names = {a: resource_identity(v) for a, v in zip(arguments, given, strict=False)}
+        # `If` and `Case` have the condition before the operands of the branches.
+        operands = operands[len(operands) - len(arguments) :]
+        names = {a: resource_identity(v) for a, v in zip(arguments, operands, strict=False)}
         return Effects(
             frozenset(names.get(state, state) if isinstance(state, BlockArgument) else state for state in found.reads),
             frozenset(names.get(state, state) if isinstance(state, BlockArgument) else state for state in found.writes),
@@ -328,7 +328,7 @@ class ModuleEffects:
             needed = [name for op in function.walk() for name in callees(op) if name not in self._known]
             if current not in entered and needed:
                 entered.add(current)
-                # A function that calls itself may do anything as far as we know.
+                # A recursive function is assumed to have any effect.
                 recursive = [callee for callee in needed if callee in entered]
                 self._known.update(dict.fromkeys(recursive, ANY_EFFECTS))
                 stack += [callee for callee in needed if callee not in entered]

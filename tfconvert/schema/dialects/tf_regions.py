@@ -1,6 +1,6 @@
 """Rules of the region forms of control flow, `tf.IfRegion`, `tf.CaseRegion`, `tf.WhileRegion`, and of `tf.Yield`.
 
-TensorFlow's registry knows no such ops: they are MLIR's forms of `tf.If`, `tf.Case` and `tf.While`, whose functions'
+TensorFlow's registry lacks such ops: they are MLIR's forms of `tf.If`, `tf.Case` and `tf.While`, whose functions'
 bodies are regions that end in `tf.Yield`.
 """
 
@@ -36,7 +36,7 @@ def _fail(op: Operation, message: str) -> NoReturn:
 
 
 def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
-    """Returns what a region of one block ends in."""
+    """Returns the terminator of a region of one block."""
     if len(region.blocks) != 1:
         _fail(op, f"the {name} region must have one block, found {len(region.blocks)}")
     last = region.block.last_op
@@ -89,7 +89,7 @@ def _check_while(op: Operation) -> None:
     decided = _yielded(op, condition, "cond")
     if not decided:
         _fail(op, "the cond region must yield whether to go on, found nothing")
-    _check_scalar(op, "what the cond region yields", decided[0], types.I1)
+    _check_scalar(op, "the value that the cond region yields", decided[0], types.I1)
     _check_types(op, "arguments of the cond region", condition.block.args, op.operands)
     _check_types(op, "values yielded by the body region", _yielded(op, body, "body"), op.results)
     _check_types(op, "arguments of the body region", body.block.args, op.operands)

@@ -1,4 +1,4 @@
-"""The `tf_saved_model` dialect: what a SavedModel holds beside its functions.
+"""The `tf_saved_model` dialect: the contents of a SavedModel other than functions.
 
 A variable is a `global_tensor`, a vocabulary file an `asset`; a `session_initializer` names the functions that run
 once, before anything else. Exported functions carry `tf_saved_model.exported_names`, their arguments and results
@@ -83,13 +83,13 @@ class SessionInitializerOp(Operation):
 
 
 def export_initializer(function: FuncOp) -> None:
-    """Makes an initializer public, under its own name: so are all that a SavedModel's module has."""
+    """Makes an initializer public, under its own name, like all functions of a SavedModel's module."""
     function.properties.pop("sym_visibility", None)
     function.attributes[EXPORTED_NAMES] = attrs.of([function.sym_name])
 
 
 def hide_initializer(function: FuncOp) -> None:
-    """Makes an initializer private, as the functions are that a signature's function calls."""
+    """Makes an initializer private, like the functions that a signature's function calls."""
     function.sym_visibility = "private"
     function.attributes.pop(EXPORTED_NAMES, None)
 

@@ -1,6 +1,6 @@
-"""What is true of `tf` ops by their definition, as sets of names in TensorFlow's registry.
+"""Traits of `tf` ops, as sets of names in TensorFlow's registry.
 
-Lists elsewhere are such a set, with or without some ops for a reason that stands there.
+Lists elsewhere are such a set, with or without some ops for a reason that is stated there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks `tf` ops against TensorFlow's OpDefs: how many operands and results, of which types, and the attributes.
 
-An OpDef is made into a `Plan` when an op of its kind is first seen. An op that TensorFlow's registry doesn't know is
+An OpDef is compiled into a `Plan` when its op is first seen. An op that TensorFlow's registry doesn't know is
 not checked.
 """
 
@@ -30,10 +30,10 @@ from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 KEPT: Mapping[str, frozenset[str]] = {"ParseExampleV2": frozenset({"num_sparse"})}
-"""Attributes that operands and results tell, but which MLIR demands all the same, by op."""
+"""Attributes that follow from operands and results, but which MLIR requires nevertheless, by op."""
 
 OPERAND_SEGMENTS, RESULT_SEGMENTS = "operandSegmentSizes", "resultSegmentSizes"
-"""Properties that tell how many values each argument has, where there are several lists of them."""
+"""Segment sizes: properties that hold the number of values of each argument, where several are variadic."""
 
 _KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
     "string": (StringAttr, BytesAttr),
@@ -47,7 +47,7 @@ _KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
 }
 
 _DERIVED_FROM_HANDLES = frozenset({"type", "list(type)", "shape", "list(shape)"})
-"""Kinds of attributes that MLIR leaves out where a handle's subtypes tell them."""
+"""Kinds of attributes that MLIR leaves out where they follow from a handle's subtypes."""
 
 
 class Argument(NamedTuple):
@@ -57,7 +57,7 @@ class Argument(NamedTuple):
         name: The argument's name.
         element: Its element type if that is fixed.
         type_attr: The attribute that holds the type of all its values, if any.
-        length: The attribute that tells how many values there are, empty for a single one.
+        length: The attribute that holds the number of values, empty for a single one.
         is_typed_one_by_one: Whether `length` is a list with a type for each.
     """
 
@@ -69,7 +69,7 @@ class Argument(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What an attribute's value must be.
+    """Constraints on an attribute's value.
 
     Attributes:
         kind: The OpDef's name of the kind: `int`, `list(type)`, ...
@@ -105,7 +105,7 @@ class Plan(NamedTuple):
         operands: The inputs.
         results: The outputs.
         attributes: The attributes that are kept as properties.
-        derived: Those that operands and results tell.
+        derived: Those that follow from operands and results.
     """
 
     operands: Side
@@ -163,7 +163,7 @@ def verify(op: Operation, op_name: str) -> None:
         op_name: Its name in TensorFlow's registry.
 
     Raises:
-        VerifyError: It has other operands, results or attributes than its OpDef says.
+        VerifyError: It has other operands, results or attributes than its OpDef declares.
     """
     plan = plan_of(op_name)
     if plan is None:
@@ -206,7 +206,7 @@ def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[
 
 
 def _bind(op: Operation, bound: dict[str, tuple[object, str]], name: str, value: object, place: str) -> None:
-    """Notes the value of a derived attribute, or checks that it is the one noted before."""
+    """Records the value of a derived attribute, or checks that it is the one recorded before."""
     known = bound.setdefault(name, (value, place))
     if known[0] is not value and known[0] != value:
         _fail(
@@ -216,7 +216,7 @@ def _bind(op: Operation, bound: dict[str, tuple[object, str]], name: str, value:
 
 
 def _lengths(op: Operation, side: Side, count: int, bound: Mapping[str, tuple[object, str]]) -> Sequence[int] | None:
-    """Returns how many values each argument has; `None` if there are several lists and nothing tells."""
+    """Returns how many values each argument has; `None` if there are several lists without segment sizes."""
     single = sum(not argument.length for argument in side.arguments)
     lists = [argument.length for argument in side.arguments if argument.length]
     if not lists:
@@ -246,7 +246,7 @@ def _length(value: object) -> int:
 def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Sequence[int]:
     lengths = [int(length) for length in segments.values] if isinstance(segments, DenseArrayAttr) else []
     if len(lengths) != len(side.arguments) or sum(lengths) != count or min(lengths, default=0) < 0:
-        _fail(op, f"{side.segments!r} must tell the lengths of {len(side.arguments)} lists with {count} {side.what}s")
+        _fail(op, f"{side.segments!r} must hold the lengths of {len(side.arguments)} lists with {count} {side.what}s")
     for argument, length in zip(side.arguments, lengths, strict=True):
         if not argument.length and length != 1:
             _fail(op, f"{side.what} {argument.name!r} must be one value, found {length}")
@@ -287,8 +287,8 @@ def _check_item(op: Operation, name: str, limits: Limits, kind: str, value: Attr
     if not isinstance(value, _KINDS[kind]) or not _is_of_kind(kind, value):
         _fail(op, f"the attribute {name!r} must be a {limits.kind}, found {value}")
     if limits.allowed:
-        given = value.data if isinstance(value, StringAttr) else value
-        if given not in limits.allowed and types.dereferenced(value) not in limits.allowed:
+        found = value.data if isinstance(value, StringAttr) else value
+        if found not in limits.allowed and types.dereferenced(value) not in limits.allowed:
             _fail(op, f"the attribute {name!r} must be one of {_listed(limits.allowed)}, found {value}")
 
 
@@ -305,7 +305,7 @@ def _is_tensor(value: Attribute) -> bool:
 
 
 def _check_derived(op: Operation, name: str, limits: Limits, value: object, place: str) -> None:
-    """Checks what operands and results tell against the limits of their attribute."""
+    """Checks derived attributes against the limits of their attribute."""
     if limits.minimum is not None and not isinstance(value, Attribute) and _length(value) < limits.minimum:
         _fail(op, f"{place} must have at least {limits.minimum} values, found {_length(value)}")
     if limits.allowed and not isinstance(value, int):
@@ -319,9 +319,9 @@ def _check_constant(op: Operation) -> None:
     value, result = getattr(op.properties["value"], "type", None), op.results[0].type
     if value is None or value is result or value == result:
         return
-    given, said = types.shape_of(value), types.shape_of(result)
-    fits = said is None or (
-        given is not None and len(given) == len(said) and all(b < 0 or a == b for a, b in zip(given, said, strict=True))
+    shape, want = types.shape_of(value), types.shape_of(result)
+    fits = want is None or (
+        shape is not None and len(shape) == len(want) and all(b < 0 or a == b for a, b in zip(shape, want, strict=True))
     )
     if not fits or types.element_of(value) != types.element_of(result):
         _fail(op, f"result 'output' must have the value's type {value}, found {result}")

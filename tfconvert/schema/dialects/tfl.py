@@ -1,4 +1,4 @@
-"""The `tfl` dialect: LiteRT's builtin operators, rows of the table of operators.
+"""The `tfl` dialect: LiteRT's builtin operators, one for each entry of the operator table.
 
 Everything comes from the operator table and the schema of the model format: an op's *properties* are the fields of its
 options table, by name. Enum fields are strings (`"SAME"`), integers `i32` (`i64` where the field is 64 bits wide),
@@ -6,9 +6,9 @@ flags `i1`, vectors arrays or, of bytes, byte strings. A property that is not se
 call other functions name them by symbol (`cond = @cond_fn`).
 
 Some ops are not builtin operators: `tfl.pseudo_const` holds a constant, `tfl.pseudo_qconst` a quantised one (its value
-is the stored integers), `tfl.pseudo_sparse_const` one that is stored sparse (its value is what is stored, in a row),
-`tfl.external_const` one that lies in a file beside the model, `tfl.no_value` stands for an optional operand that is
-absent, and `tfl.custom` calls an operator that the runtime is told about by its user.
+is the stored integers), `tfl.pseudo_sparse_const` one that is stored sparse (its value is what is stored, flattened),
+`tfl.external_const` one in a file beside the model, `tfl.no_value` represents an optional operand that is
+absent, and `tfl.custom` calls an operator that the user registers with the runtime.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HELD = frozenset((PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST))
 """Ops that hold a value of the file's."""
 
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
-"""Ops that are no operators of the runtime."""
+"""Ops that are not operators of the runtime."""
 
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
@@ -144,7 +144,7 @@ class TFLOp(Operation):
 
     @property
     def operator(self) -> operators.Operator | None:
-        """The builtin operator; `None` for what is no call of one."""
+        """The builtin operator; `None` for an op that does not call one."""
         return _operator(self.name)
 
     def verify_(self) -> None:
@@ -153,7 +153,7 @@ class TFLOp(Operation):
         An attribute without a dialect's prefix, or an underscore, would be an option that no file can hold.
 
         Raises:
-            VerifyError: Something is wrong.
+            VerifyError: The op is invalid.
         """
         _verify_names(self)
         if self.op_name in HELD:
@@ -217,7 +217,7 @@ def _verify_symbol(op: TFLOp, name: str, value: Attribute) -> None:
 
 
 def fits(field: Field, value: Attribute) -> bool:
-    """Tells whether an attribute can be the value of an options field."""
+    """Returns whether an attribute can be the value of an options field."""
     kind = field.kind
     if kind == "[ubyte]":
         return isinstance(value, ConstBytesAttr)
@@ -301,27 +301,27 @@ def build(
         operands: The operands, `no_value` where an optional one is absent before one that is there.
         result_types: The results' types.
         properties: Fields of the options table, as Python values or attributes; symbols for functions that are called.
-        location: Where the op comes from.
+        location: The location of the op.
 
     Raises:
         KeyError: There is no such op, or it has no such property.
     """
-    given: dict[str, Attribute] = {}
+    converted: dict[str, Attribute] = {}
     if properties:
         fields = option_fields(name)
         for key, value in properties.items():
-            given[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
-    return create(name, operands=operands, result_types=result_types, properties=given, location=location)
+            converted[key] = value if isinstance(value, Attribute) else to_attribute(fields[key], value)
+    return create(name, operands=operands, result_types=result_types, properties=converted, location=location)
 
 
 def constant(
     value: tensor_data.Constant, location: Location = UNKNOWN_LOC, result_type: Attribute | None = None
 ) -> TFLOp:
-    """Returns what holds a value: a `tfl.pseudo_const`, or a `tfl.pseudo_qconst` if its type is quantised.
+    """Returns a constant op: a `tfl.pseudo_const`, or a `tfl.pseudo_qconst` if its type is quantised.
 
     Args:
         value: The value; of a quantised type the stored integers.
-        location: Where it comes from.
+        location: The location of the op.
         result_type: The tensor type, if it is quantised.
     """
     if result_type is not None and result_type != value.type:
@@ -331,7 +331,7 @@ def constant(
 
 
 def no_value() -> TFLOp:
-    """Returns what stands for an optional operand that is absent."""
+    """Returns the op that represents an absent optional operand."""
     return create(NO_VALUE, result_types=(NONE_TYPE,), properties={"value": UNIT})
 
 
@@ -349,7 +349,7 @@ def custom(
         custom_option: Its options, usually a flexbuffer.
         operands: The operands.
         result_types: The results' types.
-        location: Where the op comes from.
+        location: The location of the op.
     """
     properties: dict[str, Attribute] = {
         CUSTOM_CODE: attrs.string(custom_code),
@@ -359,7 +359,7 @@ def custom(
 
 
 def is_absent(value: Value) -> bool:
-    """Tells whether an operand is a `tfl.no_value`."""
+    """Returns whether an operand is a `tfl.no_value`."""
     return value.type is NONE_TYPE
 
 
@@ -406,7 +406,7 @@ def _default(field: Field) -> Any:
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Tells whether an op may not be erased although nothing uses its results; anything but a `tfl` op may not."""
+    """Returns whether an op may not be erased although nothing uses its results; anything but a `tfl` op may not."""
     if not isinstance(op, TFLOp):
         return True
     operator = op.operator

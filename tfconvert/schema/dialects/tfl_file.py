@@ -1,8 +1,8 @@
-"""What a .tflite file says that has no place in an op, its location or its types: attributes that carry it along.
+"""The contents of a .tflite file that ops, locations and types can't express, as attributes.
 
 A module with the attribute `tfl.schema_version` is the image of a file: each of its functions is a subgraph, in order,
-and what the exporter makes of it has the same tensors under the same names. The fields of the file's tables that the
-IR has no better place for stand in dictionaries, under the names that the schema gives them.
+and exporting it gives the same tensors under the same names. The fields of the file's tables that the
+IR has no better place for are in dictionaries, under their names in the schema.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ METADATA = "tfl.metadata"
 OPERATOR_VERSIONS = "tfl.operator_versions"
 """Of a module: the versions of operators that are not what their calls need; custom ones by their own name."""
 EXTERNAL_BUFFERS = "tfl.external_buffers"
-"""Of a module: the fields of `Model` that tell of files beside it."""
+"""Of a module: the fields of `Model` that describe files beside it."""
 
 SUBGRAPH_NAME = "tfl.subgraph_name"
-"""Of a function: its subgraph's name, where that is no symbol of its own."""
+"""Of a function: its subgraph's name, where that is not a unique symbol."""
 SIGNATURE_DEFS = "tfl.signature_defs"
 """Of a function: signatures that index paths can't express; inputs and outputs by position."""
 
@@ -51,7 +51,7 @@ _VECTORS: Mapping[str, Attribute] = {
 
 
 def part_name(name: str, part: str) -> str:
-    """Returns the name of a tensor of scales or zero points, where the fields of the tensor that has them say none.
+    """Returns the name of a tensor of scales or zero points, where the fields of the tensor that has them state none.
 
     Args:
         name: The name of the tensor that has them.
@@ -61,13 +61,13 @@ def part_name(name: str, part: str) -> str:
 
 
 def is_variable(value: Value) -> bool:
-    """Tells whether a value is the tensor of a file's variable, which several operators may share."""
+    """Returns whether a value is the tensor of a file's variable, which several operators may share."""
     owner = value.owner
     return isinstance(owner, Operation) and IS_VARIABLE in owner.attributes
 
 
 def is_image(module: ModuleOp) -> bool:
-    """Tells whether a module is the image of a file."""
+    """Returns whether a module is the image of a file."""
     return SCHEMA_VERSION in module.attributes
 
 
@@ -76,7 +76,7 @@ def to_dictionary(table: str, tree: Mapping[str, Any]) -> DictionaryAttr:
 
     Args:
         table: The table's name.
-        tree: Its fields, as `reader.View.tree` gives them.
+        tree: Its fields, as `reader.View.tree` returns them.
     """
     fields = TFLITE.fields(table)
     return DictionaryAttr.get({name: _to_attribute(fields[name], value) for name, value in tree.items()})
@@ -108,7 +108,7 @@ def _dense(element: Attribute, values: Sequence[Any]) -> Attribute:
 
 
 def from_dictionary(table: str, dictionary: Attribute | None) -> dict[str, Any]:
-    """Returns what `to_dictionary` took, in the form that `writer.encode` takes; unknown fields are left out."""
+    """Inverse of `to_dictionary`: returns the form that `writer.encode` takes; unknown fields are left out."""
     if not isinstance(dictionary, DictionaryAttr):
         return {}
     fields = TFLITE.fields(table)
@@ -129,7 +129,7 @@ def _from_attribute(field: Field, value: Attribute) -> Any:
 
 
 def text_or_bytes(content: bytes) -> Attribute:
-    """Returns bytes as a string where they are text, with zeros behind it perhaps."""
+    """Returns bytes as a string where they are text, possibly zero-terminated."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -138,14 +138,14 @@ def text_or_bytes(content: bytes) -> Attribute:
 
 
 def content_of(value: Attribute) -> bytes:
-    """Returns the bytes that `text_or_bytes` took."""
+    """Inverse of `text_or_bytes`."""
     if isinstance(value, StringAttr):
         return value.data.encode("utf-8", "surrogateescape")
     return value.data if isinstance(value, tfl.ConstBytesAttr) else b""
 
 
 def dictionaries(value: Attribute | None) -> list[Attribute]:
-    """Returns the items of an array, none if it is no array."""
+    """Returns the items of an array; none if it is not an array."""
     return list(value.data) if isinstance(value, ArrayAttr) else []
 
 

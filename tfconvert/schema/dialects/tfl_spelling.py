@@ -62,16 +62,16 @@ class LSTMKernelTypeAttr(Attribute):
 _DERIVED: Mapping[str, str] = {
     "arg_max": "output_type", "arg_min": "output_type", "shape": "out_type", "unique": "idx_out_type",
 }  # fmt: skip
-"""Options that TensorFlow's MLIR leaves out, since the last result's element type tells them."""
+"""Options that TensorFlow's MLIR leaves out, since they follow from the last result's element type."""
 
 
 _BITS = {"int": 32, "long": 64}
 
 
 def normalize(op: tfl.TFLOp) -> None:
-    """Moves the options among a parsed op's attributes to its properties, and gives all the values of our dialect.
+    """Moves the options among a parsed op's attributes to its properties, and converts them to our dialect's values.
 
-    An attribute that is no option stays, and so does one that is a property already: the verifier refuses both. So
+    An attribute that is not an option stays, and so does one that is a property already: the verifier refuses both. So
     does a value that no option can have.
     """
     names = tfl.property_names(op.op_name)

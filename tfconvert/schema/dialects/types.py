@@ -1,4 +1,4 @@
-"""Element and tensor types: one table for what four vocabularies call the same thing.
+"""Element and tensor types: one table for the names that four vocabularies have for them.
 
 A row of `ELEMENT_TYPES` ties TensorFlow's `DataType` number, the MLIR element type as TensorFlow's dialects print
 it, numpy's dtype and LiteRT's `TensorType` enumerator together. Shapes are plain tuples on the Python side: an
@@ -93,7 +93,7 @@ class StringType(Type):
 
 
 class QuantizedType(Type):
-    """`!tf_type.qint8` and its like: integers of TensorFlow's that represent numbers of a range known elsewhere."""
+    """`!tf_type.qint8` and similar types: TensorFlow's integers that represent numbers of a range known elsewhere."""
 
     __slots__ = ("keyword",)
 
@@ -129,7 +129,7 @@ class RefType(Type):
 
 
 _REF_NAMES = {"float": "f32", "double": "f64", "float8_e5m2": "float8e5m2", "float8_e4m3fn": "float8e4m3fn"}
-"""What a reference type is called after, where it is not TensorFlow's own name of its base type."""
+"""Names of reference types that are not derived from TensorFlow's own name of the base type."""
 
 
 def _ref_name(row: ElementType) -> str:
@@ -137,7 +137,7 @@ def _ref_name(row: ElementType) -> str:
 
 
 class HandleType(Type):
-    """A type that may carry the tensor types behind a handle."""
+    """A type that may carry the subtypes of a handle."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ class ElementType(NamedTuple):
         number: TensorFlow's `DataType` number.
         name: TensorFlow's name in attribute values, without `DT_`, lower case.
         mlir: The MLIR element type.
-        dtype: numpy's (or ml_dtypes') dtype; `object` for what has no fixed width.
+        dtype: numpy's (or ml_dtypes') dtype; `object` for types without a fixed width.
         tflite: LiteRT's `TensorType` enumerator, empty where LiteRT has none.
     """
 
@@ -280,7 +280,7 @@ def element_type(number: int) -> Attribute | None:
 
 
 def held_by(handle: Attribute) -> Attribute | None:
-    """Returns the tensor type behind the type of a handle, `None` if it is none or doesn't tell one."""
+    """Returns the subtype of a handle's type, `None` if it is not a handle or has none."""
     element = element_of(handle)
     if isinstance(element, ResourceType | VariantType) and len(element.subtypes) == 1:
         return element.subtypes[0]
@@ -330,7 +330,7 @@ def element_of(tensor_type: Attribute) -> Attribute:
 
 
 def most_specific(one: Attribute, other: Attribute) -> Attribute:
-    """Returns the tensor type that knows what either of two types of one value knows; `one` where they contradict."""
+    """Returns the meet of two types of one value: all that either knows; `one` where they contradict."""
     if one is other or one == other or not isinstance(other, TensorType):
         return one
     if not isinstance(one, TensorType):
@@ -343,7 +343,7 @@ def most_specific(one: Attribute, other: Attribute) -> Attribute:
 
 
 def dereferenced(element: Attribute | None) -> Attribute | None:
-    """Returns the element type behind a reference type; handles without what they hold."""
+    """Returns the element type of a reference type; handles without their subtypes."""
     if isinstance(element, RefType):
         element = element.base
     if isinstance(element, ResourceType):
@@ -352,7 +352,7 @@ def dereferenced(element: Attribute | None) -> Attribute | None:
 
 
 def is_static(shape: Shape | None) -> bool:
-    """Tells whether every dimension is known."""
+    """Returns whether every dimension is known."""
     return shape is not None and -1 not in shape
 
 
@@ -368,4 +368,4 @@ TYPES: Mapping[str, Callable[[AttributeParser], Attribute]] = {
     **{row.name: partial(_constant, row.mlir) for row in ELEMENT_TYPES if isinstance(row.mlir, QuantizedType)},
     **{_ref_name(row): partial(_constant, RefType.get(row.mlir)) for row in ELEMENT_TYPES},
 }
-"""The types of `tf_type`: what parses the parameters of each."""
+"""The types of `tf_type`: the parser of the parameters of each."""

@@ -1,8 +1,8 @@
-"""Finds the op that breaks a module's rules, and tells it so that somebody can repair it.
+"""Verifies a module, and reports the op that breaks a rule so that it can be repaired.
 
 The walk has a stack of its own, sees the innermost broken op first, and checks what is true of all ops (operands are
 defined before they are used, in the same block or in one around it; blocks end in terminators; calls name functions)
-beside what each op's definition demands.
+in addition to what each op's definition requires.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_COLUMNS = 160
 _MAX_TEXT = 2_000
 
 _RULE_BROKEN = (VerifyError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What verifiers raise: their own error, and Python's when an op is so wrong that a look at it fails."""
+"""The exceptions of verifiers: their own, and Python's for ops too malformed to be inspected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Broken:
 
         Args:
             code: The diagnostic's code.
-            introduction: What comes before the reason.
+            introduction: The text before the reason.
             hint: What the user can do.
         """
         place = place_of(self.op.location)
@@ -82,7 +82,7 @@ class _Walk:
 
     def __init__(self, root: Operation) -> None:
         self._pending: list[Operation | Region | _Leave] = [root]
-        # What the root itself takes is defined somewhere else.
+        # The operands of the root itself are defined elsewhere.
         self._visible: set[Value] = set(root.operands)
         self._trail: list[Value] = []
         self._marks: list[int] = []
@@ -119,7 +119,7 @@ class _Walk:
         for block in region.blocks:
             self._define(block.args)
             if several:
-                # The order in which blocks run is theirs to decide; only the scope is checked.
+                # Dominance between blocks is not checked, only the scope.
                 for op in block.ops:
                     self._define(op.results)
             elif parent is not None and block.last_op is None and not parent.has_trait(Trait.NO_TERMINATOR):
@@ -165,15 +165,15 @@ class _Walk:
 
 
 def _misplaced(op: Operation) -> str:
-    """Returns what is wrong with where an op is in its block, nothing if all is well."""
+    """Returns what is wrong with an op's position in its block, an empty text if nothing is."""
     block = op.parent
     if block is None:
-        return f"{op.name} goes to other blocks, but is in none" if op.successors else ""
+        return f"{op.name} has successors, but is in no block" if op.successors else ""
     is_last = op.next_op is None
     if op.has_trait(Trait.TERMINATOR):
         return "" if is_last else f"'{op.name}' must be the last operation in its parent block"
     if op.successors:
-        return "" if is_last else f"{op.name} goes to other blocks, but does not end its own"
+        return "" if is_last else f"{op.name} has successors, but is not the last op of its block"
     region = block.parent
     if not is_last or region is None or region.parent is None:
         return ""

@@ -1,1 +1,1 @@
-"""The IR: SSA in MLIR's words and with MLIR's text; knows no dialect but `builtin`."""
+"""The IR: SSA with MLIR's terms and syntax; independent of all dialects but `builtin`."""

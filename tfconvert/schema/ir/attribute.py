@@ -1,6 +1,6 @@
 """The base of attributes and types: immutable, interned, printed without a printer of ops.
 
-There is one instance of each attribute, made by `get` of its class, so attributes are equal if they are identical,
+There is one instance of each attribute, created by `get` of its class, so attributes are equal if they are identical,
 and one is as cheap a key of a dictionary as any object can be. The table of instances keeps none of them alive: it
 holds weak references.
 """
@@ -33,7 +33,7 @@ class Attribute:
 
         Args:
             fields: The values of the class's slots.
-            key: What tells instances apart, where that is not the equality of the fields.
+            key: The identity of the instance, where that is not the equality of the fields.
         """
         entry = (cls, fields if key is None else key)
         found: Any = interned(entry)
@@ -50,7 +50,7 @@ class Attribute:
         self.print_parameters(printer)
 
     def print_parameters(self, printer: AttributePrinter) -> None:
-        """Prints what follows the name; nothing where there are no parameters."""
+        """Prints the parameters after the name; nothing if there are none."""
 
     def __str__(self) -> str:
         pieces: list[str] = []
@@ -82,10 +82,10 @@ class Type(Attribute):
 
 
 class AttributePrinter:
-    """Prints attributes to a function that takes text; subclasses decide how nested ones are printed.
+    """Prints attributes to a function that consumes text; subclasses decide how nested ones are printed.
 
     Attributes:
-        write: Takes each piece of text.
+        write: Consumes each piece of text.
     """
 
     __slots__ = ("write",)

@@ -1,6 +1,6 @@
 """Reads attributes, types and locations from MLIR's text.
 
-Words and dialects are looked up in the registry; what it finds there is given the parser behind the name, and returns
+Words and dialects are looked up in the registry; the parser found there continues after the name, and returns
 the attribute or the type.
 """
 
@@ -43,7 +43,7 @@ _UNSUPPORTED = frozenset({"affine_map", "affine_set", "dense_resource", "distinc
 
 
 class UntypedAttr(Attribute):
-    """What the syntax of an attribute returns whose type comes behind it: `#dialect<name ...> : type`.
+    """An attribute whose syntax ends before its type: `#dialect<name ...> : type`.
 
     Attributes:
         complete: Returns the attribute with a type; may raise a `VerifyError`.
@@ -65,12 +65,12 @@ class AttributeParser(TokenParser):
     Args:
         registry: Where names are looked up.
         text: The text.
-        filename: What errors call it.
+        filename: The name that errors show.
 
     Attributes:
         registry: Where names are looked up.
-        attribute_aliases: What `#name` stands for, by the name without `#`.
-        type_aliases: What `!name` stands for, by the name without `!`.
+        attribute_aliases: The attribute of each `#name`, by the name without `#`.
+        type_aliases: The type of each `!name`, by the name without `!`.
     """
 
     def __init__(self, registry: DialectRegistry, text: str, filename: str = "<unknown>") -> None:
@@ -174,7 +174,7 @@ class AttributeParser(TokenParser):
         return parsed
 
     def _extended_name(self) -> tuple[str, bool]:
-        """Parses the name behind `#` or `!`; returns it, and whether `<` is to be closed behind the parameters."""
+        """Parses the name after `#` or `!`; returns it, and whether `<` is to be closed after the parameters."""
         name = self.token_text()[1:]
         self.advance()
         if "." in name or self.token[0] != "<":
@@ -187,11 +187,11 @@ class AttributeParser(TokenParser):
             self.raise_error(f"'{name}' is not registered", position)
         attribute = self._checked(syntax, position)
         if is_opaque:
-            self.parse_punctuation(">", f" behind '{name}'")
+            self.parse_punctuation(">", f" after '{name}'")
         if isinstance(attribute, UntypedAttr):
-            self.parse_punctuation(":", f" behind '{name}'")
-            complete, behind = attribute.complete, self.parse_type()
-            return self._checked(lambda _: complete(behind), position)
+            self.parse_punctuation(":", f" after '{name}'")
+            complete, after = attribute.complete, self.parse_type()
+            return self._checked(lambda _: complete(after), position)
         return attribute
 
     def _checked(self, syntax: Syntax, position: int) -> Attribute:
@@ -240,7 +240,7 @@ class AttributeParser(TokenParser):
         return SymbolRefAttr.get(root, nested)
 
     def _word(self) -> Attribute | None:
-        """Parses an attribute or a type that begins with a word."""
+        """Parses an attribute or a type that begins with a keyword."""
         word = self.token_text()
         if word in ("true", "false"):
             self.advance()
@@ -278,7 +278,7 @@ class AttributeParser(TokenParser):
         EXCLAMATION: _extended_type,
         "(": parse_function_type,
     }
-    """What parses an attribute, by the kind of its first token."""
+    """The parsers of attributes, by the kind of their first token."""
 
     # Dictionaries.
 
@@ -329,7 +329,7 @@ class AttributeParser(TokenParser):
         if self.parse_optional_keyword("attributes") is None:
             return {}
         if self.token[0] != "{":
-            self.raise_error("'{' expected behind 'attributes'")
+            self.raise_error("'{' expected after 'attributes'")
         return self.parse_optional_attr_dict()
 
     def parse_optional_properties_dict(self) -> dict[str, Attribute]:
@@ -340,7 +340,7 @@ class AttributeParser(TokenParser):
         if self.token[0] != "{":
             self.raise_error("'{' expected in properties")
         properties = self.parse_optional_attr_dict()
-        self.parse_punctuation(">", " behind the properties")
+        self.parse_punctuation(">", " after the properties")
         return properties
 
     # Symbols and locations.
@@ -381,4 +381,4 @@ def _unit(parser: AttributeParser) -> Attribute:
 
 
 _WORDS: Mapping[str, Syntax] = {"array": parse_dense_array, "loc": _location, "unit": _unit}
-"""What parses an attribute behind the word that it begins with."""
+"""The parsers of attributes, by and after the keyword that they begin with."""

@@ -12,7 +12,7 @@ from tfconvert.schema.ir.float_text import float_text, round_to
 from tfconvert.schema.ir.types import F32, I1, I64, FloatType, IndexType, IntegerType
 
 BARE_IDENTIFIER = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
-"""A name that needs no quotes as a key of a dictionary."""
+"""A name that requires no quotes as a key of a dictionary."""
 
 _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 _PLAIN = re.compile(r"[ !#-\[\]-~]*")
@@ -30,7 +30,7 @@ def quoted(data: str | bytes) -> str:
 
 
 class UnitAttr(Attribute):
-    """`unit`: says something by being there."""
+    """`unit`: true by being present."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class FloatAttr(Attribute):
     def get(cls, value: float, type: FloatType) -> FloatAttr:
         """Returns the attribute of a number, rounded to what the type can hold."""
         rounded = round_to(float(value), type)
-        # Bits tell 0.0 from -0.0, and find a NaN again.
+        # Bits distinguish 0.0 from -0.0, and match NaNs.
         return cls.intern(type, rounded, key=(type, struct.pack("<d", rounded)))
 
     def print(self, printer: AttributePrinter) -> None:
@@ -235,7 +235,7 @@ class SymbolRefAttr(Attribute):
 
 
 def symbol_text(name: str) -> str:
-    """Returns `@name`, in quotes where the name needs them."""
+    """Returns `@name`, quoted where necessary."""
     return f"@{name}" if _BARE_SYMBOL.fullmatch(name) else f"@{quoted(name)}"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BlockOps:
-    """The ops of a block, in order. The op at hand of a loop may be erased or moved."""
+    """The ops of a block, in order. The current op of a loop may be erased or moved."""
 
     __slots__ = ("_block",)
 
@@ -49,7 +49,7 @@ class Block:
         args: The arguments.
         first_op, last_op: The ends of the list.
         parent: The region that it is in.
-        name_hint: What the text calls it, if it may.
+        name_hint: The name to print, if it is free.
     """
 
     __slots__ = ("args", "first_op", "last_op", "name_hint", "parent")
@@ -80,18 +80,18 @@ class Block:
         return self.parent.parent if self.parent is not None else None
 
     def insert_arg(self, type: Attribute, index: int, location: Location = UNKNOWN_LOC) -> BlockArgument:
-        """Inserts an argument before the one at an index, or behind all."""
+        """Inserts an argument before the one at an index, or at the end."""
         argument = BlockArgument(type, self, index, location)
         self.args = (*self.args[:index], argument, *self.args[index:])
         self._number()
         return argument
 
     def add_arg(self, type: Attribute, location: Location = UNKNOWN_LOC) -> BlockArgument:
-        """Adds an argument behind all others."""
+        """Appends an argument."""
         return self.insert_arg(type, len(self.args), location)
 
     def erase_arg(self, argument: BlockArgument) -> None:
-        """Takes away an argument, which nothing may use.
+        """Erases an argument, which must be unused.
 
         Raises:
             ValueError: Something does.
@@ -137,7 +137,7 @@ class Block:
             previous.next_op = op
 
     def insert_op_after(self, op: Operation, existing: Operation) -> None:
-        """Inserts an op behind one of the block's."""
+        """Inserts an op after one of the block's."""
         if existing.next_op is None:
             assert existing.parent is self, f"{existing.name} is not in this block"
             self.add_op(op)
@@ -150,7 +150,7 @@ class Block:
             self.insert_op_before(op, existing)
 
     def detach_op(self, op: Operation) -> Operation:
-        """Takes an op out of the block; its uses stay."""
+        """Removes an op from the block; its uses stay."""
         assert op.parent is self, f"{op.name} is not in this block"
         previous, following = op.prev_op, op.next_op
         if previous is None:
@@ -203,7 +203,7 @@ class Region:
         return self.parent
 
     def add_block(self, block: Block) -> None:
-        """Adds a block behind all others."""
+        """Appends a block."""
         self.insert_block(block, len(self.blocks))
 
     def insert_block(self, block: Block, index: int) -> None:
@@ -213,7 +213,7 @@ class Region:
         self.blocks.insert(index, block)
 
     def detach_block(self, block: Block) -> Block:
-        """Takes a block out of the region."""
+        """Removes a block from the region."""
         self.blocks.remove(block)
         block.parent = None
         return block

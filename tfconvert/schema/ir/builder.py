@@ -15,13 +15,13 @@ Op = TypeVar("Op", bound=Operation)
 
 
 class OpBuilder:
-    """Inserts ops before an op, or at the end of a block, one behind the other.
+    """Inserts ops before an op, or at the end of a block, one after the other.
 
     Attributes:
         location: The location of inserted ops that have none of their own.
 
     Args:
-        op: The op to insert before, which also gives the location.
+        op: The op to insert before, whose location is the default.
         block: The block to append to, if there is no such op.
     """
 

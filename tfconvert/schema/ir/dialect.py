@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Dialect(NamedTuple):
-    """What belongs to one name before the point.
+    """The attributes and types of one namespace, the name before the point.
 
     Attributes:
         name: The name.
         ops: The classes of its ops.
         open_ops: Returns the class of an op by its full name, `None` if there is none; for dialects with too many ops
             to list.
-        attributes: What parses the parameters of an attribute, by its name without the dialect's.
-        types: What parses the parameters of a type, by its name without the dialect's.
+        attributes: The parsers of the parameters of attributes, by name without the dialect's.
+        types: The parsers of the parameters of types, by name without the dialect's.
     """
 
     name: str
@@ -38,7 +38,7 @@ class DialectRegistry:
 
     Args:
         dialects: The dialects.
-        keywords: What parses builtin attributes that begin with a word (`dense`), behind that word.
+        keywords: The parsers of builtin attributes that begin with a keyword (`dense`), after that keyword.
     """
 
     def __init__(self, dialects: Iterable[Dialect], keywords: Mapping[str, Syntax] | None = None) -> None:
@@ -55,13 +55,13 @@ class DialectRegistry:
         return dialect.open_ops(name) if dialect is not None and dialect.open_ops is not None else None
 
     def attribute(self, name: str) -> Syntax | None:
-        """Returns what parses an attribute's parameters by its full name, `None` if no dialect has it."""
+        """Returns the parser of an attribute's parameters by its full name, `None` if no dialect has it."""
         dialect, _, rest = name.partition(".")
         known = self.dialects.get(dialect)
         return known.attributes.get(rest) if known is not None else None
 
     def type(self, name: str) -> Syntax | None:
-        """Returns what parses a type's parameters by its full name, `None` if no dialect has it."""
+        """Returns the parser of a type's parameters by its full name, `None` if no dialect has it."""
         dialect, _, rest = name.partition(".")
         known = self.dialects.get(dialect)
         return known.types.get(rest) if known is not None else None

@@ -1,4 +1,4 @@
-"""What goes wrong with IR: a rule that is broken, a text that can't be read."""
+"""The errors of IR: a rule that is broken, a text that can't be parsed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ParseError(Exception):
         position: Where in the text, counted in characters.
         message: What was expected.
         text: The text.
-        filename: What the text is called.
+        filename: The name of the text.
     """
 
     def __init__(self, position: int, message: str, text: str = "", filename: str = "<unknown>") -> None:

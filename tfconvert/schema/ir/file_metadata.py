@@ -35,7 +35,7 @@ def parse_file_metadata(parser: AttributeParser) -> dict[str, str]:
 
 
 def _owner(parser: AttributeParser, resources: dict[str, str] | None) -> None:
-    """Parses `dialect: {name: value, ...}`; what is not the dialect `builtin`'s is skipped."""
+    """Parses `dialect: {name: value, ...}`; all but the dialect `builtin`'s is skipped."""
     target = resources if _key(parser) == "builtin" else None
     parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _resource(parser, target))
 
@@ -54,5 +54,5 @@ def _resource(parser: AttributeParser, resources: dict[str, str] | None) -> None
 
 def _key(parser: AttributeParser) -> str:
     key = parser.parse_str_literal() if parser.token[0] == STRING else parser.parse_identifier(" in file metadata")
-    parser.parse_punctuation(":", f" behind '{key}'")
+    parser.parse_punctuation(":", f" after '{key}'")
     return key

@@ -1,4 +1,4 @@
-"""Float numbers as MLIR writes them, and rounded to what a type can hold."""
+"""Float numbers as MLIR writes them, and rounded to a type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIGITS = {"f32": 9, "f64": 17}
 
 
 def round_to(value: float, type: FloatType) -> float:
-    """Returns the number of a type that is nearest to a value; types that Python can't pack keep the value."""
+    """Returns the number of a type that is nearest to a value; the value itself for types that Python can't pack."""
     if type.keyword == "bf16":
         return _bits_to_float32(_bfloat16(value) << 16)
     form = _FORMATS.get(type.keyword)
@@ -26,7 +26,7 @@ def round_to(value: float, type: FloatType) -> float:
 
 
 def float_text(value: float, type: FloatType) -> str:
-    """Returns the shortest of MLIR's forms of a number: few digits where they tell it, bits where none do."""
+    """Returns the shortest of MLIR's forms of a number: few digits where they are exact, bits where none are."""
     if not math.isfinite(value):
         return f"0x{_bits(value, type):0{type.width // 4}X}"
     short = f"{value:.5e}"
@@ -36,7 +36,7 @@ def float_text(value: float, type: FloatType) -> str:
     digits = _DIGITS.get(type.keyword)
     text = f"{value:.{digits}g}" if digits else repr(value)
     mantissa, e, exponent = text.partition("e")
-    # MLIR takes digits without a point for an integer.
+    # MLIR reads digits without a point as an integer.
     return mantissa + ("" if "." in mantissa else ".0") + e + exponent
 
 

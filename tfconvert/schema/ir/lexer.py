@@ -33,7 +33,7 @@ END = "end"
 _PUNCTUATION = "punctuation"
 _BAD = "bad"
 
-# All repetition is possessive: nothing that was read once is read again in another way.
+# All repetition is possessive: there is no backtracking.
 _SKIPPED = r"(?:[ \t\r\n\f\v]++|//[^\n]*+)*+"
 _SUFFIX = r"(?:[0-9]++|[\w$.-]++)"
 _WORD = r"[^\W0-9][\w$.]*+"
@@ -66,7 +66,7 @@ class Lexer:
 
     Attributes:
         text: The text.
-        filename: What errors call it.
+        filename: The name that errors show.
     """
 
     __slots__ = ("filename", "text")
@@ -76,7 +76,7 @@ class Lexer:
         self.filename = filename
 
     def token(self, position: int) -> Token:
-        """Returns the first token at a position, the end of the one before, or behind it; comments are none.
+        """Returns the first token at a position, the end of the one before, or after it; comments are not tokens.
 
         Raises:
             ParseError: No token begins there.
@@ -102,7 +102,7 @@ class Lexer:
 
 
 def string_bytes(literal: str) -> bytes:
-    """Returns what a string literal, as it is in the text with its quotes, stands for."""
+    """Returns the value of a string literal, which is passed with its quotes."""
     data = literal[1:-1].encode("utf-8", "surrogatepass")
     return _ESCAPE.sub(_unescaped, data) if b"\\" in data else data
 

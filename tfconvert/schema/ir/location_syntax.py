@@ -1,4 +1,4 @@
-"""How locations are read, and the aliases of locations, which MLIR defines at the end of a file."""
+"""Parses locations, and the aliases of locations, which MLIR defines at the end of a file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFERENCE = re.compile(r'//[^\n]*+|"(?:[^"\\\n]|\\.)*+"|#([\w$-]++)')
 
 
 def parse_location_body(parser: AttributeParser) -> Location:
-    """Parses what is in the parentheses of `loc(...)`."""
+    """Parses the contents of the parentheses of `loc(...)`."""
     kind = parser.token[0]
     if kind == STRING:
         return _name_or_place(parser)
@@ -96,7 +96,7 @@ _LOCATIONS: Mapping[str, Callable[[AttributeParser], Location]] = {
 
 
 class LocationAliases:
-    """The definitions `#name = loc(...)` of a text, read when they are asked for.
+    """The definitions `#name = loc(...)` of a text, parsed on first use.
 
     Args:
         text: The text.
@@ -112,7 +112,7 @@ class LocationAliases:
                 self._starts.setdefault(match[1], match.end())
 
     def is_definition(self, name: str, position: int) -> bool:
-        """Returns whether a location at a position is what defines an alias."""
+        """Returns whether a location at a position defines an alias."""
         return self._starts.get(name) == position
 
     def end(self, name: str) -> int:
@@ -120,11 +120,11 @@ class LocationAliases:
         return self._ends[name]
 
     def find(self, name: str, parser: AttributeParser) -> Location | None:
-        """Returns the location that an alias stands for, `None` if the text defines no such alias.
+        """Returns the location that an alias represents, `None` if the text defines no such alias.
 
         Args:
             name: The alias.
-            parser: The parser of the text, which goes on where it is.
+            parser: The parser of the text, whose position is restored.
 
         Raises:
             ParseError: The definition is malformed, or refers to itself.

@@ -1,4 +1,4 @@
-"""Where an op comes from: source lines, names of graph nodes, calls, and fusions of these."""
+"""Locations of ops: source lines, names of graph nodes, calls, and fusions of these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Location(Attribute):
         printer.write(")")
 
     def print_inside(self, printer: AttributePrinter) -> None:
-        """Prints what is in the parentheses; `unknown` for a location that says nothing."""
+        """Prints the contents of the parentheses; `unknown` for the unknown location."""
         printer.write("unknown")
 
 
@@ -63,7 +63,7 @@ class NameLoc(Location):
     @classmethod
     def get(cls, name: str, child: Location = UNKNOWN_LOC) -> NameLoc:
         """Returns the location of a name."""
-        # Every node has one of its own: written out, since this is a good part of what importing a node costs.
+        # Every node has one of its own: inlined, since this is a good part of the cost of importing a node.
         entry = (NameLoc, child, name)
         found = interned(entry)
         if found is not None:

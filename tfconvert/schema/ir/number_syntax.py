@@ -1,4 +1,4 @@
-"""How numbers become attributes: checked against what their type can hold."""
+"""Parses numbers into attributes, checked against the range of their type."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def parse_number_attribute(parser: AttributeParser) -> IntegerAttr | FloatAttr:
     if isinstance(of, FloatType):
         return FloatAttr.get(_float(parser, value, of, is_bits, position), of)
     if not isinstance(of, IntegerType | IndexType):
-        parser.raise_error("expected a type of integers or floats behind a number", type_position)
+        parser.raise_error("expected a type of integers or floats after a number", type_position)
     if isinstance(value, float):
         parser.raise_error(f"expected an integer before the type {of}", position)
     return _integer_attribute(parser, value, of, position)
 
 
 def parse_dense_array(parser: AttributeParser) -> Attribute:
-    """Parses `<i64: 1, 2>`, what follows `array`."""
+    """Parses `<i64: 1, 2>`, which follows `array`."""
     with parser.in_angle_brackets():
         position = parser.pos
         element_type = parser.parse_type()
@@ -84,7 +84,7 @@ def _integer_attribute(
 
 
 def _integer(parser: AttributeParser, value: int, type: IntegerType | IndexType, position: int) -> int:
-    """Returns the value that a number has in a type; those without a sign may be written either way."""
+    """Returns the value of a number in a type; signless ones may be written either way."""
     width = type.width if isinstance(type, IntegerType) else _INDEX_WIDTH
     signedness = type.signedness if isinstance(type, IntegerType) else Signedness.SIGNLESS
     # All bits but the sign's.

@@ -1,6 +1,6 @@
 """Operations, as in MLIR.
 
-Everything is linked both ways: a value knows its uses, a block its ops as a list that is threaded through them, so that
+Everything is linked both ways: a value knows its uses, a block its ops as an intrusive list, so that
 inserting, moving, erasing and replacing take the same time however large a function is. What is public and not a
 method may be read freely; only methods write, but for the fields that an op owns alone (`attributes`, `properties`,
 `location`) and a value's `type` and `name_hint`.
@@ -21,26 +21,26 @@ from tfconvert.schema.ir.values import OpResult, Use, Value, link, unlink
 Op = TypeVar("Op", bound="Operation")
 
 NO_ATTRIBUTES: Mapping[str, Attribute] = {}
-"""What an op without attributes is given; never written to."""
+"""The attributes of an op without any; never written to."""
 
 
 class Operation:
-    """An operation; dialects derive from it what checks, prints or parses in ways of its own.
+    """An operation; dialects derive classes with verifiers, printers and parsers of their own.
 
     Attributes:
         NAME: The full name of all ops of a class; empty where a class is for ops of many names.
         PROPERTIES: The names of the properties of a class, which the generic form may have among the attributes.
-        TRAITS: What is true of all ops of a class.
+        TRAITS: The traits of the class.
         HAS_ASSEMBLY: Whether a class has a text of its own: methods `print(printer)`, for what follows the op's name,
             and `parse(parser)`, a class method that reads the same.
         name: The full name, `tf.Relu`.
-        operands: The values that it takes; `set_operand` and `set_operands` change them.
+        operands: Its operands; `set_operand` and `set_operands` change them.
         results: The values that it defines.
         properties: The attributes that its definition names.
         attributes: All others.
         regions: The code inside it.
         successors: Blocks that a terminator may go to.
-        location: Where it comes from.
+        location: The location.
         parent: The block that it is in.
         prev_op, next_op: Its neighbours there.
     """
@@ -116,7 +116,7 @@ class Operation:
         """
         return None
 
-    # What it is.
+    # Identity.
 
     def has_trait(self, trait: Trait) -> bool:
         """Returns whether something is true of the op by its definition."""
@@ -142,13 +142,13 @@ class Operation:
         return self.parent.parent_op() if self.parent is not None else None
 
     def verify_(self) -> None:
-        """Checks what the op's definition demands of this one op; nested ops and uses are the verifier's matter.
+        """Checks the rules of this op alone; the verifier checks nested ops and uses.
 
         Raises:
             VerifyError: It is not so.
         """
 
-    # What it takes.
+    # Operands.
 
     def set_operand(self, index: int, value: Value) -> None:
         """Replaces one operand; negative indices count from the end."""
@@ -165,14 +165,14 @@ class Operation:
         self._uses += [Use(self, index, value) for index, value in enumerate(values)]
 
     def drop_operands(self) -> None:
-        """Takes all operands away."""
+        """Drops all operands."""
         if self._uses:
             for value, use in zip(self._operands, self._uses, strict=True):
                 unlink(value, use)
             self._operands.clear()
             self._uses.clear()
 
-    # What is inside it.
+    # Regions.
 
     def _add_regions(self, regions: Sequence[Region]) -> None:
         for region in regions:
@@ -181,11 +181,11 @@ class Operation:
         self.regions = (*self.regions, *regions)
 
     def add_region(self, region: Region) -> None:
-        """Adds a region behind those that are there."""
+        """Appends a region."""
         self._add_regions((region,))
 
     def detach_region(self, index: int) -> Region:
-        """Takes a region out of the op."""
+        """Removes a region from the op."""
         region = self.regions[index]
         self.regions = (*self.regions[:index], *self.regions[index + 1 :])
         region.parent = None
@@ -194,7 +194,7 @@ class Operation:
     def walk(self) -> Iterator[Operation]:
         """Yields the op and all ops inside it, each before those in its regions.
 
-        The op at hand may be erased or moved; what is put right behind it is not visited.
+        The current op may be erased or moved; ops inserted right after it are not visited.
         """
         yield self
         pending = [_ops_inside(self)] if self.regions else []
@@ -207,15 +207,15 @@ class Operation:
             if op.regions:
                 pending.append(_ops_inside(op))
 
-    # Where it is.
+    # Position.
 
     def detach(self) -> None:
-        """Takes the op out of its block; its uses stay."""
+        """Removes the op from its block; its uses stay."""
         if self.parent is not None:
             self.parent.detach_op(self)
 
     def erase(self) -> None:
-        """Takes the op out of its block and drops all that it refers to; nothing may use its results.
+        """Erases the op and drops all its references; its results must be unused.
 
         Raises:
             ValueError: Something does.
@@ -229,7 +229,7 @@ class Operation:
         self.drop_all_references()
 
     def drop_all_references(self) -> None:
-        """Drops the operands of the op and of all ops inside it, so that they can be given up in any order."""
+        """Drops the operands of the op and of all ops inside it, so that they can be destroyed in any order."""
         if not self.regions:
             self.drop_operands()
             return
@@ -242,7 +242,7 @@ class Operation:
         """Returns a copy with all that is inside it, in no block.
 
         Args:
-            mapping: What replaces values of the original in the copy, others stay as they are; afterwards it also maps
+            mapping: The values that replace those of the original in the copy, others stay; afterwards it also maps
                 the values that the original defines, at any depth, to those of the copy.
         """
         return _Cloning({} if mapping is None else mapping).clone(self)
@@ -272,7 +272,7 @@ def _ops_inside(op: Operation) -> Iterator[Operation]:
 
 
 class _Cloning:
-    """A copy in the making; a stack of ops instead of recursion, since models decide the depth."""
+    """A copy under construction; a stack of ops instead of recursion, since models determine the depth."""
 
     def __init__(self, values: dict[Value, Value]) -> None:
         self.values = values

@@ -2,7 +2,7 @@
 
     module = Parser(registry, text, "model.mlir").parse_module()
 
-Nesting is recursion; a caller that reads what others wrote turns `RecursionError` into a message.
+Nesting is recursion; a caller that reads untrusted text reports `RecursionError` as a diagnostic.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Parser(ValueParser):
     Args:
         registry: Where names are looked up.
         text: The text.
-        filename: What errors and locations call it.
+        filename: The name that errors and locations show.
         first_line: The number of its first line, if it is a part of a file.
         locate: Whether ops without a location get their place in the text.
 
     Attributes:
         op_name: The full name of the op whose own assembly is parsed, when its class is called.
-        resources: What the text says of `builtin` resources, by their names: hexadecimal digits.
+        resources: The `builtin` resources of the text, by name: hexadecimal digits.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Parser(ValueParser):
         return FileLineColLoc.get(self.filename, self.first_line + row, position - line_starts[row] + 1)
 
     def _parse_result_names(self) -> list[tuple[str, int, int]]:
-        """Parses `%a, %b:2 =`; returns names, how many results each stands for, and where they are."""
+        """Parses `%a, %b:2 =`; returns names, how many results each binds, and their positions."""
         names = self.parse_comma_separated_list(self.Delimiter.NONE, self._parse_result_name)
         self.parse_punctuation("=", " after operation result list")
         return names
@@ -296,7 +296,7 @@ class Parser(ValueParser):
         self.scope.blocks[name] = NamedBlock(block, start, True)
         self.token = self._lex(end)
         self.add_arguments(block, self.parse_arguments() if self.token[0] == "(" else ())
-        self.parse_punctuation(":", " behind the name of a block")
+        self.parse_punctuation(":", " after the name of a block")
         return self._parse_ops(block)
 
     def _parse_ops(self, block: Block) -> Block:

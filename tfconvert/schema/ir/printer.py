@@ -35,10 +35,10 @@ class _Names:
 
 
 class Printer(AttributePrinter):
-    """Prints ops to a function that takes text.
+    """Prints ops to a function that consumes text.
 
     Args:
-        write: Takes each piece of text.
+        write: Consumes each piece of text.
         generic: Whether every op is printed in the generic form.
         locations: Whether every op's location is printed, too.
     """
@@ -55,7 +55,7 @@ class Printer(AttributePrinter):
         self._scopes = [_Names()]
 
     def operation(self, op: Operation) -> None:
-        """Prints an op with its results' names and, if asked for, its location."""
+        """Prints an op with its results' names and, if requested, its location."""
         if op.results:
             self.operands(op.results)
             self.write(" = ")
@@ -75,7 +75,7 @@ class Printer(AttributePrinter):
             self.attribute(op.location)
 
     def generic_form(self, op: Operation) -> None:
-        """Prints what follows an op's name in the generic form."""
+        """Prints the generic form of an op after its name."""
         self.write("(")
         self.operands(op.operands)
         self.write(")")
@@ -192,7 +192,7 @@ class Printer(AttributePrinter):
         return self._blocks.setdefault(block, f"bb{len(self._blocks)}")
 
     def newline(self) -> None:
-        """Begins a line."""
+        """Starts a line."""
         self.write("\n" + "  " * self._depth)
 
 

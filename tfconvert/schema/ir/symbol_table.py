@@ -51,7 +51,7 @@ class SymbolTable:
         return self._symbols.get(name)
 
     def unique_name(self, name: str) -> str:
-        """Returns the name, with a number behind it if it is taken; never the same one twice."""
+        """Returns the name, with a number appended if it is taken; never the same one twice."""
         if name not in self._symbols and name not in self._counts:
             self._counts[name] = 0
             return name

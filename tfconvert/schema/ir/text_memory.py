@@ -1,6 +1,6 @@
-"""What a parser has read already, found again by its text: most ops of a file have one of a few types.
+"""A cache of parsed text: most ops of a file have one of a few types.
 
-A text means the same wherever it stands if it ends with a token that ends what was read, whatever comes behind it.
+The meaning of a text does not depend on its context if it ends with a token that ends the construct.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ DICTIONARY = re.compile(rf"\{{[^{{}}]{{0,{_MAX_KEPT}}}+\}}")
 
 
 class TextMemory(Generic[T]):
-    """What was read, by its text.
+    """Parsed objects by their text.
 
     Args:
-        pattern: What texts may look like that are found again.
+        pattern: The form of texts that are cached.
     """
 
     __slots__ = ("_known", "_match")
@@ -40,7 +40,7 @@ class TextMemory(Generic[T]):
         self._known: dict[str, T] = {}
 
     def recall(self, parser: TokenParser) -> T | None:
-        """Returns what the text before the parser means and goes behind it, if it was read before."""
+        """Returns the object of the text at the parser's position and skips it, if it was parsed before."""
         match = self._match(parser.text, parser.token[1])
         known = self._known.get(match[0]) if match is not None else None
         if match is not None and known is not None:
@@ -48,7 +48,7 @@ class TextMemory(Generic[T]):
         return known
 
     def keep(self, parser: TokenParser, start: int, read: T) -> None:
-        """Keeps what a parser read last, from a position on."""
+        """Caches the object that a parser read last, from a position on."""
         end = parser.token[3]
         if end - start <= _MAX_KEPT:
             self._known[parser.text[start:end]] = read

@@ -1,6 +1,6 @@
-"""What all parsers of MLIR's text share: tokens, numbers, strings and lists.
+"""The base of all parsers of MLIR's text: tokens, numbers, strings and lists.
 
-Methods named `parse_optional_...` return `None` and leave the text where it is if it goes on with something else; all
+Methods named `parse_optional_...` return `None` and consume nothing if something else follows; all
 others raise a `ParseError` then.
 """
 
@@ -27,16 +27,16 @@ class TokenParser:
 
     Args:
         text: The text.
-        filename: What errors call it.
+        filename: The name that errors show.
 
     Attributes:
         text: The text.
-        filename: What errors call it.
+        filename: The name that errors show.
         token: The next token.
     """
 
     class Delimiter(Enum):
-        """What stands around a list."""
+        """The delimiters of a list."""
 
         NONE = ("", "")
         PAREN = ("(", ")")
@@ -55,15 +55,15 @@ class TokenParser:
 
     @property
     def pos(self) -> int:
-        """Where the next token begins."""
+        """The position of the next token."""
         return self.token[1]
 
     def advance(self) -> None:
-        """Goes to the next token."""
+        """Advances to the next token."""
         self.token = self._lex(self.token[2])
 
     def resume_at(self, position: int) -> None:
-        """Goes to the first token at a position, which may be within the next one, or behind it."""
+        """Moves to the first token at a position, which may be within the next one, or after it."""
         self.token = self._lex(position)
 
     def token_text(self) -> str:
@@ -71,7 +71,7 @@ class TokenParser:
         return self.text[self.token[1] : self.token[2]]
 
     def raise_error(self, message: str, position: int | None = None) -> NoReturn:
-        """Raises an error at a position, at the next token if none is given.
+        """Raises an error at a position, by default at the next token.
 
         Raises:
             ParseError: Always.
@@ -79,7 +79,7 @@ class TokenParser:
         raise ParseError(self.token[1] if position is None else position, message, self.text, self.filename)
 
     def expect(self, parse_optional: Callable[[], T | None], message: str) -> T:
-        """Returns what a function parses; if that is `None`, the message is raised as an error."""
+        """Returns the result of a parse function; if it is `None`, the message is raised as an error."""
         parsed = parse_optional()
         if parsed is None:
             self.raise_error(message)
@@ -99,7 +99,7 @@ class TokenParser:
 
         Args:
             punctuation: The text of the token.
-            context: What errors say behind what was expected, with a space in front.
+            context: The end of error messages, with a space in front.
         """
         if self.token[0] != punctuation:
             self.raise_error(f"Expected '{punctuation}'{context}")
@@ -160,7 +160,7 @@ class TokenParser:
         return self.expect(self.parse_optional_str_literal, f"string literal expected{context}")
 
     def decoded(self, start: int, end: int) -> str:
-        """Returns the text that the string literal between two positions stands for.
+        """Returns the value of the string literal between two positions.
 
         Raises:
             ParseError: Its bytes are not UTF-8.
@@ -257,9 +257,9 @@ class TokenParser:
         """Parses a list; without delimiters it has one element at least.
 
         Args:
-            delimiter: What stands around the list.
+            delimiter: The delimiters of the list.
             parse: Parses one element.
-            context: What errors say of the list, with a space in front.
+            context: The end of error messages about the list, with a space in front.
         """
         opening, closing = delimiter.value
         if opening:
@@ -302,20 +302,20 @@ class TokenParser:
 
     @contextmanager
     def delimited(self, delimiter: Delimiter) -> Iterator[None]:
-        """Parses what opens before the body of a `with`, and what closes behind it."""
+        """Parses the opening delimiter before the body of a `with`, and the closing one after it."""
         opening, closing = delimiter.value
         self._parse_delimiter(opening, "")
         yield
         self._parse_delimiter(closing, "")
 
     def in_angle_brackets(self) -> AbstractContextManager[None]:
-        """Parses `<` before the body of a `with`, and `>` behind it."""
+        """Parses `<` before the body of a `with`, and `>` after it."""
         return self.delimited(self.Delimiter.ANGLE)
 
     def in_square_brackets(self) -> AbstractContextManager[None]:
-        """Parses `[` before the body of a `with`, and `]` behind it."""
+        """Parses `[` before the body of a `with`, and `]` after it."""
         return self.delimited(self.Delimiter.SQUARE)
 
     def in_parens(self) -> AbstractContextManager[None]:
-        """Parses `(` before the body of a `with`, and `)` behind it."""
+        """Parses `(` before the body of a `with`, and `)` after it."""
         return self.delimited(self.Delimiter.PAREN)

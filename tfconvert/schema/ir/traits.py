@@ -1,4 +1,4 @@
-"""What can be true of an op by its definition, as MLIR's traits."""
+"""Traits of ops, as in MLIR."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Trait(Enum):
     SYMBOL_TABLE = auto()
     """Its one region holds symbols."""
     ISOLATED_FROM_ABOVE = auto()
-    """What is inside it uses no values from outside."""
+    """Its regions use no values from outside."""
     NO_PROPERTIES = auto()
-    """MLIR has no properties for it: what are properties here are attributes in the text."""
+    """MLIR has no properties for it: its properties here are attributes in the text."""
 
 
 NO_TRAITS: frozenset[Trait] = frozenset()

@@ -1,4 +1,4 @@
-"""How the builtin types are read, each by the word that it begins with."""
+"""Parsers of the builtin types, by the keyword that they begin with."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def parse_dimensions(parser: AttributeParser) -> list[int]:
             break
         position += 1
     if dims and parser.text.startswith("x", position - 1):
-        parser.raise_error("expected a dimension behind 'x'", position)
+        parser.raise_error("expected a dimension after 'x'", position)
     parser.resume_at(position)
     return dims
 
@@ -81,7 +81,7 @@ def parse_leading_dimensions(parser: AttributeParser) -> tuple[int, ...]:
     while (match := _DIMENSION.match(parser.text, position)) is not None:
         position = match.end()
         if not parser.text.startswith("x", position):
-            parser.raise_error("expected 'x' and a type behind the dimension", position)
+            parser.raise_error("expected 'x' and a type after the dimension", position)
         dims.append(_dimension(parser, match))
         position += 1
     parser.resume_at(position)
@@ -109,10 +109,10 @@ def _tensor(parser: AttributeParser) -> Type:
 
 
 def _unranked_element(parser: AttributeParser) -> Type:
-    """Parses `xf32`, which is one word as far as the lexer knows."""
+    """Parses `xf32`, which is one token to the lexer."""
     position = parser.pos
     if not parser.text.startswith("x", position):
-        parser.raise_error("expected 'x' and a type behind '*'")
+        parser.raise_error("expected 'x' and a type after '*'")
     parser.resume_at(position + 1)
     return parser.parse_type()
 
@@ -160,4 +160,4 @@ TYPES: Mapping[str, Callable[[AttributeParser], Type]] = {
     "tuple": _tuple,
     "complex": _complex,
 }
-"""What parses a builtin type behind the word that it begins with."""
+"""The parsers of builtin types, by and after the keyword that they begin with."""

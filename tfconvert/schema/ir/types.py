@@ -12,7 +12,7 @@ DYNAMIC = -1
 
 
 class Signedness(Enum):
-    """Whether an integer type says how its highest bit is read."""
+    """The signedness of an integer type."""
 
     SIGNLESS = "i"
     SIGNED = "si"
@@ -98,7 +98,7 @@ class ComplexType(Type):
 
 
 class NoneType(Type):
-    """`none`: the type of a value that stands for no value."""
+    """`none`: the type of a value that represents no value."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class TensorType(Type):
     @classmethod
     def get(cls, element_type: Attribute, shape: tuple[int, ...], encoding: Attribute | None = None) -> TensorType:
         """Returns the type of an element type and dimensions."""
-        # Written out, since shape inference asks for a type for every value.
+        # Inlined, since shape inference creates a type for every value.
         entry = (TensorType, element_type, encoding, shape)
         found = interned(entry)
         if found is not None:
@@ -249,7 +249,7 @@ class FunctionType(Type):
 
 
 def print_function_type(printer: AttributePrinter, inputs: Sequence[Attribute], results: Sequence[Attribute]) -> None:
-    """Prints `(i32) -> f32`; a lone result stands without parentheses, unless it is a function type itself."""
+    """Prints `(i32) -> f32`; a single result has no parentheses, unless it is a function type itself."""
     printer.write("(")
     printer.attributes(inputs)
     if len(results) == 1 and not isinstance(results[0], FunctionType):
@@ -262,7 +262,7 @@ def print_function_type(printer: AttributePrinter, inputs: Sequence[Attribute], 
 
 
 def dimension_list(shape: Sequence[int]) -> str:
-    """Returns `2x?x` for dimensions 2 and unknown: what stands before an element type."""
+    """Returns `2x?x` for dimensions 2 and unknown: the prefix of an element type."""
     return "".join(["?x" if dim < 0 else f"{dim}x" for dim in shape])
 
 

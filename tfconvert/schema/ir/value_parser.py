@@ -1,4 +1,4 @@
-"""Reads what stands for values: operands, and arguments of blocks."""
+"""Parses value names: operands, and arguments of blocks."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.dialect import DialectRegistry
 
 
-# Value names as the lexer cuts them, which takes each token by itself.
+# Value names as the lexer splits them, token by token.
 _NAME = r"%(?:[0-9]++(?![\w$.-])|(?![0-9])[\w$.-]++)"
 _OPERANDS = re.compile(rf"\((?:({_NAME}(?:, {_NAME})*+))?\)")
 
 
 class ValueParser(AttributeParser):
-    """Reads operands and arguments, and knows the names of values.
+    """Parses operands and arguments, and resolves the names of values.
 
     Args:
         registry: Where names are looked up.
         text: The text.
-        filename: What errors call it.
+        filename: The name that errors show.
         first_line: The number of its first line, if it is a part of a file.
 
     Attributes:
@@ -96,7 +96,7 @@ class ValueParser(AttributeParser):
         return self.resolve_operand(self.parse_unresolved_operand(msg), type)
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Attribute) -> Value:
-        """Returns the value that an operand is; what has no definition yet must get one of the same type."""
+        """Returns the value of an operand; one without a definition yet must get one of the same type."""
         values = self.scope.values.get(operand.name)
         if values is None:
             return self._resolve_forward(operand, type)
@@ -140,11 +140,11 @@ class ValueParser(AttributeParser):
     def _refuse_operand(self, operand: UnresolvedOperand, type: Attribute, values: Sequence[Value]) -> NoReturn:
         name, index, position = operand.name, operand.index, operand.position
         if index >= len(values):
-            self.raise_error(f"%{name}#{index} is used, but %{name} stands for {len(values)} results", position)
+            self.raise_error(f"%{name}#{index} is used, but %{name} has {len(values)} results", position)
         self.raise_error(f"%{name} is used with type {type} but defined with type {values[index].type}", position)
 
     def define(self, name: str, values: Sequence[Value], position: int) -> None:
-        """Gives values their name, and replaces what stood for them where they were used already."""
+        """Names values, and replaces their placeholders where they were used already."""
         scope = self.scope
         if name in scope.values:
             line = self.line_of(scope.places[name])
@@ -180,13 +180,13 @@ class ValueParser(AttributeParser):
         """Parses `%x: type loc(...)`.
 
         Args:
-            with_attributes: Whether there may be `{name = value}` behind the type.
+            with_attributes: Whether there may be `{name = value}` after the type.
         """
         kind, start, end, _ = self.token
         if kind != PERCENT:
             self.raise_error("argument expected")
         self.token = self._lex(end)
-        self.parse_punctuation(":", " behind the name of an argument")
+        self.parse_punctuation(":", " after the name of an argument")
         kind_of_value = self.parse_type()
         attributes = self.parse_optional_attr_dict() if with_attributes else NO_DICTIONARY
         location = self.parse_optional_location()
@@ -197,7 +197,7 @@ class ValueParser(AttributeParser):
         return self.parse_argument(with_attributes=with_attributes) if self.token[0] == PERCENT else None
 
     def add_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
-        """Gives a block without arguments its arguments, and makes their names known."""
+        """Adds arguments to a block that has none, and defines their names."""
         # All at once: one by one takes quadratic time.
         block.args = tuple([
             BlockArgument(argument.type, block, index, argument.location) for index, argument in enumerate(arguments)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Use:
-    """One operand of an op, in the list of all uses of its value, of which a new one becomes the head.
+    """One operand of an op, in the use list of its value, to which new uses are prepended.
 
     Attributes:
         operation: The op whose operand it is.
@@ -35,7 +35,7 @@ class Use:
 
 
 class Uses:
-    """The uses of a value, newest first. The one at hand of a loop may go, be it to another value."""
+    """The uses of a value, newest first. The current use of a loop may be removed, even moved to another value."""
 
     __slots__ = ("_value",)
 
@@ -57,12 +57,12 @@ class Uses:
 
 
 class Value:
-    """What an op computes or a block is given.
+    """An SSA value: a result of an op, or an argument of a block.
 
     Attributes:
         type: Its type.
         first_use: The newest use, the head of the list.
-        name_hint: What the text calls it, if it may.
+        name_hint: The name to print, if it is free.
     """
 
     __slots__ = ("first_use", "name_hint", "type")
@@ -105,7 +105,7 @@ class Value:
         self.first_use = None
         while use is not None:
             following = use.next
-            # Ops and uses are one data structure; `set_operand` would undo each link before the next is made.
+            # Ops and uses are one data structure; `set_operand` would undo each link before the next is created.
             use.operation._operands[use.index] = other  # noqa: SLF001
             link(other, use)
             use = following
@@ -113,7 +113,7 @@ class Value:
             other.name_hint = self.name_hint
 
     def replace_uses_with_if(self, other: Value, predicate: Callable[[Use], bool]) -> None:
-        """Replaces this value by another one where a predicate says so."""
+        """Replaces this value by another one where a predicate holds."""
         for use in self.uses:
             if predicate(use):
                 use.operation.set_operand(use.index, other)
@@ -153,7 +153,7 @@ class BlockArgument(Value):
     Attributes:
         block: The block.
         index: Which argument.
-        location: Where it comes from.
+        location: The location.
     """
 
     __slots__ = ("block", "index", "location")
@@ -184,7 +184,7 @@ def link(value: Value, use: Use) -> None:
 
 
 def unlink(value: Value, use: Use) -> None:
-    """Takes a use out of a value's list."""
+    """Removes a use from a value's list."""
     following, previous = use.next, use.previous
     if following is not None:
         following.previous = previous

@@ -1,8 +1,8 @@
-"""Makes `generated/tensorflow_pb2.py` and its stub from `tensorflow.proto`.
+"""Generates `generated/tensorflow_pb2.py` and its stub from `tensorflow.proto`.
 
 Run as `python -m tfconvert.schema.tensorflow.generate [--check]`. The compiler is an older `grpcio-tools` on purpose:
-what it writes runs on every protobuf from 5 on, where newer ones tie the generated code to their own version. Since
-that version wants an older protobuf than we run on, it goes to a folder of its own and not into the environment.
+its output runs on every protobuf from 5 on, where newer ones tie the generated code to their own version. Since
+that version requires an older protobuf than we run on, it goes to a separate folder and not into the environment.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def generate(target: Path) -> dict[str, bytes]:
     compiler = _compiler()
     package = HERE.relative_to(ROOT) / "generated"
     options = [
-        # The path before the equals sign is the name in protobuf's pool of files, which must be ours alone.
+        # The path before the equals sign is the name in protobuf's pool of files, which must be unique.
         f"--proto_path={package}={HERE}",
         f"--proto_path={compiler / 'grpc_tools' / '_proto'}",
         f"--python_out={target}",
@@ -55,7 +55,7 @@ def generate(target: Path) -> dict[str, bytes]:
 
 
 def main() -> int:
-    """Writes the generated files; with `--check` only tells whether they are current."""
+    """Writes the generated files; with `--check` only reports whether they are current."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     check: bool = parser.parse_args().check

@@ -1,7 +1,7 @@
-"""Makes `op_defs.binpb` from the installed TensorFlow: every op it registers, without descriptions.
+"""Generates `op_defs.binpb` from the installed TensorFlow: every op it registers, without descriptions.
 
 Run as `python -m tfconvert.schema.tensorflow.make_op_defs`, with TensorFlow installed, when a new TensorFlow brings new
-ops. The file is a plain serialised `OpList`, sorted by name, so equal registries give equal bytes.
+ops. The file is a plain serialised `OpList`, sorted by name, so equal registries yield equal bytes.
 """
 
 from __future__ import annotations

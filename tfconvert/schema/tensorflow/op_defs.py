@@ -1,8 +1,8 @@
 """The definitions of TensorFlow's ops: `lookup("Conv2D")`.
 
-The registry is a serialised `OpList`, sorted by name, without descriptions (`make_op_defs.py` makes it). Parsing all of
+The registry is a serialised `OpList`, sorted by name, without descriptions (see `make_op_defs.py`). Parsing all of
 its two thousand ops would be time spent on every start, so it is only cut into its ops, and an op is parsed when it is
-asked for.
+requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes the modules of `generated/` from the `.fbs` files.
+"""Generates the modules of `generated/` from the `.fbs` files.
 
 Run as `python -m tfconvert.schema.tflite.generate [--check]`. flatc compiles a schema to its binary form, whose own
 layout (the `reflection` schema) is stable; from that this script writes one module of plain literals: names, slots,
@@ -37,7 +37,7 @@ LINE = 118
 
 
 class Reflected:
-    """A table of the reflection schema; fields are asked for by slot."""
+    """A table of the reflection schema; fields are read by slot."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -161,7 +161,7 @@ def _wrapped(head: str, items: list[str], tail: str) -> list[str]:
 
 
 def main() -> int:
-    """Writes the generated files; with `--check` only tells whether they are current."""
+    """Writes the generated files; with `--check` only reports whether they are current."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     check: bool = parser.parse_args().check

@@ -26,9 +26,9 @@ class Value(NamedTuple):
     """An operand or a result as the table declares it.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         optional: It may be absent.
-        variadic: It stands for any number of values.
+        variadic: It is any number of values.
         variable: The operator keeps state in it between calls.
     """
 

@@ -1,6 +1,6 @@
-"""Reads any table of a schema from a flatbuffer, field by field and only what is asked for.
+"""Reads any table of a schema from a flatbuffer, field by field, on demand.
 
-The bytes are not trusted: every offset is checked before it is followed, and what leads out of the file is a
+The bytes are not trusted: every offset is checked before it is followed, and one that leads out of the file is a
 `ConversionError` (`bad-flatbuffer`).
 """
 
@@ -31,7 +31,7 @@ class Allowance:
     """How much may still be read of a file whose tables may be shared.
 
     A few bytes can refer to one and the same table over and over, at several levels, so that walking a small file
-    would not come to an end. What is read is therefore counted, and must stay in proportion to the file's size.
+    would not come to an end. Reads are therefore counted, and must stay in proportion to the file's size.
 
     Attributes:
         left: The elements and characters that may still be read.
@@ -40,27 +40,27 @@ class Allowance:
     __slots__ = ("left",)
 
     PER_BYTE = 8
-    """How often an honest file's bytes are read at most: vectors and strings that are equal may be stored once."""
+    """How often a valid file's bytes are read at most: vectors and strings that are equal may be stored once."""
 
     def __init__(self, size: int) -> None:
         self.left = self.PER_BYTE * size + (1 << 16)
 
     def spend(self, count: int) -> None:
-        """Counts what is read.
+        """Counts a read.
 
         Raises:
             ConversionError: It is out of proportion (`bad-flatbuffer`).
         """
         self.left -= count
         if self.left < 0:
-            raise _damaged("its tables are shared so often that it stands for far more than its size")
+            raise _damaged("its tables are shared so often that it represents far more than its size")
 
 
 class View:
     """One table inside of a flatbuffer.
 
     `view["name"]` is a field's value: a number, a string, a `View`, a list of strings or views, or a numpy array that
-    shares the file's memory. A field that is not stored has its default, or is `None` if it is no scalar.
+    shares the file's memory. A field that is not stored has its default, or is `None` if it is not a scalar.
 
     Attributes:
         table: The table's name in the schema.
@@ -200,7 +200,7 @@ def read(
         schema: The schema it was written with.
         data: The file's bytes; they are shared, not copied.
         identifier: The file identifier that is expected; empty for none.
-        allowance: What may be read in all, for a file that nobody vouches for, whose strings are checked too; `None`
+        allowance: The total that may be read of an untrusted file, whose strings are checked too; `None`
             is without bounds.
 
     Raises:
@@ -208,7 +208,7 @@ def read(
     """
     view = memoryview(data).cast("B")
     if len(view) < 8 or (identifier and view[4:8] != identifier):
-        raise error("bad-flatbuffer", f"this is no {schema.root} file: the identifier is missing")
+        raise error("bad-flatbuffer", f"this is not a {schema.root} file: the identifier is missing")
     return View(schema, schema.root, view, _UOFFSET.unpack_from(view)[0], allowance)
 
 

@@ -1,7 +1,7 @@
-"""A flatbuffer schema at run time: what tables and enums there are, looked up by name.
+"""A flatbuffer schema at run time: its tables and enums, by name.
 
 `TFLITE` is the model format, `CONVERSION_METADATA` the small format of the metadata entry of that name. Both are
-views of generated literals; a table's fields become objects only when the table is first asked for.
+views of generated literals; a table's fields become objects only when the table is first looked up.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Schema:
     """Tables and enums by name.
 
     Attributes:
-        root: Name of the table that a file begins with.
+        root: Name of the table at the root of a file.
         enums: Members' numbers by name, for each enum; a union is an enum of table names.
     """
 

@@ -1,6 +1,6 @@
-"""Which version of an operator a call needs, and which release of the runtime runs it.
+"""The operator version that a call requires, and the release of the runtime that has it.
 
-A kernel's version says what it must be able to do: types, ranks, options that came later than the operator itself. A
+A kernel's version states its features: types, ranks, options that were added after the operator itself. A
 file states the highest version of each operator that it uses. The rules are rows `version: test`, in the order in which
 they are tried; the first test that holds decides, and an operator without rows or without a hit has version 1.
 """
@@ -17,7 +17,7 @@ RUNTIME_VERSIONS = Path(__file__).parent / "runtime_versions.tsv"
 
 
 class Operand(NamedTuple):
-    """What the rules look at in an operand or a result.
+    """The facts on an operand or a result that the rules read.
 
     Attributes:
         type: Enumerator of `TensorType`.
@@ -33,7 +33,7 @@ class Operand(NamedTuple):
 
 
 ABSENT = Operand("")
-"""Stands for an operand that is not there."""
+"""Represents an absent operand."""
 
 
 class Call(NamedTuple):
@@ -90,7 +90,7 @@ def _rank_is_not(rank: int) -> Test:
 
 
 def _option(name: str, *values: Any) -> Test:
-    """Holds if an option is set: to one of the values if some are given, to anything true otherwise."""
+    """Holds if an option is set: to one of `values` if there are any, else to anything true."""
     return lambda call: call.options.get(name) in values if values else bool(call.options.get(name))
 
 
@@ -137,7 +137,7 @@ def _scaled_up(call: Call) -> bool:
 
 
 def _by_type(*steps: tuple[int, str], at: int = 0) -> Rules:
-    """Returns rules that look at one operand's type: `(version, types separated by spaces)`."""
+    """Returns rules on one operand's type: `(version, types separated by spaces)`."""
     return tuple((version, _type(*types.split(" "), at=at)) for version, types in steps)
 
 
@@ -310,7 +310,7 @@ RULES: Mapping[str, Rules] = {
 
 
 def operator_version(operator: str, call: Call) -> int:
-    """Returns the version of an operator that a call needs.
+    """Returns the version of an operator that a call requires.
 
     Args:
         operator: Enumerator of `BuiltinOperator`.

@@ -1,11 +1,11 @@
 """Writes any table of a schema as a flatbuffer.
 
-A table is given as a mapping of field names to Python values: numbers, names of enum members, strings, bytes,
+A table is passed as a mapping of field names to Python values: numbers, names of enum members, strings, bytes,
 sequences, mappings for tables, `(table, mapping)` pairs for unions. A field that is not in the mapping is not stored.
 
-Unlike the usual builders, which write children first, this one writes a table before what it refers to. That costs
-nothing, since an offset can be patched, and leaves the end of the file open: the vectors that a `Later` stands for are
-written by the caller, behind all tables. Equal strings, vectors of numbers and union tables are stored once.
+Unlike the usual builders, which write children first, this one writes a table before its children. That costs
+nothing, since an offset can be patched, and leaves the end of the file open: the vectors that a `Later` represents are
+written by the caller, after all tables. Equal strings, vectors of numbers and union tables are stored once.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SHARED_ITEMS = 64
 
 
 class Later(NamedTuple):
-    """Stands for a vector that is written by someone else.
+    """Represents a vector that the caller writes.
 
     Attributes:
-        key: What the caller knows it by.
+        key: The caller's key of the vector.
     """
 
     key: Hashable
 
 
 class Encoded(NamedTuple):
-    """Tables in their final form, but for the offsets of what comes later.
+    """Tables in their final form, but for offsets to later data.
 
     Attributes:
         data: The bytes.
@@ -52,7 +52,7 @@ class Encoded(NamedTuple):
 
 
 class _Layout:
-    """How a table with a certain set of fields is laid out."""
+    """The layout of a table with a certain set of fields."""
 
     __slots__ = ("align", "inline", "packer", "place", "references", "vtable")
 
@@ -79,12 +79,12 @@ class _Writer:
         self.data = bytearray()
         self.later: list[tuple[int, Hashable]] = []
         self.layouts: dict[Hashable, _Layout] = {}
-        # What may be shared is written last, so that all that refers to it lies before it: key -> places of offsets.
+        # Shared data is written last, so that all references precede it: key -> places of offsets.
         self.unions: dict[tuple[str, Any], tuple[Mapping[str, Any], list[int]]] = {}
         self.leaves: dict[tuple[int, bytes], list[int]] = {}
 
     def pad(self, align: int, ahead: int = 0) -> int:
-        """Pads so that what comes after `ahead` bytes is aligned; returns the position."""
+        """Pads so that the data after `ahead` bytes is aligned; returns the position."""
         missing = -(len(self.data) + ahead) % align
         if missing:
             self.data.extend(bytes(missing))
@@ -113,7 +113,7 @@ class _Writer:
         return place
 
     def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
-        """Decides on the order of the fields: wide ones first, which needs the least padding."""
+        """Decides on the order of the fields: wide ones first, which requires the least padding."""
         known = self.schema.fields(name)
         items: list[tuple[int, int, str, int, Field]] = []
         for key in values:
@@ -142,7 +142,7 @@ class _Writer:
         return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
 
     def reference(self, place: int, value: Any, field: Field) -> None:
-        """Writes what a field refers to, or notes that it is to be written, and stores its offset at `place`."""
+        """Writes the target of a field, or queues it, and stores its offset at `place`."""
         kind = field.kind
         if value.__class__ is Later:
             self.later.append((place, value.key))
@@ -202,7 +202,7 @@ class _Writer:
         self.leaves.setdefault((align, content), []).append(place)
 
     def finish(self) -> Encoded:
-        """Writes what is shared."""
+        """Writes the shared data."""
         for (name, _), (content, places) in self.unions.items():
             target = self.table(name, content)
             for place in places:
@@ -224,7 +224,7 @@ def encode(schema: Schema, root: Mapping[str, Any], identifier: bytes = b"") -> 
     """Writes a flatbuffer.
 
     Args:
-        schema: The schema; its root table is what is written.
+        schema: The schema; its root table is written.
         root: The root table's fields.
         identifier: The file identifier, four bytes; empty for none.
 

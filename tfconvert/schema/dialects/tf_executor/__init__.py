@@ -77,14 +77,14 @@ class _TerminatorOp(ExecutorOp):
     TRAITS = frozenset({Trait.TERMINATOR})
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that the op ends its block.
+        """Checks the common rules, and that the op ends its block.
 
         Raises:
             VerifyError: It does not.
         """
         super().verify_()
         if self.parent is not None and self.next_op is not None:
-            raise VerifyError(f"{self.name} must be the last op of its block, found {self.next_op.name} behind it")
+            raise VerifyError(f"{self.name} must be the last op of its block, found {self.next_op.name} after it")
 
     def print(self, printer: Printer) -> None:
         """Prints ` %a, %control : types {...}`."""
@@ -92,7 +92,7 @@ class _TerminatorOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         values, attributes = syntax.parse_values(parser)
         return cls.create(operands=values, attributes=attributes)
 
@@ -227,7 +227,7 @@ class GraphOp(_BodyOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints; a body without a fetch fetches nothing."""
+        """Parses the form that `print` prints; a body without a fetch fetches nothing."""
         region = syntax.parse_body(parser, FetchOp, (YieldOp,))
         return cls._of(region, syntax.parse_attributes(parser))
 
@@ -320,7 +320,7 @@ class IslandOp(_BodyOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints; a body without a yield yields nothing."""
+        """Parses the form that `print` prints; a body without a yield yields nothing."""
         controls = [parser.resolve_operand(operand, CONTROL) for operand in syntax.parse_controls(parser)]
         if parser.parse_optional_keyword("wraps") is not None:
             position = parser.pos

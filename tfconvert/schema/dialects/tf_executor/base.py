@@ -1,4 +1,4 @@
-"""What the executor's ops have in common: named operands, their checks, and the assembly of those that hand data on."""
+"""The base classes of the executor's ops: named operands, their checks, and the assembly of forwarding ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ExecutorOp(Operation):
     """Base of the dialect's ops.
 
     Attributes:
-        signature: What it takes and gives.
+        signature: Its operands and results.
         inside: The op that must be its parent; empty if any may be.
     """
 
@@ -49,7 +49,7 @@ class ExecutorOp(Operation):
 
     @property
     def control_operands(self) -> list[Value]:
-        """The operands that tell what must come before."""
+        """The operands that order the op after others."""
         return [operand for operand in self.operands if is_control(operand)]
 
     @property
@@ -61,7 +61,7 @@ class ExecutorOp(Operation):
         """Checks the operands, the results and the place.
 
         Raises:
-            VerifyError: The op is not what its signature says, or is not where it may be.
+            VerifyError: The op contradicts its signature, or has the wrong parent.
         """
         parent = self.parent_op()
         if self.inside and parent is not None and parent.name != self.inside:
@@ -76,20 +76,20 @@ class ForwardingOp(ExecutorOp):
 
     @property
     def data(self) -> Value:
-        """The operand that is handed on."""
+        """The forwarded operand."""
         return self.operands[0]
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that results can be the operand.
+        """Checks the common rules, and that results can be the operand.
 
         Raises:
-            VerifyError: They can't, or the op is not what its signature says.
+            VerifyError: They can't, or the op contradicts its signature.
         """
         super().verify_()
         check_forwarded(self.data, [result for result in self.results if not is_control(result)])
 
     def short_type(self) -> Attribute | None:
-        """Returns the type of the short form, `None` if the types need the long one."""
+        """Returns the type of the short form, `None` if the types require the long one."""
         kind = self.data.type
         return kind if all(result.type == kind or is_control(result) for result in self.results) else None
 
@@ -120,12 +120,12 @@ class UnaryOp(ForwardingOp):
 
     @property
     def output(self) -> OpResult:
-        """What the data operand is, if alive."""
+        """The data operand, if alive."""
         return self.results[0]
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operands = syntax.parse_operands(parser)
         values, kinds = syntax.parse_types(
             parser,

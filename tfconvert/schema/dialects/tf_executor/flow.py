@@ -66,7 +66,7 @@ class SwitchOp(ForwardingOp):
 
     @property
     def predicate(self) -> Value:
-        """The boolean that tells which output is alive."""
+        """The boolean that selects the live output."""
         return self.operands[1]
 
     @property
@@ -85,7 +85,7 @@ class SwitchOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operands = syntax.parse_operands(parser)
         values, kinds = syntax.parse_types(parser, operands, lambda kind: ([kind, SCALAR_BOOL], [kind, kind, CONTROL]))
         return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
@@ -118,7 +118,7 @@ class SwitchNOp(ForwardingOp):
 
     @property
     def index(self) -> Value:
-        """The `i32` that tells which output is alive."""
+        """The `i32` that selects the live output."""
         return self.operands[1]
 
     @property
@@ -127,10 +127,10 @@ class SwitchNOp(ForwardingOp):
         return self.results[:-1]
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and the number of outputs.
+        """Checks the common rules, and the number of outputs.
 
         Raises:
-            VerifyError: `num_outs` says another number.
+            VerifyError: `num_outs` is another number.
         """
         super().verify_()
         count = self.properties.get("num_outs")
@@ -152,7 +152,7 @@ class SwitchNOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operands = syntax.parse_operands(parser)
         if len(operands) != 2:
             parser.raise_error(f"expected data and index before 'of', found {len(operands)} operands")
@@ -187,7 +187,7 @@ class MergeOp(ExecutorOp):
         attributes: Attributes = NOTHING,
         location: Location = UNKNOWN_LOC,
     ) -> Self:
-        """Returns a Merge of one or more inputs, whose output has a given type."""
+        """Returns a Merge of one or more inputs, whose output has the type `output`."""
         kinds = (output, SCALAR_INT32, CONTROL)
         return cls.create(operands=(*inputs, *controls), result_types=kinds, attributes=attributes, location=location)
 
@@ -202,7 +202,7 @@ class MergeOp(ExecutorOp):
         return self.results[1]
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that the output can be each of the inputs.
+        """Checks the common rules, and that the output can be each of the inputs.
 
         Raises:
             VerifyError: It can't.
@@ -227,7 +227,7 @@ class MergeOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints; the short form has two inputs."""
+        """Parses the form that `print` prints; the short form has two inputs."""
         operands = syntax.parse_operands(parser)
         values, kinds = syntax.parse_types(parser, operands, lambda kind: ([kind, kind], [kind, SCALAR_INT32, CONTROL]))
         return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
@@ -245,7 +245,7 @@ class ControlTriggerOp(ExecutorOp):
     def build(
         cls, controls: Sequence[Value], attributes: Attributes = NOTHING, location: Location = UNKNOWN_LOC
     ) -> Self:
-        """Returns a ControlTrigger that comes after what the controls stand for."""
+        """Returns a ControlTrigger that runs after the ops of its controls."""
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=attributes, location=location)
 
     def print(self, printer: Printer) -> None:
@@ -254,12 +254,12 @@ class ControlTriggerOp(ExecutorOp):
         if self.operands or self.attributes:
             syntax.print_attributes(printer, self)
         else:
-            # With nothing behind the name a reader, TensorFlow's too, takes the next line's result for an operand.
+            # With nothing after the name a parser, TensorFlow's too, reads the next line's result as an operand.
             printer.write(" {}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         controls = [parser.resolve_operand(operand, CONTROL) for operand in syntax.parse_operands(parser)]
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=syntax.parse_attributes(parser))
 
@@ -273,13 +273,13 @@ class _RendezvousOp(ExecutorOp):
 
     @property
     def tensor_name(self) -> str:
-        """The name under which the value is handed over."""
+        """The name under which the value is sent."""
         found = self.properties["tensor_name"]
         assert isinstance(found, StringAttr)
         return found.data
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that there is a name.
+        """Checks the common rules, and that there is a name.
 
         Raises:
             VerifyError: There is none.
@@ -299,12 +299,12 @@ class _RendezvousOp(ExecutorOp):
 
     @property
     def _value(self) -> Value:
-        """The value that is handed over."""
+        """The value that is sent."""
         return self.operands[0] if isinstance(self, SendOp) else self.results[0]
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operands = syntax.parse_operands(parser)
         parser.parse_keyword("key", " before the name")
         name = parser.parse_str_literal(" as the name")
@@ -319,7 +319,7 @@ class _RendezvousOp(ExecutorOp):
 
 
 class SendOp(_RendezvousOp):
-    """`tf_executor.Send`: hands a value to a Recv of the same name."""
+    """`tf_executor.Send`: sends a value to a Recv of the same name."""
 
     __slots__ = ()
 
@@ -343,7 +343,7 @@ class SendOp(_RendezvousOp):
 
 
 class RecvOp(_RendezvousOp):
-    """`tf_executor.Recv`: takes a value from a Send of the same name."""
+    """`tf_executor.Recv`: receives a value from a Send of the same name."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 """The ops of loops' frames: Enter, Exit, LoopCond, and NextIteration, which is two ops since SSA form has no cycles.
 
-A Source yields the value and stands before its users, a Sink takes it where it is ready; a token ties them. So values
-are defined before they are used, as everywhere.
+A Source yields the value and precedes its users, a Sink takes it where it is ready; a token ties them. So values
+are defined before they are used, as SSA requires.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.printer import Printer
 
 PARALLEL_ITERATIONS = 10
-"""How many iterations of a loop run at once unless it says so."""
+"""The default number of iterations of a loop that run in parallel."""
 
 
 class EnterOp(ForwardingOp):
@@ -57,7 +57,7 @@ class EnterOp(ForwardingOp):
         attributes: Attributes = NOTHING,
         location: Location = UNKNOWN_LOC,
     ) -> Self:
-        """Returns an Enter; the output's type is the data's unless given."""
+        """Returns an Enter; the output's type is the data's by default."""
         return cls.create(
             operands=(data, *controls),
             result_types=(output or data.type, CONTROL),
@@ -81,7 +81,7 @@ class EnterOp(ForwardingOp):
 
     @property
     def parallel_iterations(self) -> int:
-        """How many iterations may run at once."""
+        """The number of iterations that may run in parallel."""
         found = self.properties.get("parallel_iterations")
         return found.value if isinstance(found, IntegerAttr) else PARALLEL_ITERATIONS
 
@@ -91,7 +91,7 @@ class EnterOp(ForwardingOp):
         return self.results[0]
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and the declared attributes.
+        """Checks the common rules, and the declared attributes.
 
         Raises:
             VerifyError: One is missing or of a wrong kind.
@@ -119,7 +119,7 @@ class EnterOp(ForwardingOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         operands = syntax.parse_operands(parser)
         parser.parse_keyword("frame", " before the frame's name")
         name = parser.parse_str_literal(" as the frame's name")
@@ -161,7 +161,7 @@ class LoopCondOp(UnaryOp):
 
 
 class NextIterationSourceOp(ExecutorOp):
-    """`tf_executor.NextIteration.Source`: what the sink was given an iteration ago; stands before its users."""
+    """`tf_executor.NextIteration.Source`: the sink's operand of the last iteration; precedes its users."""
 
     __slots__ = ()
 
@@ -180,7 +180,7 @@ class NextIterationSourceOp(ExecutorOp):
 
     @property
     def token(self) -> OpResult:
-        """What ties the sink to this source."""
+        """The token that ties the sink to this source."""
         return self.results[1]
 
     @property
@@ -190,7 +190,7 @@ class NextIterationSourceOp(ExecutorOp):
         return users[0] if len(users) == 1 and isinstance(users[0], NextIterationSinkOp) else None
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that the token has one user, a sink in the same graph.
+        """Checks the common rules, and that the token has one user, a sink in the same graph.
 
         Raises:
             VerifyError: It has not.
@@ -213,13 +213,13 @@ class NextIterationSourceOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         _, kinds = syntax.parse_types(parser, (), lambda kind: ([], [kind, TOKEN, CONTROL]))
         return cls.create(result_types=kinds, attributes=syntax.parse_attributes(parser))
 
 
 class NextIterationSinkOp(ExecutorOp):
-    """`tf_executor.NextIteration.Sink`: hands a value to the next iteration."""
+    """`tf_executor.NextIteration.Sink`: forwards a value to the next iteration."""
 
     __slots__ = ()
 
@@ -235,12 +235,12 @@ class NextIterationSinkOp(ExecutorOp):
         attributes: Attributes = NOTHING,
         location: Location = UNKNOWN_LOC,
     ) -> Self:
-        """Returns the sink of a source, which must be given a value of the source's type."""
+        """Returns the sink of a source, whose operand must have the source's type."""
         return cls.create(operands=(source.token, value, *controls), attributes=attributes, location=location)
 
     @property
     def token(self) -> Value:
-        """What ties the sink to its source."""
+        """The token that ties the sink to its source."""
         return self.operands[0]
 
     @property
@@ -255,17 +255,17 @@ class NextIterationSinkOp(ExecutorOp):
         return owner if isinstance(owner, NextIterationSourceOp) else None
 
     def verify_(self) -> None:
-        """Checks what every op is checked for, and that source and sink have one type.
+        """Checks the common rules, and that source and sink have one type.
 
         Raises:
-            VerifyError: The token comes from no source, or the types differ.
+            VerifyError: The token is not defined by a source, or the types differ.
         """
         super().verify_()
         source = self.source
         if source is None:
             owner = self.token.owner
             found = "a block argument" if isinstance(owner, Block) else owner.name
-            raise VerifyError(f"the token must come from a NextIteration.Source, found {found}")
+            raise VerifyError(f"the token must be defined by a NextIteration.Source, found {found}")
         if source.output.type != self.input.type:
             raise VerifyError(
                 f"the input must have the type of its NextIteration.Source, {source.output.type}, "
@@ -283,7 +283,7 @@ class NextIterationSinkOp(ExecutorOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Parses what `print` prints."""
+        """Parses the form that `print` prints."""
         with parser.in_square_brackets():
             ties = parser.parse_operand(TOKEN, msg="expected the token of a NextIteration.Source")
         values, _ = syntax.parse_types(parser, syntax.parse_operands(parser), lambda kind: ([kind], []))

@@ -1,6 +1,6 @@
-"""The official assembly of the `tf_executor` dialect, both ways: what its ops' `print` and `parse` are made of.
+"""The official assembly of the `tf_executor` dialect, both ways: the pieces of its ops' `print` and `parse`.
 
-Most ops read `name operands : types {attributes}`. The types are one type (the short form) where that says all, and a
+Most ops read `name operands : types {attributes}`. The types are one type (the short form) where that suffices, and a
 function type otherwise, which then lists the control tokens too. Texts are TensorFlow's to the letter. Where its own
 form would lose a type (an `Exit` or a `_SwitchN` whose results differ from their operand) ours is the function type,
 which TensorFlow refuses instead of misreading.
@@ -40,7 +40,7 @@ def print_types(printer: Printer, op: Operation, short: Attribute | None) -> Non
 
 
 def print_attributes(printer: Printer, op: Operation, elided: Sequence[str] = ()) -> None:
-    """Prints ` {name = value}` of an op's properties and attributes but for those that the text has said already."""
+    """Prints ` {name = value}` of an op's properties and attributes but for those that the text has already."""
     printer.optional_attr_dict(op.properties | op.attributes, elided)
 
 
@@ -78,7 +78,7 @@ def parse_controls(parser: Parser) -> list[UnresolvedOperand]:
 
 
 def known_type(parser: Parser, operand: UnresolvedOperand, default: Attribute) -> Attribute:
-    """Returns the type that an operand was defined with, for short forms that tell the results' type only."""
+    """Returns the type that an operand was defined with, for short forms that have the results' type only."""
     return parser.defined_type(operand) or default
 
 
@@ -91,8 +91,8 @@ def parse_types(
 
     Args:
         parser: The parser.
-        operands: The operands that stand before.
-        short: The types of the data operands, and those of all results, that the short form's type stands for.
+        operands: The preceding operands.
+        short: The types of the data operands, and those of all results, that the short form's type implies.
     """
     parser.parse_punctuation(":", " before the types")
     position = parser.pos
@@ -104,7 +104,7 @@ def parse_types(
 
 
 def parse_attributes(parser: Parser, said: Sequence[str] = ()) -> dict[str, Attribute]:
-    """Parses an optional `{name = value}`, none of whose names the text may have said already."""
+    """Parses an optional `{name = value}`, none of whose names may be in the text already."""
     position = parser.pos
     attributes = parser.parse_optional_attr_dict()
     for name in said:
@@ -131,7 +131,7 @@ def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[typ
     Args:
         parser: The parser.
         terminator: The terminator's class.
-        others: Ops that end a block too; the verifier says what is wrong with them.
+        others: Ops that end a block too; the verifier reports them.
     """
     region = parser.parse_region()
     if not region.blocks:
@@ -145,7 +145,7 @@ def parse_body(parser: Parser, terminator: type[Operation], others: Sequence[typ
 def _resolve(
     parser: Parser, operands: Sequence[UnresolvedOperand], data: Sequence[Attribute], position: int
 ) -> list[Value]:
-    """Returns the values of operands of which the first have given types and all others are control tokens."""
+    """Returns the values of operands of which the first have the types `data` and all others are control tokens."""
     if len(operands) < len(data):
         parser.raise_error(f"expected {len(data)} data operands before the type, found {len(operands)}", position)
     kinds = [*data, *[CONTROL] * (len(operands) - len(data))]

@@ -1,7 +1,7 @@
-"""What the executor's ops take and give: the dialect's two types, and the rules on operands and results.
+"""The operands and results of the executor's ops: the dialect's two types, and the constraints on them.
 
-Every op has data operands first and control operands behind them, data results first and one control result behind
-them. A `Signature` says which, an op's verifier checks itself against it.
+Every op has data operands first and control operands after them, data results first and one control result after
+them. A `Signature` states which, an op's verifier checks itself against it.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ TOKEN = TokenType.intern()
 
 
 def is_control(value: Value) -> bool:
-    """Tells whether a value is a control token and carries no data."""
+    """Returns whether a value is a control token and carries no data."""
     return value.type is CONTROL
 
 
 class Kind(NamedTuple):
-    """What an operand or a result must be.
+    """The constraint on an operand or a result.
 
     Attributes:
         name: What the operand is called.
         expected: What it must be, for the reader of an error.
-        accepts: Tells whether a type is that.
+        accepts: Returns whether a type satisfies it.
     """
 
     name: str
@@ -80,7 +80,7 @@ def tensor(name: str) -> Kind:
 
 
 def scalar_bool(name: str) -> Kind:
-    """Returns the kind of a boolean scalar, whose rank may be unknown; of a reference the value is taken."""
+    """Returns the kind of a boolean scalar, whose rank may be unknown; references are dereferenced."""
     return Kind(name, "tensor<i1> or tensor<*xi1>", _is_scalar_of(types.I1))
 
 
@@ -160,20 +160,20 @@ def _check(what: str, kinds: Sequence[Kind], many: bool, values: Sequence[Value]
 
 
 def check_forwarded(data: Value, results: Sequence[Value]) -> None:
-    """Checks that results may be what an operand is.
+    """Checks that results may have the type of a forwarded operand.
 
     Raises:
         VerifyError: An element type or a shape contradicts.
     """
     for result in results:
         if not compatible(data.type, result.type):
-            raise VerifyError(f"a result hands on the data operand: {data.type} can't be {result.type}")
+            raise VerifyError(f"a result forwards the data operand: {data.type} can't be {result.type}")
 
 
 def compatible(one: Attribute, other: Attribute) -> bool:
-    """Tells whether one value may have both of two types.
+    """Returns whether one value may have both of two types.
 
-    That is so if the element types are the same but for references and for what handles hold, and no known dimensions
+    That is so if the element types are the same but for references and for handles' subtypes, and no known dimensions
     contradict.
     """
     if one is other or one == other:
