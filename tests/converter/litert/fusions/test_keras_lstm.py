@@ -62,8 +62,8 @@ def test_an_open_batch_and_a_state_that_is_given(tf: ModuleType, layers: Any, tm
     original = _save(tf, tmp_path, layer, lambda x, y, z: layer(x, initial_state=[y, z]), *shapes)
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
-    shapes = [[(batch, time, FEATURES), *[(batch, UNITS)] * 2] for batch, time in ((1, 4), (70, 2), (2, 9))]
-    _compare(tf, model, original, *shapes)
+    sizes = [[(batch, time, FEATURES), *[(batch, UNITS)] * 2] for batch, time in ((1, 4), (70, 2), (2, 9))]
+    _compare(tf, model, original, *sizes)
 
 
 def test_both_directions_and_layers_on_layers(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
