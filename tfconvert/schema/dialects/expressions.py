@@ -96,8 +96,7 @@ class Deferred(Source):
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
         """Computes the value block by block."""
-        # Not `super()`, which a class with slots that a decorator makes anew doesn't find.
-        return Source.blocks(self, dtype, shape, size * _WIDE if self.wide else size)
+        return super().blocks(dtype, shape, size * _WIDE if self.wide else size)
 
     def release(self) -> None:
         """Gives back what the arguments mapped."""

@@ -115,9 +115,8 @@ class FileSlice(Source):
         self.crc32c = crc32c
         self.name = name
         self._checked: bool = False
+        # First byte that was read since the last release, and the one after the last.
         self._touched: tuple[int, int] | None = None
-
-    """First byte that was read since the last release, and the one after the last."""
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         """Returns a view of the file, after all of the slice has been checked once.
