@@ -118,7 +118,7 @@ def _is_dense(keys: Array) -> bool:
 
 
 def _gather_by_key(op: Operation, contents: Contents) -> None:
-    """Gathers from a vector in which keys are places; keys beyond its ends are where the default value is.
+    """Gathers from a vector in which keys are places; keys beyond its ends yield the default value.
 
     No key is ever subtracted from before it is known to be near: the difference can't overflow.
     """

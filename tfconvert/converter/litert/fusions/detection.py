@@ -26,7 +26,7 @@ _POST_PROCESS: dict[str, type] = {
 }
 _SUPPRESSION_NOTE = (
     "of boxes with equal scores it may choose another than TensorFlow, and it takes boxes with negative coordinates or "
-    "swapped corners for what they are, some of which TensorFlow's composite drops"
+    "swapped corners as they are, some of which TensorFlow's composite drops"
 )
 _OPTIONAL = ("detections_per_class",)
 

@@ -19,7 +19,7 @@ _ADVICE: Mapping[str, str] = {
     r"tf\.Ragged.*": (
         "LiteRT has no ragged tensors: let the model take padded ones, and the rows' lengths if it needs them"
     ),
-    r"tf\.(Parse.*Example.*|Decode(CSV|Raw|Proto.*))": f"let the model take what is parsed here, or {CUSTOM}",
+    r"tf\.(Parse.*Example.*|Decode(CSV|Raw|Proto.*))": f"let the model take the parsed tensors, or {CUSTOM}",
 }
 """Names of ops, as regular expressions -> hint."""
 

@@ -25,7 +25,7 @@ def _channels_last(op: Operation) -> Failure | None:
 
 
 def slides(op: Operation, names: Sequence[str], rank: int) -> Failure | None:
-    """Returns why windows can't slide over an image so; `None` if they do so between batch and channels.
+    """Returns why windows can't slide over an image like this; `None` if they do so between batch and channels.
 
     Args:
         op: The op.

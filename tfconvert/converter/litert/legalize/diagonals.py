@@ -59,7 +59,7 @@ def _diagonal_is_known(op: Operation) -> Failure | None:
 
 
 def _diagonal(op: Operation, emit: Emit) -> Value:
-    """Takes the elements one row and one column further each, which are equally far from each other."""
+    """Takes the elements that are one row and one column apart, at a constant stride of the flat matrix."""
     matrix, offset = op.operands[0], _offset(op)
     assert offset is not None, "checked by the constraint"
     *batch, height, width = types.shape_of(matrix.type) or ()

@@ -112,7 +112,7 @@ def _parts(op: Operation) -> _Parts | None:
 
 
 def _partitioned(values: Sequence[Value]) -> Operation | None:
-    """Returns the partition of a vector whose parts, one after the other, some values are."""
+    """Returns the partition of a vector whose parts are some values, one after the other."""
     owner = values[0].owner
     if not isinstance(owner, Operation) or owner.name != "tf.DynamicPartition":
         return None

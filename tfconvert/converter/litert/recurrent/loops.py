@@ -61,7 +61,7 @@ class _Rows:
     """Reads of layers' outputs.
 
     Attributes:
-        outputs: The sequences of rows, by what an iteration computes.
+        outputs: The sequences of rows, by the value of an iteration.
     """
 
     def __init__(self, insert: Operators) -> None:
