@@ -31,7 +31,7 @@ _HOMES = {
     "patterns": "tfconvert.patterns",
 }
 _MODULES = frozenset(("composites", "patterns"))
-"""Names that stand for a whole module."""
+"""Names that represent a whole module."""
 
 
 def __getattr__(name: str) -> Any:

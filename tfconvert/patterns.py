@@ -1,4 +1,4 @@
-"""All that one needs to write patterns for `convert(patterns=[...])`; docs/rewriting.md teaches it."""
+"""Everything needed to write patterns for `convert(patterns=[...])`; docs/rewriting.md teaches it."""
 
 from __future__ import annotations
 

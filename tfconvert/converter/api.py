@@ -1,4 +1,4 @@
-"""`convert` and its result: what `import tfconvert` gives."""
+"""`convert` and its result: what `import tfconvert` provides."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ def convert(
             MLIR text (`.mlir`); or a SavedModel or GraphDef message in memory.
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
             placeholders that the outputs need; one with a default is fed only if it is named.
-        outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default what nothing uses.
+        outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default the unused results.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
-        patterns: Rewrites of your own, made with `tfconvert.patterns`: those that start at `tf` ops run before ops are
+        patterns: Rewrites of your own, from `tfconvert.patterns`: those that start at `tf` ops run before ops are
             chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
-        composites: Fusions of your own, made with `tfconvert.composites`, for functions that say what they implement
+        composites: Fusions of your own, from `tfconvert.composites`, for functions that say what they implement
             (`experimental_implements`); they go before the converter's.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.

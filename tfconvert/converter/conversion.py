@@ -1,6 +1,6 @@
 """One conversion: load, open, run the stages, export, report.
 
-Imports are late where they are, so that asking for help or making a mistake costs nothing.
+Some imports are late, so that printing help or reporting a wrong option costs nothing.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ Result = TypeVar("Result")
 
 
 def instruments(options: Options) -> list[Instrument]:
-    """Returns what the settings ask to be done between the passes; nothing, usually."""
-    asked: list[Instrument] = []
+    """Returns the instruments that the settings require; none, usually."""
+    instruments: list[Instrument] = []
     if options.check_passes:
         from tfconvert.converter.pipeline.instruments import CheckPasses
         from tfconvert.converter.validation.pass_check import check
 
-        asked.append(CheckPasses(check))
+        instruments.append(CheckPasses(check))
     if options.verify_each:
         from tfconvert.converter.pipeline.instruments import VerifyEach
 
-        asked.append(VerifyEach())
-    return asked
+        instruments.append(VerifyEach())
+    return instruments
 
 
 def check_options(options: Options) -> None:
-    """Looks at what the user adds to the conversion.
+    """Checks the user's patterns and fusions.
 
     Raises:
-        ConversionError: It is no pattern, or no fusion (`wrong-option`).
+        ConversionError: One of them is not a pattern, or not a fusion (`wrong-option`).
     """
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import of_dialect
@@ -69,7 +69,7 @@ def run(
         source: The model.
         options: The settings.
         on_stage: Called with each stage's name before it runs.
-        target: What to convert to.
+        target: The target to convert to.
 
     Raises:
         ConversionError: The model can't be converted.
@@ -108,7 +108,7 @@ def run(
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
-    """Returns an error that also tells which functions could have been fused, so that what fails were not there."""
+    """Returns an error that also names the functions whose fusion would have removed what fails."""
     from tfconvert.converter.composites.marks import KEPT
 
     return ConversionError([*problem.diagnostics, *(note for note in notes if note.code == KEPT)])
@@ -127,7 +127,7 @@ def _check(module: ModuleOp) -> None:
 
 
 def _load(target: Target) -> None:
-    """Imports what every conversion needs, so that the report tells this time from the work's."""
+    """Imports what every conversion needs, so that the report separates import time from the work's."""
     import tfconvert.importers.saved_model  # noqa: F401
 
     target.load()

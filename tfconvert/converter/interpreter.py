@@ -1,9 +1,9 @@
 """Room for the interpreter's frames in one piece.
 
 CPython takes memory for frames from the kernel 16 KiB at a time, and gives a piece back when the first frame in it
-returns. What stands at the edge of a piece therefore asks the kernel for memory with every call that it makes: where
+returns. A function at the edge of a piece therefore requests memory from the kernel with every call: where
 imports nest deep this was up to a tenth of a conversion, more or less as the caller happened to stand. A piece is as
-large as the frame asks for that begins it. So a function that claims to need much, and uses none of it, leaves room on
+large as the frame that begins it requires. So a function that claims to need much, and uses none of it, leaves room on
 one piece for all that it calls. Memory that is never touched is never taken.
 """
 
@@ -21,7 +21,7 @@ again is left: several hundred frames."""
 
 
 def with_room(function: Function) -> Function:
-    """Makes a function begin a piece that is large enough for all frames beneath it."""
+    """Decorates a function to begin a piece that is large enough for all frames beneath it."""
     if isinstance(function, FunctionType):
         function.__code__ = function.__code__.replace(co_stacksize=CLAIM)
     return function

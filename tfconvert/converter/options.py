@@ -1,4 +1,4 @@
-"""What a conversion may be told; what to convert is a `Source`."""
+"""Conversion options; the model to convert is a `Source`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A conversion's settings; every one has the default that most users want.
+    """The settings of a conversion; every one has the default that most users want.
 
     Attributes:
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.

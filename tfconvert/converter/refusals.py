@@ -1,6 +1,6 @@
-"""Nodes that no converted model can have, each with what the user can do about it.
+"""Nodes that no converted model can have, each with a hint for the user.
 
-They are reported as soon as a graph is imported, before anything is made of it: data that only a running program has
+They are reported as soon as a graph is imported, before any pass runs: data that only a running program has
 (queues, readers, iterators, what was not fed), and code that no file holds.
 """
 
@@ -36,7 +36,7 @@ _REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 def check_graphs(module: ModuleOp) -> None:
     """Looks for ops that can't be converted in the graphs of an imported module.
 
-    What is fed is not in it any more, and Python code in a function that says what it implements may be replaced.
+    Fed nodes have been replaced already, and Python code in a function that declares what it implements may be fused.
 
     Raises:
         ConversionError: There are some; all are reported.
@@ -48,13 +48,13 @@ def check_graphs(module: ModuleOp) -> None:
 
 
 def python_function(op: Operation) -> Diagnostic:
-    """Returns why an op can't be converted that calls Python code."""
+    """Returns the diagnostic of an op that calls Python code."""
     return _diagnostic(op, "python-function", "the node calls Python code, which the model's file doesn't hold",
                        "write the function with TensorFlow ops, or feed its results")  # fmt: skip
 
 
 def _refused(function: FuncOp) -> Iterator[Operation]:
-    """Yields the ops in a function's graphs that are of a kind to be refused."""
+    """Yields the ops in a function's graphs that are of a refused kind."""
     for block in function.body.blocks:
         for graph in block.ops:
             if isinstance(graph, GraphOp):
@@ -73,7 +73,7 @@ def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:
             yield _diagnostic(op, "unfed-input", "an output needs this placeholder, which is not among the inputs",
                               "name it among the inputs, too")  # fmt: skip
     elif op.name == _GRADIENT:
-        yield _diagnostic(op, "symbolic-gradient", "the node asks TensorFlow's runtime for a function's gradient",
+        yield _diagnostic(op, "symbolic-gradient", "the node requires TensorFlow's runtime for a function's gradient",
                           "export the gradient as a graph (tf.gradients, tf.GradientTape)")  # fmt: skip
     else:
         yield _diagnostic(op, "input-pipeline", "the graph takes its input from a queue, a reader or an iterator",

@@ -1,4 +1,4 @@
-"""What a conversion did, for people and for machines."""
+"""The report of a conversion, as text and as data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.pipeline.pass_result import PassResult
 
 _FEW = 8
-"""How many rows a section of the short text has."""
+"""How many entries a section of the short text has."""
 
 
 class StageTime(NamedTuple):
@@ -42,18 +42,18 @@ class OutputError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The story of a conversion; it doesn't change any more.
+    """The report of a conversion; immutable.
 
     Attributes:
-        source: What was converted.
+        source: The path of the model.
         stages: The stages in order.
         operations_before: TensorFlow ops after import, by name.
         operators: LiteRT operators in the result, by name.
         bytes_by_operator: Constant bytes in the result by the operator that first uses them.
-        rewrites: What each pass that reports it did how often: patterns applied, variables frozen, ops folded.
+        rewrites: How often each pass did what it reports: patterns applied, variables frozen, ops folded.
         headings: The titles under which the short text lists what some passes did, by the pass.
         frozen_variables: How many variables became constants.
-        interfaces: The exported functions from the outside.
+        interfaces: The interfaces of the exported functions.
         size: Bytes of the result.
         verification: Differences an output, empty unless verified.
         notes: Warnings and decisions.
@@ -95,7 +95,7 @@ class Report:
         }
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
-        """Returns the report as a person reads it on a terminal.
+        """Returns the report as text for a terminal.
 
         Args:
             output_file: Where the result was written.
@@ -134,7 +134,7 @@ class Report:
 
 
 class Recorder:
-    """Gathers what passes return while a conversion runs.
+    """Gathers the results of passes while a conversion runs.
 
     Attributes:
         stages: The times of the stages so far.
@@ -150,11 +150,11 @@ class Recorder:
         self._frozen = 0
 
     def add(self, name: str, result: PassResult) -> None:
-        """Takes in what a pass returned.
+        """Adds the result of a pass.
 
         Args:
             name: The pass.
-            result: What it returned; notes that are there already are left out.
+            result: Its result; duplicate notes are left out.
         """
         if result.counts:
             self._rewrites[name] = self._rewrites.get(name, Counter()) + result.counts
@@ -166,7 +166,7 @@ class Recorder:
         self.notes += [note for note in result.notes if note not in self.notes]
 
     def report(self, source: str) -> Report:
-        """Returns what has been gathered, as a report that says nothing of the file yet."""
+        """Returns the gathered results, as a report without the file's measures."""
         return Report(
             source,
             tuple(self.stages),
@@ -183,15 +183,15 @@ def ranked(counter: Counter[str]) -> dict[str, int]:
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _section(title: str, rows: Iterable[tuple[str, str]], most: int | None) -> list[str]:
-    rows = list(rows)
-    if not rows:
+def _section(title: str, entries: Iterable[tuple[str, str]], most: int | None) -> list[str]:
+    entries = list(entries)
+    if not entries:
         return []
-    shown = rows[:most]
+    shown = entries[:most]
     width = max(len(name) for name, _ in shown)
     lines = [f"  {title}:", *(f"    {name:<{width}}  {value}" for name, value in shown)]
-    if len(shown) < len(rows):
-        lines.append(f"    ... and {len(rows) - len(shown)} more (-v shows all)")
+    if len(shown) < len(entries):
+        lines.append(f"    ... and {len(entries) - len(shown)} more (-v shows all)")
     return lines
 
 

@@ -1,6 +1,6 @@
-"""What a model can be converted to, and the pipelines that can be asked for by name.
+"""The conversion targets, and the pipelines that can be requested by name.
 
-The exporter's import is late, so that looking at a pipeline doesn't load it.
+The exporter's import is late, so that listing a pipeline doesn't load it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Target(NamedTuple):
 
     Attributes:
         stages: Its pipeline.
-        load: Imports what `export` needs, so that the report tells this time from the work's.
+        load: Imports what `export` needs, so that the report separates import time from the work's.
         export: Returns the file of a module that the pipeline has rewritten.
     """
 
@@ -48,4 +48,4 @@ PIPELINES: Mapping[str, Sequence[Stage]] = {
     "tflite": LITERT.stages,
     "tf-standard": before(LITERT.stages, "initialize-state"),
 }
-"""Pipelines that can be asked for by name: the whole conversion, and what stands before the first of LiteRT's ops."""
+"""Pipelines that can be requested by name: the whole conversion, and its stages before the first LiteRT op."""

@@ -37,9 +37,9 @@ def _of_type(*shape: int, element: Any = types.F32) -> Any:
     ("part", "does", "message"),
     [
         ("rewrite", lambda composite, body: [*body.arguments], "gives 2 results, not 1"),
-        ("rewrite", lambda composite, body: _rewrite(composite, body)[0], "no sequence of values"),
-        ("rewrite", lambda composite, body: None, "gives NoneType None, which is no sequence of values"),
-        ("rewrite", lambda composite, body: ["x"], "no sequence of values"),
+        ("rewrite", lambda composite, body: _rewrite(composite, body)[0], "not a sequence of values"),
+        ("rewrite", lambda composite, body: None, "gives NoneType None, which is not a sequence of values"),
+        ("rewrite", lambda composite, body: ["x"], "not a sequence of values"),
         ("rewrite", _of_type(4, 3, element=types.I32), "tensor<4x3xi32> as result 0, not tensor<4x3xf32>"),
         ("rewrite", _of_type(4, 4), "tensor<4x4xf32> as result 0, not tensor<4x3xf32>"),
         ("rewrite", _of_type(4), "tensor<4xf32> as result 0, not tensor<4x3xf32>"),

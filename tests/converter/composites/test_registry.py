@@ -99,8 +99,8 @@ def test_installed_packages_add_fusions(tmp_path: Path, install: Callable[[str, 
     [
         (PACKAGE, "MISSING", "'acme' of tfconvert.composites, acme_fusions:MISSING, fails with AttributeError"),
         ("1 / 0", "FUSIONS", r"fails with ZeroDivisionError: division by zero"),
-        ("FUSIONS = 7", "FUSIONS", "is 7, which is no sequence of fusions"),
-        ("FUSIONS = [7]", "FUSIONS", "holds 7, which is no fusion"),
+        ("FUSIONS = 7", "FUSIONS", "is 7, which is not a sequence of fusions"),
+        ("FUSIONS = [7]", "FUSIONS", "holds 7, which is not a fusion"),
     ],
 )
 def test_a_package_that_is_wrong_is_named(
@@ -118,7 +118,7 @@ def test_an_insisting_fusion_makes_an_error() -> None:
     assert caught.value.code == "composite-misfit"
 
 
-@pytest.mark.parametrize(("given", "message"), [(["embedding"], "no fusion"), (OWN, "no sequence of fusions")])
+@pytest.mark.parametrize(("given", "message"), [(["embedding"], "not a fusion"), (OWN, "not a sequence of fusions")])
 def test_what_is_no_fusion_is_refused(tmp_path: Path, given: Any, message: str) -> None:
     path = tmp_path / "model.mlir"
     path.write_text(SOURCE)
@@ -162,4 +162,4 @@ def test_attributes_that_python_does_not_know_are_no_options() -> None:
     source = text(mark("x", tfl_fusable_op=True, a=1).replace("1 : i64", "{b = unit}"), ("2xf32",), ("2xf32",))
     result = PrepareCompositeFunctions(allow_custom_ops=True).apply(module(source))
     assert not result.counts
-    assert "'a' is no number" in result.notes[0].message
+    assert "'a' is not a number" in result.notes[0].message

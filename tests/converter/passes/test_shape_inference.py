@@ -205,7 +205,7 @@ def test_unknown_ops_and_attributes_of_the_wrong_kind_are_no_surprise() -> None:
                   [types.tensor(types.F32, None)], {"squeeze_dims": attrs.string("x")})  # fmt: skip
     constant = op.operands[0].owner
     assert isinstance(constant, Operation)
-    with pytest.raises(ConversionError, match="no list of integers"):
+    with pytest.raises(ConversionError, match="not a list of integers"):
         ShapeInference().apply(_function([constant, op]))
 
 

@@ -144,7 +144,7 @@ POPS = _if("%p", "pops", "pops")
                                                f" -> {HANDLE}"),
         ("stack-escapes", "an argument of function 'main'", f"%a = {POPS.replace('%h', '%given')}"),
         ("stack-escapes", "an argument of function 'public'", f"%a = {_if('%p', 'public', 'public')}"),
-        ("stack-escapes", "outside of the function that makes it",
+        ("stack-escapes", "outside of the function that creates it",
          f"%a = {_if('%p', 'makes', 'makes').replace('-> tensor<4xf32>', '-> ' + HANDLE)}\n%b = {_pop('%a')}"),
         ("stack-escapes", "one of 2 stacks", f"%g = {_new()}\n%a = {POPS}\n%b = {POPS.replace('%h', '%g')}"),
         ("stack-in-condition", "a loop's condition",

@@ -175,7 +175,7 @@ def test_several_names_and_the_rest_of_the_operands() -> None:
     assert len(last(region).operands) == 3
     _, region = parse("%0 = tfl.exp %x\n%1 = tfl.concatenation %0, %y", "%1")
     assert reason(pattern, last(region)) == (
-        "operand 0 of tfl.concatenation is made by tfl.exp, not made by tfl.relu or tfl.relu6"
+        "operand 0 of tfl.concatenation is defined by tfl.exp, not defined by tfl.relu or tfl.relu6"
     )
 
 
@@ -200,7 +200,7 @@ def test_a_value_takes_the_place_of_a_result_only_if_its_type_fits() -> None:
     broadcast = '%c = constant 0.0\n%0 = "tfl.add"(%s, %c) : (tensor<f32>, tensor<2xf32>) -> tensor<2xf32>'
     module, region = parse(broadcast, "%0", arguments="%s: tensor<f32>")
     assert not rewrite(module, region, pattern)
-    assert "what should take its place tensor<f32>" in reason(pattern, last(region))
+    assert "its replacement tensor<f32>" in reason(pattern, last(region))
     module, region = parse("%c = constant 0.0\n%0 = tfl.add %x, %c", "%0")
     assert rewrite(module, region, pattern)
 
@@ -213,7 +213,7 @@ def test_operands_that_do_not_go_together_are_an_error_of_the_pattern() -> None:
     """
     module, region = parse(body, "%1", arguments="%x: tensor<2xf32>, %y: tensor<2xf32>, %m: tensor<3x2xf32>")
     wrong = rule("wrong", tfl.fully_connected(X, Y, value("b")), tfl.abs(tfl.sum(tfl.add(X, Y), 0).like(value("b"))))
-    with pytest.raises(ConversionError, match=r"makes tfl.add of operands that don't go together: shapes"):
+    with pytest.raises(ConversionError, match=r"creates tfl.add with operands that don't go together: shapes"):
         rewrite(module, region, wrong)
 
 
@@ -239,7 +239,8 @@ WANTS = tfl.add(X.element("float32").rank(1).shaped(2).static(), tfl.relu(Y).onc
 @pytest.mark.parametrize(
     ("pattern", "body", "expected"),
     [
-        (tfl.add(tfl.mul(X, Y), X), "%0 = tfl.add %x, %y", "operand 0 of tfl.add is an argument, not made by tfl.mul"),
+        (tfl.add(tfl.mul(X, Y), X), "%0 = tfl.add %x, %y",
+         "operand 0 of tfl.add is an argument, not defined by tfl.mul"),
         (tfl.add(X, C), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't a constant of one element"),
         (tfl.add(X, constant("k")), "%0 = tfl.add %x, %y", "operand 1 of tfl.add isn't constant"),
         (tfl.add(X, 2), "%c = constant 3.0\n%0 = tfl.add %x, %c", "operand 1 of tfl.add isn't the constant 2.0"),
@@ -269,24 +270,24 @@ def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected:
         (lambda: rule("p", tfl.add(X), X), "tfl.add takes 2 operands, not 1"),
         (lambda: rule("p", tfl.add(X, Y, colour=1), X), "tfl.add has no attribute 'colour'; it has fused_activation"),
         (lambda: rule("p", tfl.add(X, Y, fused_activation_function="SWISH"), X), "can't be 'SWISH'"),
-        (lambda: rule("p", tf.Relu(X, T=1), X), "doesn't keep T, which its operands tell"),
+        (lambda: rule("p", tf.Relu(X, T=1), X), "doesn't keep T, which its operands imply"),
         (lambda: rule("p", tfl.relu(X), Y), "the result uses 'y', which nothing captures"),
-        (lambda: rule("p", tfl.relu(X), X, where=[check("", lambda z: z)]), "a condition asks for 'z'"),
-        (lambda: rule("p", tfl.relu(X), tfl.add(X, computed(lambda z: z))), "a computed value asks for 'z'"),
+        (lambda: rule("p", tfl.relu(X), X, where=[check("", lambda z: z)]), "a condition reads 'z'"),
+        (lambda: rule("p", tfl.relu(X), tfl.add(X, computed(lambda z: z))), "a computed value reads 'z'"),
         (lambda: rule("p", tfl.relu(X).commutative(), X), "tfl.relu has 1 operands; only two can commute"),
         (lambda: rule("p", tfl.add(X, number("x")), X), "'x' is captured as value and as number"),
-        (lambda: rule("p", tfl.add(X.rank(1), X.rank(2)), X), "'x' can't be all that is asked of it"),
-        (lambda: rule("p", tfl.add(X, Y), (X, Y)), "tfl.add has 1 results, and 2 are given"),
+        (lambda: rule("p", tfl.add(X.rank(1), X.rank(2)), X), "'x' can't satisfy all its constraints"),
+        (lambda: rule("p", tfl.add(X, Y), (X, Y)), "tfl.add has 1 results, but 2 replacements"),
         (lambda: rule("p", op(("tfl.add", "tfl.sub"), X, Y), X), "the root has one name"),
         (lambda: rule("p", tfl.relu(X), tfl.relu(tfl.pack(X))), "the type of result 0 of tfl.pack isn't known"),
         (lambda: rule("p", tfl.add(X, tfl.exp(Y)[1]), X), "tfl.exp has no result 1"),
         (lambda: rule("p", tfl.concatenation(rest("r"), X), X), "must come last"),
         (lambda: rule("p", tfl.concatenation(rest("r")), rest("r")), "can't take the place of one result"),
         (lambda: rule("p", tfl.relu(X), tfl.exp(X.once())), None),
-        (lambda: rule("p", tfl.relu(X), tfl.exp(X).once()), "a result can't be asked to be like something"),
+        (lambda: rule("p", tfl.relu(X), tfl.exp(X).once()), "a result can't have constraints"),
         (lambda: rule("p", tfl.relu(computed(lambda: 1)), X), "only results and conditions can be"),
         (lambda: rule("p", tfl.add(X, np.add), X), "an operand of tfl.add is ufunc"),
-        (lambda: rule("p", tfl.add(X, Y), X, where=[check("", max)]), "put it into a lambda"),
+        (lambda: rule("p", tfl.add(X, Y), X, where=[check("", max)]), "wrap it in a lambda"),
         (lambda: rule("p", tfl.add(X, Y), X, also={tfl.exp(X): X}), "isn't matched"),
     ],
 )  # fmt: skip

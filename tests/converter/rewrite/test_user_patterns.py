@@ -42,7 +42,7 @@ def nothing(*arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        (["relu"], "'relu', which is no pattern"),
+        (["relu"], "'relu', which is not a pattern"),
         ([Pattern("p", "func.return", nothing, nothing)], "starts at func.return"),
         ([BOUNDED, BOUNDED], "two patterns are named 'bounded-relu'"),
         ([Pattern("no-reshape", "tfl.reshape", nothing, nothing)], "two patterns are named 'no-reshape'"),

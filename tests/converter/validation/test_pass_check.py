@@ -112,7 +112,7 @@ def test_a_function_that_no_longer_runs_is_an_error() -> None:
         (binary("Frobnicate"), binary("Frobnicate"), "tf.Frobnicate: the op has no reference kernel"),
         (binary("AddV2"), binary("AddV2").replace("@main", "@other"), "the pass has removed or renamed it"),
         (binary("MatMul", "tensor<2x?xf32>"), binary("MatMul", "tensor<2x?xf32>"), "random inputs don't suit it"),
-        (PASSED_ON, PASSED_ON, "no value can be made up for a handle"),
+        (PASSED_ON, PASSED_ON, "no random value exists for a handle"),
     ],
 )
 def test_what_can_not_be_run_is_told(before: str, after: str, reason: str) -> None:

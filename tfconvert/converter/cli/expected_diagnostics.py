@@ -1,10 +1,10 @@
-"""Diagnostics that comments in a text announce, compared with those that came.
+"""Checks the diagnostics that comments in a text announce against the reported ones.
 
     // expected-error@+1 {{is never defined}}
     %0 = "tf.Relu"(%x) : (tensor<f32>) -> tensor<f32>
 
 The syntax is that of MLIR's tools: `@+N` and `@-N` count lines from the comment's, `@above` and `@below` are its
-neighbours, `@N` is a line of the file, `@unknown` is no place at all; without an `@` it is the comment's own line. A
+neighbours, `@N` is a line of the file, `@unknown` is no location at all; without an `@` it is the comment's own line. A
 number before the braces says how often. The text in the braces has to be a part of the message.
 """
 
@@ -30,9 +30,9 @@ class Expected:
 
     Attributes:
         severity: `error`, `warning` or `note`.
-        line: The line that it has to name; `None` if it names none.
-        text: What its message holds.
-        location: The place of the announcement.
+        line: The line that it must name; `None` if it names none.
+        text: A part of its message.
+        location: The location of the announcement.
     """
 
     severity: str
@@ -41,7 +41,7 @@ class Expected:
     location: str
 
     def matches(self, diagnostic: Diagnostic, filename: str) -> bool:
-        """Tells whether a diagnostic is the announced one."""
+        """Returns whether a diagnostic is the announced one."""
         return (
             diagnostic.severity == self.severity
             and line_of(diagnostic, filename) == self.line
@@ -80,7 +80,7 @@ def expectations(text: str, filename: str, first_line: int = 1) -> list[Expected
 
 
 def compare(expected: Sequence[Expected], found: Iterable[Diagnostic], filename: str) -> list[Diagnostic]:
-    """Returns what is wrong: diagnostics that nobody announced, and announced ones that did not come."""
+    """Returns the mismatches: diagnostics that no comment announces, and announced ones that were not reported."""
     missing = list(expected)
     wrong = []
     for diagnostic in found:

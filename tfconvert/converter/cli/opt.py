@@ -1,4 +1,4 @@
-"""The verb `opt`: shows a model as MLIR, and what passes make of it."""
+"""The verb `opt`: prints a model as MLIR, before and after passes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _TERMINAL_ELISION = 16
 _EXAMPLES = """
 \b
 Examples:
-  tfconvert opt saved_model/                                    what the importer made
-  tfconvert opt saved_model/ --until shape-inference            what the conversion makes of it until there
+  tfconvert opt saved_model/                                    the imported module
+  tfconvert opt saved_model/ --until shape-inference            the module after this pass of the conversion
   tfconvert opt saved_model/ -p inline,freeze-variables -o frozen.mlir
   tfconvert opt frozen.mlir -p "legalize{allow_custom_ops=true},cse" --time-passes
   tfconvert opt tests.mlir -p canonicalize --split-input-file --verify-diagnostics
@@ -47,7 +47,7 @@ Examples:
               )  # fmt: skip
 @click.option("--until", metavar="PASS", help="Stop the pipeline (default: tflite) after this pass.")
 @click.option("-o", "--output-file", metavar="FILE", help="The file to write. Default, or -: standard output.")
-@click.option("--list-passes", is_flag=True, help="Tell the passes with their options, and the pipelines.")
+@click.option("--list-passes", is_flag=True, help="List the passes with their options, and the pipelines.")
 @click.option("--elide", metavar="N", type=click.IntRange(min=0),
               help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.")  # fmt: skip
 @click.option("--locations", is_flag=True, help="Print where ops come from.")
@@ -57,7 +57,7 @@ Examples:
 @click.option("--print-ir-before", metavar="PASS", multiple=True, help="Print the IR before a pass; repeatable.")
 @click.option("--print-ir-after", metavar="PASS", multiple=True, help="Print the IR after a pass; repeatable.")
 @click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass.")
-@click.option("--time-passes", is_flag=True, help="Tell how long each pass took.")
+@click.option("--time-passes", is_flag=True, help="Report how long each pass took.")
 @click.option("--split-input-file", is_flag=True, help="MLIR: take the parts between lines `// -----` one by one.")
 @click.option("--verify-diagnostics", is_flag=True,
               help="MLIR: expect the diagnostics that comments announce (// expected-error@+1 {{...}}), and no other.",
@@ -66,10 +66,10 @@ Examples:
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
-    """Print a model as MLIR, after the passes that are asked for.
+    """Print a model as MLIR, after the requested passes.
 
     INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
-    file. What --print-ir-... and --time-passes tell goes to the error stream.
+    file. The output of --print-ir-... and --time-passes goes to the error stream.
 
     Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong.
     """
@@ -109,7 +109,7 @@ def _list_passes() -> None:
 
 @contextmanager
 def _exiting(status: int) -> Iterator[None]:
-    """Ends the process with a status if what is done inside fails."""
+    """Ends the process with an exit status if the body fails."""
     try:
         yield
     except ConversionError as problem:

@@ -1,4 +1,4 @@
-"""The work of `tfconvert opt`: read, run passes under the eyes of instruments, print."""
+"""The work of `tfconvert opt`: reads, runs passes with their instruments, prints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command line asks for.
+    """The request of the command line.
 
     Attributes:
         source: The model; its path is `-` for MLIR text on standard input.
@@ -88,11 +88,11 @@ class Part:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run has come to.
+    """The outcome of a run.
 
     Attributes:
-        modules: The modules of the parts that went well.
-        diagnostics: What there is to say.
+        modules: The modules of the parts that succeeded.
+        diagnostics: The diagnostics of all parts.
     """
 
     modules: list[ModuleOp] = field(default_factory=list)
@@ -108,16 +108,16 @@ class Job:
     """A run of `opt`.
 
     Attributes:
-        request: What is asked for.
+        request: The request.
         stages: The stages to run.
-        timing: The stopwatch, if times are asked for.
+        timing: The pass timer, if times are requested.
     """
 
     def __init__(self, request: Request, log: TextIO) -> None:
         """Checks the request.
 
         Args:
-            request: What is asked for.
+            request: The request.
             log: Where IR between passes is printed.
 
         Raises:
@@ -211,7 +211,7 @@ class Job:
             found += [note for note in result.notes if note not in found]
 
     def _results(self, module: ModuleOp) -> Iterator[PassResult]:
-        """Rewrites a module: passes that are asked for by name are all applied, those of a pipeline where needed."""
+        """Rewrites a module: passes that are requested by name are all applied, those of a pipeline where needed."""
         if self._passes:
             for run, stage in zip(self._passes, self.stages, strict=True):
                 yield apply_watched(run, stage, module, self._instruments)
@@ -221,15 +221,15 @@ class Job:
 
 
 def described_passes() -> str:
-    """Returns a text that tells all passes with their options, and the pipelines."""
+    """Returns a text that lists all passes with their options, and the pipelines."""
     width = max(map(len, (*pass_names(), *PIPELINES))) + 2
     lines = ["passes:"]
     for name in pass_names():
-        row = pass_class(name)
-        lines.append(f"  {name:<{width}}{summary_of(row)}")
+        pass_type = pass_class(name)
+        lines.append(f"  {name:<{width}}{summary_of(pass_type)}")
         lines += [
             f"  {'':<{width}}  {option.name}={option.kind} (default: {_as_text(option.default)})"
-            for option in options_of(row)
+            for option in options_of(pass_type)
         ]
     lines.append("pipelines:")
     lines += [f"  {name:<{width}}{', '.join(names_of(stages))}" for name, stages in PIPELINES.items()]
@@ -241,7 +241,7 @@ def _as_text(value: object) -> str:
 
 
 def _stages(request: Request, passes: Sequence[Pass]) -> Sequence[Stage]:
-    """Returns what a request asks to run, the passes that it names or a pipeline.
+    """Returns the stages of a request: the passes that it names, or a pipeline.
 
     Raises:
         ConversionError: It names what doesn't exist, or passes and a pipeline at once.
@@ -249,7 +249,7 @@ def _stages(request: Request, passes: Sequence[Pass]) -> Sequence[Stage]:
     if request.passes is not None:
         if request.pipeline is not None or request.until is not None:
             raise error("wrong-option", "--passes says what to run; --pipeline and --until do too")
-        return [Stage(run.name, "the user asked for it") for run in passes]
+        return [Stage(run.name, "the user requested it") for run in passes]
     if request.pipeline is None and request.until is None:
         return ()
     name = find(request.pipeline or "tflite", PIPELINES, "unknown-pipeline", "pipeline")

@@ -1,4 +1,4 @@
-"""What the verbs of the command have in common: options that choose what to import, and how errors are shown.
+"""Shared by the verbs of the command: options that choose what to import, and how errors are printed.
 
 Nothing here imports more than click: help and wrong calls are answered at once.
 """
@@ -44,7 +44,7 @@ _SOURCE_OPTIONS = (
     click.option("--input", "inputs", metavar="NAME", multiple=True,
                  help="GraphDefs: a tensor to feed; repeatable, order kept. Default: placeholders that are needed."),
     click.option("--output", "outputs", metavar="NAME", multiple=True,
-                 help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: what nothing uses."),
+                 help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: the unused results."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
                  help="Pin unknown dimensions of an input; repeatable."),
     click.option("--asset-root", metavar="DIR",
@@ -68,7 +68,7 @@ keep_loops_option = click.option(
     "--keep-recurrent-loops", "fuse_recurrent", is_flag=True, flag_value=False, default=True,
     help="Leave recurrent layers the loops that they are: faster with many units and large batches.",
 )  # fmt: skip
-"""The option that keeps loops, whether marks or their structure tell what they compute."""
+"""The option that keeps loops, whether recognised by marks or by their structure."""
 
 
 def to_source(
@@ -80,7 +80,7 @@ def to_source(
     input_shapes: Iterable[tuple[str, list[int]]],
     asset_root: str | None = None,
 ) -> Source:
-    """Returns a model with what the options of `source_options` say of it."""
+    """Returns a model's source with the options of `source_options`."""
     return Source(
         model,
         inputs=tuple(inputs) or None,

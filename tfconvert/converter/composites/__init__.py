@@ -1,1 +1,1 @@
-"""Functions that say what they implement, and what a fusion of one is."""
+"""Functions that declare what they implement, and their fusions."""

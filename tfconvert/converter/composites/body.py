@@ -1,4 +1,4 @@
-"""Writing the new body of a function whose own has been erased."""
+"""Builds the new body of a function whose own body has been erased."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Body:
 
     Attributes:
         arguments: The function's arguments.
-        anchor: The function's return, before which everything is put; what is put there comes from where it does.
+        anchor: The function's return, before which ops are inserted; they take its location.
 
     Args:
         anchor: The return, the only op in the block.
@@ -59,7 +59,7 @@ class Body:
         return self._builder.ints(values)
 
     def absent(self) -> Value:
-        """Appends what stands for an optional operand that is not given."""
+        """Appends the value that represents an absent optional operand."""
         return self._builder.insert(tfl.no_value()).results[0]
 
     def transposed(self, matrix: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Asking a fusion, which may be anybody's: mistakes in one are errors that tell which fusion, function and line."""
+"""Runs third-party fusion callbacks; an exception becomes a diagnostic that names the fusion, function and line."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 CODE = "bad-fusion"
-"""Code of the errors that a mistaken fusion ends in."""
+"""Code of the errors about a faulty fusion."""
 
 
 def misfit(fusion: Fusion, composite: Composite) -> str | None:
     """Returns why a fusion declines a function, `None` if it doesn't.
 
     Raises:
-        ConversionError: The fusion's check fails, or gives something else (`bad-fusion`).
+        ConversionError: The fusion's check fails, or returns something else (`bad-fusion`).
     """
     with Guard(partial(_mistake, fusion, composite, "check")):
         reason: Any = fusion.check(composite)
@@ -34,10 +34,10 @@ def misfit(fusion: Fusion, composite: Composite) -> str | None:
 
 
 def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[Value]:
-    """Lets a fusion write a function's body; returns what the function is to return.
+    """Runs a fusion's rewrite, which builds the function's body; returns the function's results.
 
     Raises:
-        ConversionError: The fusion's rewrite fails, or gives what the function can't return (`bad-fusion`).
+        ConversionError: The fusion's rewrite fails, or returns what the function can't return (`bad-fusion`).
     """
     with Guard(partial(_mistake, fusion, composite, "rewrite")):
         results: Any = fusion.rewrite(composite, body)
@@ -48,7 +48,7 @@ def new_results(fusion: Fusion, composite: Composite, body: Body) -> Sequence[Va
 
 
 def note(fusion: Fusion, composite: Composite) -> str:
-    """Returns what a fusion has to tell of a function that was fused, empty if there is nothing.
+    """Returns a fusion's note on a function that was fused, empty if there is none.
 
     Raises:
         ConversionError: The fusion's note fails (`bad-fusion`).
@@ -59,7 +59,7 @@ def note(fusion: Fusion, composite: Composite) -> str:
 
 def _wrong_results(composite: Composite, results: Any) -> str:
     if not isinstance(results, Sequence) or not all(isinstance(value, Value) for value in results):
-        return f"gives {type(results).__name__} {results}, which is no sequence of values"
+        return f"gives {type(results).__name__} {results}, which is not a sequence of values"
     if len(results) != len(composite.results):
         return f"gives {len(results)} results, not {len(composite.results)}"
     for index, (value, wanted) in enumerate(zip(results, composite.results, strict=True)):
@@ -72,10 +72,10 @@ def _wrong_results(composite: Composite, results: Any) -> str:
 
 
 class Guard:
-    """A context in which whatever others' code raises becomes an error that says whose code it is.
+    """A context that turns exceptions of third-party code into errors that name the culprit.
 
     Args:
-        error_of: Makes the error out of what has happened.
+        error_of: Creates the error from a description of the failure.
     """
 
     __slots__ = ("_error_of",)
@@ -95,7 +95,7 @@ class Guard:
 
 
 def _line(trace: TracebackType | None) -> str:
-    """Returns the line at which others' code fails, in the file that was entered first; empty if none was."""
+    """Returns the line at which third-party code fails, in the file that was entered first; empty if none was."""
     frames = extract_tb(trace)[1:]
     inside = [frame for frame in frames if frame.filename == frames[0].filename]
     return f" ({inside[-1].filename}:{inside[-1].lineno})" if inside else ""

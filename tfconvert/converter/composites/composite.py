@@ -1,4 +1,4 @@
-"""A function that says what it implements, as a fusion sees it, and questions that checks ask about it."""
+"""A function that declares what it implements, as fusions see it, with the predicates that checks use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.values import Value
 _ZERO_PRESERVING = full_names(ZERO_PRESERVING)
 
 Handed = Callable[[Value], Sequence[Value]]
-"""Tells what all callers of a function hand to it as an argument; nothing if they are not all known."""
+"""Returns the operands that all callers pass for an argument; nothing if not all callers are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class Composite:
     Attributes:
         name: What it implements.
         function: The function, with one block.
-        attributes: What the mark says beside the name.
+        attributes: The mark's attributes beside the name.
         calls: The ops that call it.
         runs_in_loop: Whether a loop may run it.
         is_run_otherwise: Whether something else refers to it: a conditional, a loop, or whoever uses the model.
-        handed: Tells what callers hand to the functions that call it.
-        arguments: The types of its arguments, as far as the calls tell them.
-        results: The types of its results, as far as the calls tell them.
+        handed: Returns the operands that callers pass to the functions that call it.
+        arguments: The types of its arguments, as far as the calls determine them.
+        results: The types of its results, as far as the calls determine them.
     """
 
     name: str
@@ -53,9 +53,9 @@ class Composite:
         block = self.function.body.block
         returned = block.last_op.operands if block.last_op is not None else ()
         calls = [] if self.is_run_otherwise else self.calls
-        given = [[value.type for value in call.operands] for call in calls]
+        operands = [[value.type for value in call.operands] for call in calls]
         wanted = [[value.type for value in call.results] for call in calls]
-        object.__setattr__(self, "arguments", _types([value.type for value in block.args], given))
+        object.__setattr__(self, "arguments", _types([value.type for value in block.args], operands))
         object.__setattr__(self, "results", _types([value.type for value in returned], wanted))
 
     @property
@@ -90,7 +90,7 @@ class Composite:
         return types.element_of(self.arguments[index])
 
     def is_used(self, result: int) -> bool:
-        """Tells whether anybody uses a result."""
+        """Returns whether a result has uses."""
         return self.is_run_otherwise or any(call.results[result].first_use is not None for call in self.calls)
 
     def counts(self, arguments: int, results: int) -> str | None:
@@ -128,7 +128,7 @@ class Composite:
     def gives(self, result: int, element: Attribute, shape: types.Shape | None) -> str | None:
         """Returns why a result can't be of an element type and a shape, `None` if it can.
 
-        What a fusion puts in has to give what the function has given.
+        A fusion's results must have the types of the function's results.
         """
         wanted, made = self.results[result], types.tensor(element, shape)
         return f"result {result} is {wanted}, not {made}" if not compatible_types(wanted, made) else None
@@ -140,16 +140,16 @@ class Composite:
             if value is None:
                 return f"the attribute {name!r} is missing"
             if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-                return f"the attribute {name!r} is no {kind.__name__}"
+                return f"the attribute {name!r} is not of type {kind.__name__}"
         return None
 
     def is_always_zero(self, index: int) -> bool:
-        """Tells whether every call can be seen to give zeros as an argument."""
+        """Returns whether every call is known to pass zeros for an argument."""
         return not self.is_run_otherwise and all(is_zero(call.operands[index], self.handed) for call in self.calls)
 
 
 def is_zero(value: Value, handed: Handed) -> bool:
-    """Tells whether a value can be seen to hold nothing but zeros, whoever calls the function that it is in."""
+    """Returns whether a value is known to hold only zeros, whatever calls its function."""
     todo, seen = [value], {value}
     while todo:
         value = todo.pop()

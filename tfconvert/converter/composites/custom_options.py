@@ -14,7 +14,7 @@ from tfconvert.schema.ir.attributes import SymbolRefAttr
 
 _SCALARS = (bool, int, float, str)
 _OTHERS = (tf.FunctionAttr, SymbolRefAttr, tf.ShapeAttr)
-"""Attributes that would pass for strings and lists of numbers."""
+"""Attributes that could be mistaken for strings and lists of numbers."""
 
 
 def plain(attribute: Attribute) -> Any:
@@ -41,14 +41,14 @@ def why_not(attributes: Mapping[str, Attribute]) -> str | None:
         try:
             plain(attribute)
         except TypeError:
-            return f"the attribute {name!r} is no number, string, boolean or list of one kind of them"
+            return f"the attribute {name!r} is not a number, string, boolean or list of one kind of them"
     return None
 
 
 def encode(options: Mapping[str, Any]) -> bytes:
-    """Returns a map as a flexbuffer, which a kernel reads by name; names are stored in the order given.
+    """Returns a map as a flexbuffer, which a kernel reads by name; names keep their order.
 
-    Lists of numbers and of booleans are typed vectors, as kernels that were made for the official converter's files
+    Lists of numbers and of booleans are typed vectors, as kernels written for the official converter's files
     read them.
     """
     builder = flexbuffers.Builder()
@@ -63,6 +63,6 @@ def encode(options: Mapping[str, Any]) -> bytes:
 
 
 def chosen(composite: Composite, names: Iterable[str]) -> dict[str, Any]:
-    """Returns some of a function's attributes, which a check has seen to, as options; those not there are left out."""
+    """Returns some of a function's attributes, which a check has validated, as options; absent ones are left out."""
     found = ((name, composite.get(name)) for name in names)
     return {name: list(value) if isinstance(value, tuple) else value for name, value in found if value is not None}

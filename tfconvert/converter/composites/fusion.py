@@ -1,4 +1,4 @@
-"""What a fusion is: an interface, a check of who claims to implement it, and what takes the body's place."""
+"""A fusion: an interface, a check of the functions that claim to implement it, and a rewrite of their bodies."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ Check = Callable[[Composite], str | None]
 """Returns why a function can't be fused, as the end of a sentence; `None` if it can."""
 
 Rewrite = Callable[[Composite, Body], Sequence[Value]]
-"""Appends the new body to a function whose old one is gone; returns what the function returns."""
+"""Appends the new body to a function whose old one is erased; returns the function's results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion:
-    """A row of the table of fusions.
+    """An entry of the table of fusions.
 
     Attributes:
         name: The fusion's own name, with dashes; the report counts by it.
-        interface: The name that functions say they implement; one that ends in `*` stands for all that begin so.
+        interface: The name that functions say they implement; one that ends in `*` matches all with that prefix.
         summary: The arguments in order and what becomes of them, in a line.
-        check: Tells why a function that has the name doesn't fit.
-        rewrite: Makes the new body.
+        check: Returns why a function that has the name doesn't fit.
+        rewrite: Builds the new body.
         mark: The function attribute that holds the name.
-        flag: An attribute that has to be true for the row to apply; empty if none has.
-        is_custom: Whether what is put in is no builtin operator; such a fusion asks for `allow_custom_ops`, and leaves
+        flag: An attribute that must be true for the entry to apply; empty if there is none.
+        is_custom: Whether the new operator is not a builtin one; such a fusion requires `allow_custom_ops`, and leaves
             the body, which computes the same, without it.
         on_misfit: What to do with a function that doesn't fit: `keep` its body and say so in the report, or `error`.
-        note: Tells what the user has to know of a function that was fused; empty if there is nothing.
+        note: Returns a note for the user on a function that was fused; empty if there is none.
         is_recurrent: Whether the operator computes what is a loop in the body. Users may want to keep such loops. One
-            that is kept is looked at once more, without the mark, and what it is told then is the reason.
+            that is kept is analysed once more, without the mark; the reason found then is reported.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Fusion:
     is_recurrent: bool = False
 
     def applies(self, composite: Composite, mark: str) -> bool:
-        """Tells whether this row is the one for a function."""
+        """Returns whether this entry applies to a function."""
         if mark != self.mark or (self.flag and composite.get(self.flag) is not True):
             return False
         if self.interface.endswith("*"):
@@ -60,5 +60,5 @@ class Fusion:
 
 
 def first_of(*reasons: str | None) -> str | None:
-    """Returns the first reason that there is."""
+    """Returns the first reason, if there is any."""
     return next((reason for reason in reasons if reason), None)

@@ -1,4 +1,4 @@
-"""Whether functions say what they implement: most models' don't, and need not even load what treats them."""
+"""Whether functions declare what they implement: in most models none do, and then no fusion code is loaded."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ KEPT = "composite-kept"
 
 
 def is_marked(function: Operation) -> bool:
-    """Tells whether a function says what it implements."""
+    """Returns whether a function declares what it implements."""
     return IMPLEMENTS in function.attributes or API_IMPLEMENTS in function.attributes

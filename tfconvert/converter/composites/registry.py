@@ -16,17 +16,17 @@ ENTRY_POINTS = "tfconvert.composites"
 """The group of entry points by which installed packages add fusions: each names a sequence of them."""
 
 
-def all_fusions(given: Sequence[Fusion] = (), own: Sequence[Fusion] = ()) -> tuple[Fusion, ...]:
-    """Returns the given fusions, those of installed packages and our own; the first that applies is the one.
+def all_fusions(user: Sequence[Fusion] = (), own: Sequence[Fusion] = ()) -> tuple[Fusion, ...]:
+    """Returns the user's fusions, those of installed packages and the target's; the first that applies wins.
 
     Args:
-        given: The user's.
+        user: The user's.
         own: The target's.
 
     Raises:
-        ConversionError: Something is no fusion (`wrong-option`), or a package's can't be loaded (`bad-fusion`).
+        ConversionError: Something is not a fusion (`wrong-option`), or a package's can't be loaded (`bad-fusion`).
     """
-    fusions = list(checked(given, "composites"))
+    fusions = list(checked(user, "composites"))
     for point in entry_points(group=ENTRY_POINTS):
         where = f"the entry point {point.name!r} of {ENTRY_POINTS}, {point.value},"
         with Guard(partial(_unloaded, where)):
@@ -40,20 +40,20 @@ def _unloaded(where: str, problem: str) -> ConversionError:
 
 
 def checked(fusions: Any, where: str) -> tuple[Fusion, ...]:
-    """Returns what somebody gives as fusions.
+    """Returns a sequence of fusions after checking it.
 
     Raises:
-        ConversionError: It is no sequence of fusions (`wrong-option`).
+        ConversionError: It is not a sequence of fusions (`wrong-option`).
     """
-    hint = "give a list of what tfconvert.composites.Fusion makes"
+    hint = "pass a list of tfconvert.composites.Fusion objects"
     if not isinstance(fusions, Sequence):
-        raise error("wrong-option", f"{where} is {fusions!r}, which is no sequence of fusions", hint=hint)
+        raise error("wrong-option", f"{where} is {fusions!r}, which is not a sequence of fusions", hint=hint)
     for fusion in fusions:
         if not isinstance(fusion, Fusion):
-            raise error("wrong-option", f"{where} holds {fusion!r}, which is no fusion", hint=hint)
+            raise error("wrong-option", f"{where} holds {fusion!r}, which is not a fusion", hint=hint)
     return tuple(fusions)
 
 
 def find(fusions: Sequence[Fusion], composite: Composite, mark: str) -> Fusion | None:
-    """Returns the fusion for a function that says with a mark what it implements, `None` if there is none."""
+    """Returns the fusion for a function that declares with a mark what it implements, `None` if there is none."""
     return next((fusion for fusion in fusions if fusion.applies(composite, mark)), None)

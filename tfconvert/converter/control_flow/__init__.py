@@ -1,1 +1,1 @@
-"""Functional control flow: constructs, calls, and what branches and loops have too much of."""
+"""Functional control flow: constructs, calls, and simplifications of branches and loops."""

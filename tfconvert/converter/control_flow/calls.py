@@ -1,4 +1,4 @@
-"""How values get into functions and out of them: the operands, arguments and results that are one value."""
+"""How values flow into functions and out of them: pairs of operands, arguments and results that are one value."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Call(NamedTuple):
 
     @property
     def returned(self) -> tuple[Value, ...]:
-        """What the function returns."""
+        """The values that the function returns."""
         terminator = self.block.last_op
         return () if terminator is None else tuple(terminator.operands)
 
     def same(self) -> Iterator[tuple[Value, Value]]:
-        """Yields pairs of values of which one becomes the other."""
+        """Yields pairs of values of which one is forwarded as the other."""
         yield from zip(self.block.args, islice(self.op.operands, self.first, None), strict=False)
         if not self.is_condition:
             yield from zip(self.op.results, self.returned, strict=False)
@@ -66,7 +66,7 @@ class Calls:
     __slots__ = ("functions", "of", "to")
 
     def __init__(self, module: ModuleOp) -> None:
-        """Looks at a module.
+        """Collects the calls of a module.
 
         Raises:
             ConversionError: An attribute that should name a function doesn't (`bad-operand`).

@@ -84,17 +84,17 @@ def construct(op: Operation, functions: Mapping[str, FuncOp]) -> Construct | Non
 
 
 def inline_body(block: Block, given: Sequence[Value], before: Operation, *, moves: bool) -> list[Value]:
-    """Puts what a function computes before an op.
+    """Inlines a function before an op.
 
     Args:
         block: The function's block.
-        given: What stands for its arguments.
+        given: The values that replace its arguments.
         before: The op.
         moves: Whether nothing else needs the function: its ops are moved out of it instead of copied, and what is left
-            of it is no function any more.
+            of it is not a function any more.
 
     Returns:
-        What the function returns.
+        The values that the function returns.
     """
     *ops, last = block.ops
     if moves:
@@ -115,7 +115,7 @@ def inline_body(block: Block, given: Sequence[Value], before: Operation, *, move
 
 
 def drop(function: FuncOp, arguments: Collection[int], results: Collection[int]) -> None:
-    """Takes arguments that nothing uses, and results, away from a function of one block.
+    """Drops unused arguments, and results, of a function of one block.
 
     Args:
         function: The function.
@@ -138,13 +138,13 @@ def drop(function: FuncOp, arguments: Collection[int], results: Collection[int])
 def change_signature(
     op: Operation, operands: Sequence[Value], dropped: Collection[int], added: Sequence[Attribute] = ()
 ) -> Operation:
-    """Puts an op with other operands and results in the place of an op.
+    """Replaces an op by one with other operands and results.
 
     Args:
         op: The op, which is erased.
         operands: The new op's operands.
-        dropped: The places of the results that it hasn't got, which nothing may use.
-        added: The types of the results that it has besides, behind the others.
+        dropped: The places of the results to drop, which must be unused.
+        added: The types of additional results, appended to the others.
     """
     kept = without(op.results, dropped)
     made = OpBuilder(op).insert(rebuild(op, operands, [*(result.type for result in kept), *added]))
@@ -156,10 +156,10 @@ def change_signature(
 
 
 def without(items: Iterable[Item], dropped: Collection[int]) -> list[Item]:
-    """Returns items but for those at some places."""
+    """Returns items without those at some places."""
     return [item for index, item in enumerate(items) if index not in dropped]
 
 
 def is_boolean(value: Value) -> bool:
-    """Tells whether a value is what LiteRT takes as a condition; one of unknown rank can only be a scalar."""
+    """Returns whether a value is a condition as LiteRT requires it; one of unknown rank can only be a scalar."""
     return types.element_of(value.type) == types.I1 and types.shape_of(value.type) in ((), None)

@@ -1,4 +1,4 @@
-"""What constants and arguments that are merely handed on tell about branches and loops."""
+"""Decides branches and loops from constants and pass-through (loop-invariant) arguments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def branch_of(found: Construct, value: tensor_data.Array) -> int | None:
 
 
 def origin(value: Value) -> Value:
-    """Returns what a value is through nothing but identities."""
+    """Returns a value's source, looking through identities."""
     while isinstance(value, OpResult) and value.op.name in _IDENTITIES:
         value = value.op.operands[value.index]
     return value
@@ -54,7 +54,7 @@ def invariants(block: Block) -> frozenset[int]:
     return frozenset(found)
 
 
-def handed_through(found: Construct) -> dict[int, Value]:
+def pass_through_operands(found: Construct) -> dict[int, Value]:
     """Returns the results that are operands, whichever branch is taken and however often a loop runs."""
     if found.kind is Kind.LOOP:
         return {index: found.given[index] for index in invariants(found.functions[1].body.block)}
@@ -72,9 +72,9 @@ def _argument(value: Value, block: Block) -> int | None:
 
 
 def sink_constants(found: Construct) -> int:
-    """Lets the functions of a construct make the constants themselves that it hands to them; returns how many.
+    """Sinks constant operands into the callees; returns how many.
 
-    A loop hands a variable on all the same, as long as the variable is there.
+    A loop still forwards the variable, as long as the variable exists.
     """
     places: Iterable[int] = range(len(found.given))
     kept: frozenset[Operation | None] = frozenset()

@@ -1,7 +1,7 @@
-"""Variables of a loop that always have the same value: they begin alike, and what the body makes of them is alike.
+"""Variables of a loop that always have the same value: they begin alike, and the body updates them alike.
 
-Variables that begin alike are taken to be equal. Then the body is looked at under that assumption: those of which it
-makes different things are told apart, until what is assumed holds after an iteration, too.
+Variables that begin alike are taken to be equal. Then the body is analysed under that assumption: those of which it
+computes different values are separated, until the assumption holds after an iteration, too.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _MAX_ROUNDS = 8
-"""How often a body is looked at, at most; variables that aren't told apart by then stay separate."""
+"""How often a body is analysed, at most; variables that aren't proved equal by then stay separate."""
 
 
 def merge_equal(found: Construct) -> int:
-    """Lets a loop's functions, and what uses its results, use one of several variables that are always equal.
+    """Replaces loop variables that are always equal by one of them, in the loop's functions and among its results.
 
     Args:
         found: A loop whose functions nothing else runs.
 
     Returns:
-        How many variables nothing needs any more, but what computes them in the next iteration.
+        How many variables are dead but for what computes them in the next iteration.
     """
     condition, body = (function.body.block for function in found.functions)
     classes = _classes(found, body)
@@ -48,10 +48,10 @@ def _classes(found: Construct, body: Block) -> list[int]:
         if len(set(classes)) == len(classes):
             break
         numbers = _numbers(body, classes)
-        told = _partition((old, numbers[value]) for old, value in zip(classes, returned(body), strict=True))
-        if told == classes:
+        refined = _partition((old, numbers[value]) for old, value in zip(classes, returned(body), strict=True))
+        if refined == classes:
             return classes
-        classes = told
+        classes = refined
     return list(range(len(classes)))
 
 
@@ -77,6 +77,6 @@ def _numbers(body: Block, classes: Sequence[int]) -> dict[Value, int]:
         is_pure = not op.regions and op.name.startswith("tf.") and tf_effects.is_pure(op)
         key: Hashable = (op.name, operands, frozenset(op.properties.items())) if is_pure else id(op)
         first = known.setdefault(key, len(numbers))
-        # Results of one op have numbers in a row, and those of different ops never meet.
+        # Results of one op have consecutive numbers, and those of different ops never meet.
         numbers.update((result, first + place) for place, result in enumerate(op.results))
     return numbers

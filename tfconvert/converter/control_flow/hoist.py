@@ -1,6 +1,6 @@
-"""Work that every iteration of a loop would do again, with the same result, is done before the loop.
+"""Hoists loop-invariant computations out of loops.
 
-A loop can't see values around it, so that what is computed before comes in as one more variable, which costs a copy an
+A loop can't use values around it, so that a hoisted value comes in as one more variable, which costs a copy an
 iteration. That is worth it for products and convolutions, and for what these are made of; anything smaller stays.
 """
 
@@ -37,7 +37,7 @@ def hoist(found: Construct) -> Construct:
         found: A loop whose functions nothing else runs.
 
     Returns:
-        The loop that stands in its place, or itself.
+        The loop that replaces it, or itself.
     """
     body = found.functions[1].body.block
     if found.kind is not Kind.LOOP or not any(op.name in _HEAVY for op in body.ops):
@@ -85,11 +85,11 @@ def _needed_by(roots: Sequence[Operation], fixed: dict[Operation, None]) -> list
 
 
 def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence[Value]) -> Construct:
-    """Hands values to a loop, which use them in the place of what it computes."""
+    """Passes values to a loop, which uses them instead of computing them."""
     condition, body = found.functions
-    for value, given in zip(inside, outside, strict=True):
-        _add_argument(condition, given)
-        argument = _add_argument(body, given)
+    for value, operand in zip(inside, outside, strict=True):
+        _add_argument(condition, operand)
+        argument = _add_argument(body, operand)
         last, owner = body.body.block.last_op, value.owner
         assert last is not None
         assert isinstance(owner, Operation)
@@ -102,8 +102,8 @@ def _with_variables(found: Construct, inside: Sequence[Value], outside: Sequence
     return Construct(made, found.kind, found.functions)
 
 
-def _add_argument(function: FuncOp, given: Value) -> Value:
+def _add_argument(function: FuncOp, operand: Value) -> Value:
     for key in ("arg_attrs", "res_attrs"):
-        function.properties.pop(key, None)  # nobody reads what a private function's values are called
+        function.properties.pop(key, None)  # nothing reads the value names of a private function
     block = function.body.block
-    return block.insert_arg(given.type, len(block.args))
+    return block.insert_arg(operand.type, len(block.args))

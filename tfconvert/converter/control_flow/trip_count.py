@@ -1,4 +1,4 @@
-"""How often a loop runs, where constants tell: its condition and what that depends on are computed, nothing else."""
+"""The trip count of a loop, where constants determine it: only its condition and what that depends on are computed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def trip_count(found: Construct, limit: int) -> int | None:
         limit: The most iterations that are of interest.
 
     Returns:
-        `None` if no constants tell, or there are more iterations.
+        `None` if constants don't determine it, or there are more iterations.
     """
     condition, body = (function.body.block for function in found.functions)
     (predicate,) = returned(condition)

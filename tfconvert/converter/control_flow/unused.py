@@ -1,4 +1,4 @@
-"""What functional control flow hands on although nobody needs it: results, arguments, loop variables."""
+"""Removes dead results, arguments and loop variables of functional control flow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfconvert.schema.ir.values import BlockArgument, Value
 
 
 def drop_unused(found: Construct) -> Operation | None:
-    """Takes away what nobody needs.
+    """Drops dead results, arguments and loop variables.
 
     Results that nothing uses go, and so do arguments that no function uses afterwards. A loop variable goes if neither
     the condition nor an effect nor a result that is used depends on it, in this iteration or a later one.
@@ -23,16 +23,16 @@ def drop_unused(found: Construct) -> Operation | None:
         found: An op whose functions nothing else runs.
 
     Returns:
-        The op that stands in its place, `None` if everything is needed.
+        The op that replaces it, `None` if nothing is dead.
     """
     for body in found.bodies:
         erase_dead(body)
     results, arguments = _of_loop(found) if found.kind is Kind.LOOP else _of_branches(found)
     if not results and not arguments:
         return None
-    given = without(found.given, arguments)
+    operands = without(found.given, arguments)
     return change_signature(
-        found.op, [*found.op.operands[: len(found.op.operands) - len(found.given)], *given], results
+        found.op, [*found.op.operands[: len(found.op.operands) - len(found.given)], *operands], results
     )
 
 
@@ -69,7 +69,7 @@ def _of_loop(found: Construct) -> tuple[set[int], set[int]]:
 
 
 def _live(found: Construct, condition: Block, body: Block) -> set[int]:
-    """Returns the places of the variables that are needed, backwards from what must be computed."""
+    """Returns the places of the live variables, backwards from what must be computed."""
     live = {
         index
         for index, (argument, result) in enumerate(zip(condition.args, found.op.results, strict=True))

@@ -79,7 +79,7 @@ def _branch(op: Operation, inputs: Results, count: int) -> int:
 
 
 def _iterations(machine: Machine, op: Operation) -> Iterator[None]:
-    """Yields as often as a loop may ask for its condition."""
+    """Yields as often as a loop may evaluate its condition."""
     limit, count = machine.max_iterations, 0
     while limit is None or count <= limit:
         count += 1
@@ -137,7 +137,7 @@ Captures = dict[Operation, tuple[Value, ...]]
 
 
 def captures(op: Operation, known: Captures) -> tuple[Value, ...]:
-    """Returns what an op's regions use of the values around them.
+    """Returns the values from outside that an op's regions use.
 
     Args:
         op: The op.

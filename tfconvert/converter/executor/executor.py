@@ -32,7 +32,7 @@ _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
 
 _OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS}
-"""Op -> how it is run, of ops that take or yield handles, and of LiteRT's operators."""
+"""Op -> its handler, of ops that take or yield handles, and of LiteRT's operators."""
 
 _TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
 
@@ -52,8 +52,8 @@ def run(
             are its `tf_saved_model.global_tensor`s. It is not changed: what the function assigns is forgotten.
         function_name: The function's symbol.
         inputs: A value for each argument.
-        observer: Is told of every executor op that ran, and whether its values are dead.
-        max_iterations: How often any one loop may go round; `None` for as long as it likes.
+        observer: Called with every executor op that ran, and whether its values are dead.
+        max_iterations: How many iterations any one loop may run; `None` for no limit.
 
     Returns:
         The function's results; they may share memory with the inputs or with constants.
@@ -68,7 +68,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An op, and the values that nothing needs after it."""
+    """An op, and the values that are dead after it."""
 
     op: Operation
     dead: tuple[Value, ...]
@@ -80,11 +80,11 @@ class Executor:
 
     Attributes:
         module: The module.
-        observer: Is told of every executor op that ran.
-        max_iterations: How often any one loop may go round.
+        observer: Called with every executor op that ran.
+        max_iterations: How many iterations any one loop may run.
         variables: The variables whose handles were taken so far, by name.
         tables: The tables whose handles were taken so far, by name.
-        states: What operators that compute a step of a sequence have kept since they last ran.
+        states: The states of operators that compute one step of a sequence, kept from their last run.
         initialized: The functions that run only once, and have.
     """
 
@@ -209,7 +209,7 @@ class Executor:
         return graph
 
     def _plan(self, block: Block) -> list[_Step]:
-        """Returns a block's ops with what may be dropped after each: only what the block itself defines."""
+        """Returns a block's ops with the values to drop after each: only those that the block itself defines."""
         plan = self._plans.get(block)
         if plan is None:
             needed: set[Value] = set()

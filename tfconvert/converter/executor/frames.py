@@ -1,4 +1,4 @@
-"""What a running `tf_executor.graph` remembers: frames, and what has arrived in each of their iterations."""
+"""The run-time state of a `tf_executor.graph`: frames, and what has arrived in each of their iterations."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Iteration:
         inputs: The values that have arrived, by node and slot.
         dead: How much of what has arrived at a node is dead.
         merged: The Merges that have got a live value, or none that they could get.
-        outstanding: How many nodes are ready, and frames opened, that are not done.
-        children: Frames that were entered from here and are not done, by name.
+        outstanding: How many nodes are ready, and frames opened, that have not finished.
+        children: Frames that were entered from here and have not finished, by name.
     """
 
     frame: Frame
@@ -50,11 +50,11 @@ class Frame:
         parent: The iteration that it was entered from; `None` for the graph itself.
         awaited: How many Enters have not run yet.
         parallel: How many iterations may be under way at once.
-        iterations: Those that are not done, by number.
+        iterations: Those that have not finished, by number.
         newest: The number of the last one that has begun.
         invariants: Constant Enters with their values.
-        handed_on: Sources with the values of the next iteration, until it begins.
-        dead_exits: Exits that had nothing to hand out in the newest iteration.
+        next_values: Sources with the values of the next iteration, until it begins.
+        dead_exits: Exits that had no live value to forward in the newest iteration.
     """
 
     name: str
@@ -64,18 +64,18 @@ class Frame:
     iterations: dict[int, Iteration] = field(default_factory=dict)
     newest: int = -1
     invariants: list[tuple[int, MaybeDead]] = field(default_factory=list)
-    handed_on: list[tuple[int, MaybeDead]] = field(default_factory=list)
+    next_values: list[tuple[int, MaybeDead]] = field(default_factory=list)
     dead_exits: list[int] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:
         """Whether no iteration is under way and none can begin."""
-        return not (self.iterations or self.awaited or self.handed_on)
+        return not (self.iterations or self.awaited or self.next_values)
 
     @property
     def may_begin(self) -> bool:
         """Whether the next iteration has something to begin with, and room."""
-        return bool(self.handed_on) and len(self.iterations) < self.parallel
+        return bool(self.next_values) and len(self.iterations) < self.parallel
 
     def begin(self) -> Iteration:
         """Returns a new iteration, the newest one now."""
@@ -86,7 +86,7 @@ class Frame:
 
 
 def frames_in(iteration: Iteration) -> Iterator[Frame]:
-    """Yields the frames that were entered from an iteration and are not done, inner ones after outer ones."""
+    """Yields the frames that were entered from an iteration and have not finished, inner ones after outer ones."""
     waiting = list(iteration.children.values())
     for frame in waiting:
         yield frame

@@ -7,9 +7,9 @@ all it yields is dead. The exceptions:
 - ControlTrigger runs even if what comes before it is dead.
 - Switch and _SwitchN yield one live value, the others dead; their control is alive.
 - Enter brings a value into a frame, dead or not; a constant one into each of the frame's iterations.
-- NextIteration hands a live value to the next iteration. Dead ones go nowhere: that is how loops end.
-- Exit hands a live value to the frame around. A dead one counts only in a frame's last iteration, and only when the
-  whole frame is done: then it is dead outside too, as of a loop that was entered dead.
+- NextIteration forwards a live value to the next iteration. Dead ones go nowhere: that is how loops end.
+- Exit forwards a live value to the frame around. A dead one counts only in a frame's last iteration, and only when the
+  whole frame has finished: then it is dead outside too, as of a loop that was entered dead.
 
 TensorFlow leaves the order of what is ready open. Here it is program order, and an iteration ends before the next one
 begins, unless it can't: a graph's effects come in one order only. Nodes whose inputs never come don't run; to a fetch
@@ -51,7 +51,7 @@ class _Node:
         controls: How many of them are controls.
         consumers: For each value it yields, the nodes and slots that take it.
         controlled: The nodes that run after it.
-        target: Where a Sink hands its value to: its Source.
+        target: The Source to which a Sink forwards its value.
     """
 
     op: Operation
@@ -85,7 +85,7 @@ class Graph:
 
         Args:
             op: The op.
-            captures: What is known of the values that islands use; gets what is found.
+            captures: The values that islands use, as far as known; updated with what is found.
 
         Raises:
             ConversionError: A Recv has no Send (`missing-send`).
@@ -121,7 +121,7 @@ class GraphRun:
 
     Args:
         graph: The graph.
-        machine: What runs the bodies of its islands.
+        machine: Runs the bodies of its islands.
         values: The values that the graph sees from outside.
     """
 
@@ -175,7 +175,7 @@ class GraphRun:
         return seen
 
     def _propagate(self, now: Iteration, index: int, outputs: Sequence[MaybeDead], dead: bool) -> None:
-        """Hands what a node yields to the iteration in which its consumers are."""
+        """Forwards a node's results to the iteration in which its consumers are."""
         op = self._nodes[index].op
         if isinstance(op, tf_executor.EnterOp):
             child = self._child(now, op)
@@ -194,15 +194,15 @@ class GraphRun:
         elif isinstance(op, tf_executor.NextIterationSinkOp):
             _outside(now, op)
             if not dead:
-                self._hand_on(now, self._nodes[index].target, outputs[0])
+                self._forward(now, self._nodes[index].target, outputs[0])
         else:
             self._spread(now, index, outputs, dead)
 
-    def _hand_on(self, now: Iteration, source: int, value: MaybeDead) -> None:
-        """Brings a Sink's value to its Source, in the next iteration."""
+    def _forward(self, now: Iteration, source: int, value: MaybeDead) -> None:
+        """Forwards a Sink's value to its Source, in the next iteration."""
         following = now.frame.iterations.get(now.number + 1)
         if following is None:
-            now.frame.handed_on.append((source, value))
+            now.frame.next_values.append((source, value))
         else:
             self._arrive_again(following, source, value)
 
@@ -244,7 +244,7 @@ class GraphRun:
             self._make_ready(now, index, dead=value is None)
 
     def _deliver_control(self, now: Iteration, index: int, dead: bool) -> None:
-        """Tells a node that one before it has run or will not run."""
+        """Notifies a node that one before it has run or will not run."""
         node = self._nodes[index]
         if not isinstance(node.op, tf_executor.MergeOp):
             self._arrive(now, index, dead)
@@ -298,7 +298,7 @@ class GraphRun:
             now = frame.parent
 
     def _overtake(self, root: Iteration) -> bool:
-        """Lets an iteration begin although the one before it is not done; returns whether there is one to begin.
+        """Begins an iteration although the one before it has not finished; returns whether there is one to begin.
 
         Called when nothing is ready. What the older iteration waits for may never come; if it does, it goes on.
         """
@@ -309,19 +309,19 @@ class GraphRun:
         return False
 
     def _begin(self, frame: Frame) -> Iteration:
-        handed_on, frame.handed_on = frame.handed_on, []
+        next_values, frame.next_values = frame.next_values, []
         now = frame.begin()
         limit = self._machine.max_iterations
         if limit is not None and now.number > limit:
-            raise control_flow.endless(self._nodes[handed_on[0][0]].op, limit)
-        for source, value in handed_on:
+            raise control_flow.endless(self._nodes[next_values[0][0]].op, limit)
+        for source, value in next_values:
             self._arrive_again(now, source, value)
         for index, value in frame.invariants:
             self._spread(now, index, (value,), dead=value is None)
         return now
 
     def _fetched(self, root: Iteration) -> Results:
-        """Returns the values that the fetch was given."""
+        """Returns the operands of the fetch."""
         fetch = self._nodes[-1]
         arrived = root.inputs.get(len(self._nodes) - 1, {})
         missing = [slot for slot in range(len(fetch.inputs)) if slot not in arrived]
@@ -351,7 +351,7 @@ def _compute(op: Operation, inputs: Sequence[Array], arrived: Mapping[int, Maybe
 
 
 def _inputs(op: Operation, captures: control_flow.Captures) -> tuple[Value, ...]:
-    """Returns what fills an op's slots: its data operands, or the values that its body uses."""
+    """Returns the values of an op's slots: its data operands, or the values that its body uses."""
     if isinstance(op, tf_executor.IslandOp):
         return control_flow.captures(op, captures)
     return tuple(_data(op.operands))

@@ -1,4 +1,4 @@
-"""LiteRT's operators that passes put among TensorFlow's ops, before legalization makes operators of the rest.
+"""LiteRT's operators that passes insert among TensorFlow's ops, before legalization converts the rest.
 
 Only these are here: modules of nothing but operators run in LiteRT itself. What they compute is what LiteRT does.
 """
@@ -22,20 +22,20 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 
 OUTSIDE = "outside-of-domain"
-"""Code of the error of an operator that takes less than the function that it stands for."""
+"""Code of the error of an operator that accepts less than the function that it replaces."""
 
 _ROOT = np.float32(np.sqrt(0.5))
 _SLOPE = np.float32(np.sqrt(2 / np.pi))
 
 
 def _call_of(op: Operation, inputs: Results) -> Call:
-    """Returns what a kernel needs of an operator: all of its options, by name."""
+    """Returns a kernel's attributes of an operator: all of its options, by name."""
     name = op.name.removeprefix(tfl.PREFIX)
     return Call(name, inputs, {option: tfl.attribute(op, option) for option in tfl.option_fields(name)})
 
 
-def _given(call: Call) -> recurrent.Operands:
-    """Returns the operands that are there by their names in the table of operators."""
+def _operands(call: Call) -> recurrent.Operands:
+    """Returns the operands that are present by their names in the table of operators."""
     operator = operators.lookup(call.op)
     assert operator is not None
     pairs = zip(operator.operands, call.inputs, strict=False)
@@ -66,7 +66,7 @@ def _suppression(call: Call) -> Results:
     if len(set(scores[order].tolist())) < len(order):
         raise error(OUTSIDE, "two boxes have the same score", op=call.op)
     if overlap > 1 or limit < 0:
-        raise error(OUTSIDE, "the overlap to be told is over 1, or the number to be chosen negative", op=call.op)
+        raise error(OUTSIDE, "the overlap threshold is over 1, or the number of boxes is negative", op=call.op)
     areas, chosen = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1), list[int]()
     for box in order:
         if len(chosen) < limit and (overlaps_of(boxes, areas, box, chosen) < overlap).all():
@@ -76,20 +76,20 @@ def _suppression(call: Call) -> Results:
 
 
 def _sequence_lstm(call: Call) -> Results:
-    given = _given(call)
-    state = recurrent.State(given["input_activation_state"], given["input_cell_state"])
-    return _joined(call, recurrent.Lstm(call, given).sequence(_steps(call), state), state.output)
+    operands = _operands(call)
+    state = recurrent.State(operands["input_activation_state"], operands["input_cell_state"])
+    return _joined(call, recurrent.Lstm(call, operands).sequence(_steps(call), state), state.output)
 
 
 def _lstm(call: Call) -> Results:
-    given = _given(call)
-    state = recurrent.State(given["input_activation_state"], given["input_cell_state"])
-    return recurrent.Lstm(call, given).step(call.inputs[0], state)
+    operands = _operands(call)
+    state = recurrent.State(operands["input_activation_state"], operands["input_cell_state"])
+    return recurrent.Lstm(call, operands).step(call.inputs[0], state)
 
 
 def _sequence_rnn(call: Call) -> Results:
-    given = _given(call)
-    return _joined(call, recurrent.simple_rnn(call, given, _steps(call)), given["hidden_state"])
+    operands = _operands(call)
+    return _joined(call, recurrent.simple_rnn(call, operands, _steps(call)), operands["hidden_state"])
 
 
 def _steps(call: Call) -> Sequence[Array]:
@@ -97,7 +97,7 @@ def _steps(call: Call) -> Sequence[Array]:
 
 
 def _joined(call: Call, outputs: Sequence[Array], state: Array) -> Results:
-    """Returns the steps' outputs as one value; a state tells the shape of each where there are none."""
+    """Returns the steps' outputs as one value; a state determines the shape of each where there are none."""
     axis = 0 if call.flag("time_major") else 1
     return (np.stack(outputs, axis) if outputs else np.expand_dims(state, axis).take([], axis),)
 
@@ -141,4 +141,4 @@ OPS: Mapping[str, Simple] = {
     "tfl.pseudo_const": _constant,
     **{tfl.PREFIX + name: partial(_run, kernel) for name, kernel in _KERNELS.items()},
 }
-"""Op -> how it is run."""
+"""Op -> its handler."""

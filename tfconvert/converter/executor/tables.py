@@ -1,4 +1,4 @@
-"""Static tables: handles, what fills them once, and lookups.
+"""Static tables: handles, their initialization, and lookups.
 
 A handle is a scalar object array that holds the `Table`; handles of one name are of one table.
 """
@@ -21,7 +21,7 @@ from tfconvert.schema.ir.operation import Operation
 
 @dataclass(slots=True)
 class Table:
-    """What a handle stands for.
+    """The object behind a handle.
 
     Attributes:
         name: The name that handles of the same table share.
@@ -72,7 +72,7 @@ def _table(op: Operation, handle: Array) -> Table:
     table: object = handle.item() if handle.shape == () else None
     if isinstance(table, Table):
         return table
-    raise bad(op, "the operand is no handle of a table")
+    raise bad(op, "the operand is not a handle of a table")
 
 
 def _entries(op: Operation, handle: Array) -> dict[Any, Any]:
@@ -90,4 +90,4 @@ OPS: Mapping[str, Simple] = {
     "tf.LookupTableImportV2": _import,
     "tf.LookupTableSizeV2": _size,
 }
-"""Op -> how it is run."""
+"""Op -> its handler."""

@@ -1,4 +1,4 @@
-"""What runs nested bodies: tasks instead of recursion, and what a task may ask of the machine that runs it.
+"""Runs nested regions as generator tasks on an explicit stack.
 
 A body (a function, a region, a graph) is run by a *task*, a generator that yields the tasks of the bodies inside it
 and is sent their results. `drive` keeps them on a stack of its own, so that a model's nesting never reaches Python's
@@ -18,32 +18,32 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 MAX_DEPTH = 2000
-"""Bodies may not be nested deeper, by calls or by regions: what calls itself without end is told from what ends."""
+"""Limit of the nesting of bodies, by calls or by regions: endless recursion is detected by it."""
 
 Task = Generator["Task", Results, Results]
 """Runs a body: yields what has to run first, returns the body's results."""
 
 Values = dict[Value, Array]
-"""What is known of the values that a body sees."""
+"""The values that a body sees."""
 
 MaybeDead = Array | None
 """A value of an executor graph; `None` is dead."""
 
 Observer = Callable[[Operation, Sequence[MaybeDead] | None], None]
-"""Called with every executor op that is done and the values of its results, controls aside; `None` if it was dead."""
+"""Called with every executor op that ran and the values of its results, controls aside; `None` if it was dead."""
 
 
 class Machine(Protocol):
-    """What bodies may ask for while they run."""
+    """The services that bodies use while they run."""
 
     variables: dict[str, Any]
     """Variables by their name; filled when their handle is first taken."""
 
     tables: dict[str, Any]
-    """Tables by their name; made when their handle is first taken."""
+    """Tables by their name; created when their handle is first taken."""
 
     states: dict[Operation, Results]
-    """What operators that compute a step of a sequence have kept since they last ran."""
+    """The states of operators that compute one step of a sequence, kept from their last run."""
 
     initialized: set[str]
     """Functions that run only once, and have."""
@@ -93,5 +93,5 @@ def bad(op: Operation, message: str, code: str = "bad-operand") -> ConversionErr
 
 
 def is_true(condition: Array) -> bool:
-    """Tells whether a condition holds: a number unless it is 0, a string unless empty, a tensor if it has elements."""
+    """Returns whether a condition holds: a number unless 0, a string unless empty, a tensor if it has elements."""
     return bool(condition.reshape(-1)[0]) if condition.ndim == 0 else condition.size > 0

@@ -1,7 +1,7 @@
 """Variables: handles and what reads and writes through them, of TensorFlow 2 (resources) and of TensorFlow 1 (refs).
 
-A handle is a scalar object array that holds the `Variable`. A ref is the same; where an op wants a value, it stands
-for the variable's value at that moment. What is written is a new array: values that were read before stay theirs.
+A handle is a scalar object array that holds the `Variable`. A ref is the same; where an op needs a value, it represents
+the variable's value at that moment. What is written is a new array: values that were read before stay theirs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tfconvert.schema.ir.operation import Operation
 
 @dataclass(slots=True)
 class Variable:
-    """What a handle stands for.
+    """The object behind a handle.
 
     Attributes:
         symbol: The name that handles of the same variable share.
@@ -164,14 +164,14 @@ OPS: Mapping[str, Simple] = {
     **{f"tf.ResourceScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
     **{f"tf.ScatterNd{name}": partial(_scatter_nd, combine) for name, combine in _SCATTERS_ND.items()},
 }
-"""Op -> how it is run, of ops that take or yield a handle."""
+"""Op -> its handler, of ops that take or yield a handle."""
 
 
 def _variable(op: Operation, handle: Array) -> Variable:
     variable: object = handle.item() if handle.shape == () else None
     if isinstance(variable, Variable):
         return variable
-    raise bad(op, "the operand is no handle of a variable")
+    raise bad(op, "the operand is not a handle of a variable")
 
 
 def _value(op: Operation, handle: Array) -> Array:

@@ -1,7 +1,7 @@
 """A group of `Merge`s becomes a `tf.If`, or a `tf.Case` where the predicate has more than two branches.
 
 A branch is what its Merges' inputs need and what runs only where the predicate takes it; `Switch`es by the predicate
-only hand values on there. Inner conditionals come first, so that a branch holds none by the time it becomes a function.
+only forward values there. Inner conditionals come first, so that a branch holds none by the time it becomes a function.
 Constants come into the functions as copies: as arguments of nested branches, all of them would go through all branches.
 """
 
@@ -65,8 +65,8 @@ class Graph:
 
     Attributes:
         block: Its block; its order is not kept up.
-        outliner: Makes the functions.
-        position: Where each op stood, or where new ones would like to.
+        outliner: Creates the functions.
+        position: Each op's former position, or a new op's preferred one.
         conditions: When each op runs.
         groups: The conditionals.
         speculated: How often an op runs in the result whatever the predicate, because something uses it although it may
@@ -97,7 +97,7 @@ class Graph:
         for predicate in self.conditions.predicates.values():
             self._predicates.setdefault(predicate.value, []).append(predicate)
         for join in reversed(self.conditions.joins):  # inner Merges come before the one that was taken apart
-            if self._tells_index(join):
+            if self._uses_index(join):
                 self._inner.update(index for index in join.indices if isinstance(index, MergeOp))
         effects = self._conditional_effects()
         deepest = max([*self.groups.by_depth, *(depth - 1 for depth in effects)], default=-1)
@@ -109,8 +109,8 @@ class Graph:
                     effects.setdefault(depth, []).append(island)
         self._finish()
 
-    def _tells_index(self, join: Join) -> bool:
-        """Tells whether something asks which input a Merge took."""
+    def _uses_index(self, join: Join) -> bool:
+        """Returns whether something uses the index of the input that a Merge took."""
         return join.merge in self._inner or join.merge.value_index.first_use is not None
 
     def _conditional_effects(self) -> dict[int, list[Operation]]:
@@ -123,18 +123,18 @@ class Graph:
         return effects
 
     def _must_run(self, op: Operation) -> bool:
-        """Tells whether an op has an effect, or something waits for it that runs without it, too."""
+        """Returns whether an op has an effect, or something waits for it that runs without it, too."""
         if not isinstance(op, IslandOp):
             return False
         return has_effects(op) or any(self._is_weak(op, user) for user in users_of(op.control, self.block))
 
     def _is_weak(self, op: Operation, user: Operation) -> bool:
-        """Tells whether an op's control need not be alive for a user to run, but only done with."""
+        """Returns whether a user of an op's control runs whether or not the control is alive."""
         of = self.conditions.of
         return not implies(of.get(user) or ALWAYS, of.get(op) or ALWAYS)
 
     def _assign_effects(self, depth: int, effects: Sequence[Operation]) -> None:
-        """Lets effects that no Merge of their conditional needs belong to it all the same."""
+        """Adds effects to the conditional that they belong to, although none of its Merges needs them."""
         taken: set[Operation] = set()
         for group in self.groups.by_depth.get(depth, []) if effects else []:
             for branch in range(group.predicate.outputs):
@@ -143,7 +143,7 @@ class Graph:
             condition = self.conditions.of[op]
             if op in taken or op.parent is not self.block:
                 continue
-            assert condition, "only conditional effects are asked for"
+            assert condition, "only conditional effects are passed in"
             predicate = self._innermost(op, condition)
             group = self.groups.group(predicate, without(condition, predicate), op)
             group.loose.setdefault(condition[predicate], []).append(op)
@@ -172,7 +172,7 @@ class Graph:
         for join in group.joins:
             roots.append(join.merge.operands[branch])
             index = join.indices[branch]
-            if isinstance(index, MergeOp) and self._tells_index(join):
+            if isinstance(index, MergeOp) and self._uses_index(join):
                 roots.append(self._indices[index])
         return slice_back([*roots, *_controls(group, branch)], inside, through)
 
@@ -192,7 +192,7 @@ class Graph:
         arguments: dict[Value, Attribute] = {}
         for found in slices:
             arguments |= {value: value.type for value in found.inputs}
-        indexed = [join for join in group.joins if self._tells_index(join)]
+        indexed = [join for join in group.joins if self._uses_index(join)]
         origin = group.joins[0].merge if group.joins else next(iter(group.loose.values()))[0]
         functions = [
             self._branch(group, branch, slices[branch], arguments, indexed, origin) for branch in range(outputs)
@@ -227,7 +227,7 @@ class Graph:
         indexed: Sequence[Join],
         origin: Operation,
     ) -> str:
-        """Makes a branch's function; returns its name."""
+        """Creates a branch's function; returns its name."""
         exclusive = self._exclusive(group, found)
         kept = [op for op in found.ops if op not in exclusive]
         repeated = [op for op in kept if not is_repeatable(op)]
@@ -251,10 +251,10 @@ class Graph:
         suffix = ("else", "then")[branch] if group.predicate.outputs == 2 else f"branch{branch}"
         name = node_of(origin.location).rpartition("/")[0] or node_of(origin.location) or "cond"
         body = Body(f"{name}_{suffix}", arguments, ops, results, _controls(group, branch),
-                    lambda value: self._handed_on(value, group.predicate), origin.location)  # fmt: skip
+                    lambda value: self._forwarded(value, group.predicate), origin.location)  # fmt: skip
         return self.outliner.outline(body, set(kept).__contains__).sym_name
 
-    def _handed_on(self, value: Value, predicate: Predicate) -> Value:
+    def _forwarded(self, value: Value, predicate: Predicate) -> Value:
         switch = self._switch(value, predicate)
         return value if switch is None else switch.data
 
@@ -272,7 +272,7 @@ class Graph:
         return exclusive
 
     def _replace(self, group: Group, indexed: Sequence[Join], island: IslandOp, slices: Iterable[Slice]) -> None:
-        """Lets users of the Merges use the conditional, and those that wait for a branch wait for it."""
+        """Replaces the Merges by the conditional, and makes what waits for a branch wait for it."""
         values = zip([join.merge.output for join in group.joins], island.results, strict=False)
         indices = zip([join.merge.value_index for join in indexed], island.results[len(group.joins) :], strict=False)
         self._indices.update(
@@ -293,7 +293,7 @@ class Graph:
                     use.operation.set_operand(use.index, island.control)
 
     def _finish(self) -> None:
-        """Erases what nothing needs any more; what is left of Switches only hands values on."""
+        """Erases dead ops; the remaining Switches only forward values."""
         for trigger in [op for op in self.block.ops if isinstance(op, ControlTriggerOp)]:
             waiting = outline.wrap(tf.build("NoOp", [], [], location=trigger.location), trigger.operands)
             self.block.insert_op_before(waiting, trigger)
@@ -318,7 +318,7 @@ def _controls(group: Group, branch: int) -> list[Value]:
 
 
 def _erase_unused(candidates: Iterable[Operation | Block]) -> None:
-    """Erases Switches that nothing takes a value of any more, and what only they have needed."""
+    """Erases Switches without uses, and what only they have needed."""
     pending = list(dict.fromkeys(candidates))
     while pending:
         op = pending.pop()
@@ -330,7 +330,7 @@ def _erase_unused(candidates: Iterable[Operation | Block]) -> None:
 
 
 def _drop_switch_controls(block: Block) -> None:
-    """Lets what waits for a Switch wait for what the Switch waits for."""
+    """Replaces the control of a Switch by the controls that the Switch waits for."""
     for op in list(block.ops):
         if isinstance(op, SWITCHES) and op.results[-1].first_use is not None:
             sources = [value.owner for value in op.data_operands if isinstance(value.owner, Operation)]
@@ -341,7 +341,7 @@ def _drop_switch_controls(block: Block) -> None:
 
 
 def _erase_dead_ops(block: Block, conditions: Conditions) -> None:
-    """Erases what never runs, and what nothing uses since: Switches, for example, whose predicate is known."""
+    """Erases what never runs, and what is dead then: Switches, for example, whose predicate is known."""
     dead = {op for op in block.ops if conditions.of[op] is None}
     replaced = {op for op in block.ops if isinstance(op, MergeOp)} - {join.merge for join in conditions.joins}
     for op in block.ops:

@@ -32,11 +32,11 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(eq=False, slots=True)
 class Predicate:
-    """What `Switch`es decide by.
+    """The predicate of `Switch`es.
 
     Attributes:
         value: The value; where that becomes another op's, the new one.
-        outputs: How many outputs the Switches have. `_SwitchN`s with other numbers ask the same value other questions.
+        outputs: How many outputs the Switches have. `_SwitchN`s with other numbers decide otherwise by the same value.
     """
 
     value: Value
@@ -54,7 +54,7 @@ SWITCHES = (SwitchOp, SwitchNOp)
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a `Merge` takes in some case: the value, and its index or the inner Merge that tells it."""
+    """A `Merge`'s operand in some case: the value, and its index or the inner Merge that yields it."""
 
     value: Value
     index: int | MergeOp
@@ -67,9 +67,9 @@ class Join:
     Attributes:
         merge: The op; its operands are what it takes, by branch.
         predicate: The predicate.
-        condition: Under which condition its value is alive.
-        indices: By branch, the index of what it takes among the inputs that the Merge had at first, or the inner Merge
-            that tells it.
+        condition: The condition under which its value is alive.
+        indices: By branch, the operand's index among the inputs that the Merge had at first, or the inner Merge
+            that yields it.
     """
 
     merge: MergeOp
@@ -86,7 +86,7 @@ class Conditions:
         of: Each op's condition, `None` if it never runs.
         joins: The Merges, in the graph's order.
         predicates: All of them, by value and number of outputs.
-        by: Which predicate each Switch decides by; of those that decide something.
+        by: The predicate of each Switch that decides something.
     """
 
     of: dict[Operation, Condition | None] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Conditions:
     _branches: dict[Value, Condition] = field(default_factory=dict)
 
     def of_value(self, value: Value) -> Condition | None:
-        """Returns under which condition a value is alive, `None` if it is never."""
+        """Returns the condition under which a value is alive, `None` if it never is."""
         owner = value.owner
         if not isinstance(owner, Operation):
             return ALWAYS
@@ -105,7 +105,7 @@ class Conditions:
         return self.of.get(owner, ALWAYS)
 
     def of_inputs(self, op: Operation) -> Condition | None:
-        """Returns under which condition all inputs of an op are alive, `None` if they never are."""
+        """Returns the condition under which all inputs of an op are alive, `None` if they never are."""
         condition: Condition | None = ALWAYS
         for value in inputs_of(op):
             condition = both(condition, self.of_value(value))
@@ -148,12 +148,12 @@ def both(one: Condition | None, other: Condition | None) -> Condition | None:
 
 
 def implies(one: Condition, other: Condition) -> bool:
-    """Tells whether what runs under a condition needs all that another one asks for."""
+    """Returns whether a condition implies another one."""
     return other.items() <= one.items()
 
 
 def without(condition: Condition, predicate: Predicate) -> Condition:
-    """Returns a condition that doesn't ask for a predicate."""
+    """Returns a condition without one of its predicates."""
     rest = {key: branch for key, branch in condition.items() if key is not predicate}
     return rest or ALWAYS
 
@@ -181,7 +181,7 @@ def find_conditions(block: Block) -> Conditions:
 
 
 def _insert(conditions: Conditions, op: Operation, before: Operation, condition: Condition | None) -> None:
-    """Puts a new op before another one."""
+    """Inserts a new op before another one."""
     assert before.parent is not None
     before.parent.insert_op_before(op, before)
     conditions.of[op] = condition
@@ -203,11 +203,11 @@ def _merge(conditions: Conditions, merge: MergeOp) -> None:
 
 
 _Alternatives = dict[frozenset[tuple[Predicate, int]], tuple[_Taken, Condition]]
-"""What a Merge takes under which condition."""
+"""A Merge's operands with their conditions."""
 
 
 def _decide(conditions: Conditions, merge: MergeOp, alive: Sequence[tuple[_Taken, Condition]]) -> None:
-    """Makes joins of what a Merge takes, innermost first; the last is the Merge itself."""
+    """Creates the joins of a Merge's operands, innermost first; the last is the Merge itself."""
     left: _Alternatives = {frozenset(condition.items()): (taken, condition) for taken, condition in alive}
     if len(left) < len(alive):
         raise _unstructured(merge, "several of its inputs are alive at once")

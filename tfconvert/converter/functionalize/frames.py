@@ -71,7 +71,7 @@ def find_frames(block: Block) -> Frames:
     made: dict[tuple[Frame | None, str], Frame] = {}
     for op in block.ops:
         if isinstance(op, NextIterationSourceOp):
-            continue  # what it is used by tells, and comes later
+            continue  # its users determine it, and come later
         if isinstance(op, FetchOp):
             _check_fetch(frames, op)
             continue
@@ -134,7 +134,7 @@ def _check_sinks(frames: Frames, ops: Iterable[Operation]) -> None:
             source = op.token.owner
             assert isinstance(source, Operation)
             if source not in frames.of:
-                raise problem("mismatched-frames", "NextIteration hands its value to no Merge", [op],
+                raise problem("mismatched-frames", "NextIteration forwards its value to no Merge", [op],
                               "a loop variable is a Merge of an Enter and a NextIteration")  # fmt: skip
             if frames.of[source] is not frames.of[op]:
                 raise problem("mismatched-frames", "NextIteration leads into another loop", [op],

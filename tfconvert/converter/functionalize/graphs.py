@@ -1,4 +1,4 @@
-"""The graphs of a function, and how they become valid again after their ops have been exchanged."""
+"""The graphs of a function, and their repair after ops have been replaced."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ def graphs_with(function: FuncOp, kinds: frozenset[type[Operation]]) -> list[Gra
 
 
 def _may_nest(island: IslandOp) -> bool:
-    """Tells whether an island holds more than one op without regions, as nearly every one does."""
+    """Returns whether an island holds more than one op without regions, as nearly every one does."""
     first = island.body.first_op
     return first is not None and (bool(first.regions) or first.next_op is not island.body.last_op)
 
 
 def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int]) -> None:
-    """Sorts a graph's ops so that each follows what it uses, and lets types follow those of the fetched values.
+    """Sorts a graph's ops so that each follows what it uses, and updates types from the fetched values.
 
     Args:
         function: The function that the graph is in.
         graph: The graph.
-        position: Where its ops stood, or where new ones would like to.
+        position: Its ops' former positions, or new ops' preferred ones.
 
     Raises:
-        ConversionError: The ops use each other in a circle (`cyclic-graph`).
+        ConversionError: The ops use each other in a cycle (`cyclic-graph`).
     """
     block = graph.body
     order = in_order(block.ops, {**position, graph.terminator: len(position) + 1})

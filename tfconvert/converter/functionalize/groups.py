@@ -2,8 +2,8 @@
 
 Merges that end the same branches under the same condition can belong together, unless one needs the other: those are
 different conditionals by one predicate. Merges whose branches share ops must, for an op with an effect runs once. So
-Merges that share ops are a cluster, and clusters of the same level, which tells how many clusters by that predicate
-each is behind, are a group.
+Merges that share ops are a cluster, and clusters of the same level, the number of clusters by that predicate
+that each is behind, are a group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.operation import Operation
 
 _Key = tuple[Predicate, frozenset[tuple[Predicate, int]]]
 _Node = Hashable
-"""An op, or what stands for several Merges."""
+"""An op, or the representative of several Merges."""
 
 _NOTHING: Mapping[_Key, int] = {}
 
@@ -54,27 +54,27 @@ class Groups:
     Attributes:
         by_depth: The groups by the number of predicates around them.
         levels: Of each op, how many conditionals by a predicate it is behind, for those predicates that have several.
-        _made: The groups by predicate and condition, and level or cluster.
+        _groups: The groups by predicate and condition, and level or cluster.
     """
 
     by_depth: dict[int, list[Group]] = field(default_factory=dict)
     levels: dict[Operation, Mapping[_Key, int]] = field(default_factory=dict)
-    _made: dict[Hashable, Group] = field(default_factory=dict)
+    _groups: dict[Hashable, Group] = field(default_factory=dict)
 
     def group(self, predicate: Predicate, condition: Condition, op: Operation) -> Group:
-        """Returns the group of a predicate and condition that an op belongs to by its level, a new one if need be."""
+        """Returns an op's group for a predicate and condition, by its level; creates it if needed."""
         common = key_of(predicate, condition)
         return self._get((common, self.levels.get(op, _NOTHING).get(common, 0)), predicate, condition)
 
     def has(self, predicate: Predicate, condition: Condition, op: Operation) -> bool:
-        """Tells whether `group` would return one that there is."""
+        """Returns whether `group` would return one that there is."""
         common = key_of(predicate, condition)
-        return (common, self.levels.get(op, _NOTHING).get(common, 0)) in self._made
+        return (common, self.levels.get(op, _NOTHING).get(common, 0)) in self._groups
 
     def _get(self, key: Hashable, predicate: Predicate, condition: Condition) -> Group:
-        group = self._made.get(key)
+        group = self._groups.get(key)
         if group is None:
-            group = self._made[key] = Group(predicate, condition)
+            group = self._groups[key] = Group(predicate, condition)
             self.by_depth.setdefault(len(condition), []).append(group)
         return group
 
@@ -112,7 +112,7 @@ def _clusters(
 ) -> tuple[dict[Operation, _Node], dict[Operation, frozenset[Operation]]]:
     """Returns one of the Merges for all those that share ops of their branches, and the clusters around each Merge.
 
-    Inner Merges in different clusters must not become one op, which then those clusters would share.
+    Inner Merges in different clusters must not become one op, which those clusters would then share.
     """
     first: dict[Operation, Operation] = {}
 
@@ -155,7 +155,7 @@ def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation
 def _levels(
     ops: Sequence[Operation], nodes: Mapping[Operation, _Node], keys: Mapping[Operation, _Key]
 ) -> dict[Operation, Mapping[_Key, int]]:
-    """Returns behind how many clusters of each key each op is; clusters don't need each other in a circle."""
+    """Returns behind how many clusters of each key each op is; clusters don't depend on each other in a cycle."""
     edges = _Edges.of(ops, nodes)
     levels: dict[Operation, Mapping[_Key, int]] = {}
     behind: dict[_Node, Mapping[_Key, int]] = {}
@@ -184,12 +184,12 @@ def _deepest(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> Mapping[_Key
 
 
 def _split_circles(ops: Sequence[Operation], nodes: dict[Operation, _Node], finer: Mapping[Operation, _Node]) -> None:
-    """Takes those nodes apart that need each other in a circle: one of two Merges, which the other needs.
+    """Splits those nodes that depend on each other in a cycle: one of two Merges, which the other needs.
 
     Args:
         ops: The graph's ops.
         nodes: What each Merge belongs to.
-        finer: What each belongs to if that is no good; itself if it isn't there.
+        finer: What each belongs to if those form a cycle; itself if absent.
     """
     circles = _Edges.of(ops, nodes).circles()
     for merge, node in nodes.items():
@@ -231,11 +231,11 @@ class _Edges:
         return cls(members, needs, users)
 
     def in_order(self) -> list[_Node]:
-        """Returns the nodes, each after what it needs; those behind a circle are left out."""
+        """Returns the nodes, each after what it needs; those behind a cycle are left out."""
         return _sorted(self.members, self.needs, self.users)
 
     def circles(self) -> set[_Node]:
-        """Returns the nodes in circles, and between them."""
+        """Returns the nodes in cycles, and between them."""
         stuck = dict.fromkeys(self.members)
         for needs, users in ((self.needs, self.users), (self.users, self.needs)):
             for node in _sorted(stuck, needs, users):

@@ -1,7 +1,7 @@
 """A frame becomes a `tf.While`.
 
-A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only hand values
-on, to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
+A loop variable is a `Merge` of an `Enter` and a `NextIteration`. `Switch`es by the loop's predicate only forward
+values to the body where it holds and out of the loop where it doesn't, so they are looked through. Three slices make up
 the loop: what the predicate needs (`ahead`), what the next iteration's values need (`again`), and what the exits need
 (`after`); the last moves out of the loop. An op that several of them need is computed in each, if it may be repeated.
 Constants come into the functions as copies, not as arguments.
@@ -56,7 +56,7 @@ _PARALLEL_ITERATIONS = attrs.integer(10)
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A loop variable: what it is before the loop, in an iteration, and what makes the next one."""
+    """A loop variable: its value before the loop, in an iteration, and for the next one."""
 
     enter: EnterOp
     merge: MergeOp
@@ -91,7 +91,7 @@ class Loop:
         return slice_back(roots, self._is_inside, self._through)
 
     def is_switch(self, op: object) -> bool:
-        """Tells whether an op is a Switch by the loop's predicate."""
+        """Returns whether an op is a Switch by the loop's predicate."""
         return isinstance(op, SwitchOp) and root_of(op.operands[1]).owner is self.condition
 
     def stands_for(self, value: Value) -> Value:
@@ -115,7 +115,7 @@ class Loop:
 
 
 def _constant_behind(value: Value) -> Value | None:
-    """Returns the constant that comes into a loop as a value, `None` if it is none."""
+    """Returns the constant that comes into a loop as a value, `None` if it isn't constant."""
     while isinstance(value.owner, EnterOp) and value.owner.is_constant and value.type != CONTROL:
         value = value.owner.data
     return value if value.type != CONTROL and is_constant(value.owner) else None
@@ -149,7 +149,7 @@ def _variable(merge: MergeOp, sinks: dict[Operation | Block, NextIterationSinkOp
     if len(owners) != 2 or len(enters) != 1 or sources[0] not in sinks:
         raise problem("loop-variable", "a loop variable must be a Merge of one Enter and one NextIteration", [merge])
     if merge.value_index.first_use is not None:
-        raise problem("loop-variable", "the index of a loop variable's Merge, which tells the first iteration, is used",
+        raise problem("loop-variable", "the index of a loop variable's Merge, which marks the first iteration, is used",
                       [merge], "count the iterations in a loop variable instead")  # fmt: skip
     return Variable(enters[0], merge, sinks[sources[0]])
 
@@ -171,8 +171,8 @@ def functionalize(loop: Loop, block: Block, position: dict[Operation, int], outl
     Args:
         loop: The loop; frames inside have been replaced.
         block: The graph's block; its order is not kept up.
-        position: Where each op of the block stood, and where new ones would like to.
-        outliner: Makes the functions.
+        position: The former position of each op of the block, and the preferred one of new ops.
+        outliner: Creates the functions.
 
     Raises:
         ConversionError: `tf.While` can't express the loop; the error names the nodes and says why.
@@ -277,7 +277,7 @@ def _invariants(loop: Loop, parts: _Parts) -> list[Value]:
                     "loop-variable",
                     f"a value of the loop {loop.frame.name!r} is there in its first iteration only",
                     [owner if isinstance(owner, Operation) else loop.condition, loop.condition],
-                    "it must be constant in the loop, or be merged with what NextIteration hands on",
+                    "it must be constant in the loop, or be merged with what NextIteration forwards",
                 )
             found[value] = None
     after_only = [value for value in found if value not in parts.ahead.inputs and value not in parts.again.inputs]
@@ -298,7 +298,7 @@ def _refuse_repeated_effects(parts: _Parts) -> None:
 
 
 def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
-    """Lets the loop's exits be the results of the `tf.While`, and erases what is left of the frame."""
+    """Replaces the loop's exits by the results of the `tf.While`, and erases what is left of the frame."""
     results = dict(zip((variable.value for variable in loop.variables), island.results, strict=False))
 
     def outside(value: Value) -> Value:
@@ -327,7 +327,7 @@ def _replace(loop: Loop, parts: _Parts, island: IslandOp, block: Block) -> None:
 
 
 def _erase(ops: Sequence[Operation], frame: Frame) -> None:
-    """Erases what is left of a frame, whose ops use each other in a circle."""
+    """Erases what is left of a frame, whose ops use each other in a cycle."""
     for op in ops:
         op.detach()
         op.drop_all_references()

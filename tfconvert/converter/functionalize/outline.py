@@ -18,15 +18,15 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What becomes a function.
+    """The parts of a new function.
 
     Attributes:
         name: What to call it; a number is added where the module has that name already.
         arguments: The values that are its arguments, with the arguments' types.
-        ops: What it computes, in an order in which each op follows what it uses.
+        ops: Its ops, in an order in which each op follows what it uses.
         results: The values that it returns: of `ops`, or among the arguments.
         controls: Control results of `ops` that must have run.
-        stands_for: From a value to the one that it is in the function; before it is looked up among the arguments.
+        stands_for: From a value to its replacement in the function; before it is looked up among the arguments.
         location: Where the function comes from.
     """
 
@@ -40,14 +40,14 @@ class Body:
 
 
 class Outliner(FunctionMaker):
-    """Makes private functions in a module, of what its graphs hold."""
+    """Creates private functions in a module from slices of its graphs."""
 
     def outline(self, body: Body, kept: Callable[[Operation], bool]) -> FuncOp:
         """Adds a function of some ops to the module.
 
         Args:
-            body: What it is made of.
-            kept: Tells which of the ops something else needs too: they are copied, all others are moved.
+            body: The function's parts.
+            kept: Returns the ops that something else needs too: they are copied, all others are moved.
         """
         block = Block()
         mapping: dict[Value, Value] = {
@@ -79,7 +79,7 @@ class Outliner(FunctionMaker):
 
 
 def _drop_outer_controls(op: Operation, inside: set[Operation], stands_for: Callable[[Value], Value]) -> None:
-    """Takes away the control operands that come from outside: the op that calls the function has them."""
+    """Drops the control operands that come from outside: the op that calls the function has them."""
     operands = [
         value for value in op.operands if value.type != CONTROL or stands_for(value).owner in inside
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which values are the same predicate."""
+"""Identity of predicates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def root_of(value: Value) -> Value:
-    """Returns the value that another one merely hands on, through `Identity`s, `Switch`es and `Enter`s."""
+    """Returns the value that another one merely forwards, through `Identity`s, `Switch`es and `Enter`s."""
     while True:
         owner = value.owner
         if not isinstance(owner, Operation) or value is owner.results[-1]:

@@ -35,7 +35,7 @@ def inputs_of(op: Operation) -> list[Value]:
 
 
 def replace_inputs(op: Operation, replaced: Callable[[Value], Value]) -> None:
-    """Lets an op of a graph, and whatever it holds, use other values."""
+    """Replaces the operands of an op of a graph, and of the ops inside it."""
     wrapped = op.wrapped if isinstance(op, IslandOp) else None
     inside = (op, wrapped) if wrapped is not None and not wrapped.regions else op.walk() if op.regions else (op,)
     for inner in inside:
@@ -56,12 +56,12 @@ def users_of(value: Value, block: Block) -> Iterator[Operation]:
 
 
 def has_effects(op: Operation) -> bool:
-    """Tells whether an op of a graph does more than compute its results."""
+    """Returns whether an op of a graph does more than compute its results."""
     return any(map(tf.has_side_effects, _held(op)))
 
 
 def is_constant(op: object) -> bool:
-    """Tells whether an op of a graph is a constant that waits for nothing: a branch or a body has one of its own."""
+    """Returns whether an op of a graph is a constant that waits for nothing: a branch or a body has one of its own."""
     if not isinstance(op, IslandOp) or op.operands:
         return False
     first = op.body.first_op
@@ -69,12 +69,12 @@ def is_constant(op: object) -> bool:
 
 
 def is_pure(op: Operation) -> bool:
-    """Tells whether an op of a graph is a function of its operands."""
+    """Returns whether an op of a graph is a function of its operands."""
     return all(map(tf_effects.is_pure, _held(op)))
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Tells whether it makes no difference if an op of a graph runs twice, one after the other.
+    """Returns whether an op of a graph is idempotent: may run twice, one after the other.
 
     Reading may be repeated, and so may a check; writing may not, nor may drawing random numbers.
     """
@@ -104,7 +104,7 @@ def control_result(op: Operation) -> Value | None:
 
 @dataclass(slots=True)
 class Slice:
-    """What some values need.
+    """The backward slice of some values.
 
     Attributes:
         ops: The ops inside.
@@ -118,16 +118,16 @@ class Slice:
 
 
 Through = Callable[[Value], tuple[Value, Sequence[Value]]]
-"""From a value to the one that it stands for, and the control values of what was looked through."""
+"""From a value to the one that replaces it, and the control values of what was looked through."""
 
 
 def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], through: Through) -> Slice:
-    """Returns what some values need.
+    """Returns the backward slice of some values.
 
     Args:
         roots: The values, data or control.
-        inside: Tells which ops belong to the slice; what others make comes from outside.
-        through: Looks through ops that only hand values on, as switches do once their branch is decided.
+        inside: Returns whether an op belongs to the slice; results of other ops come from outside.
+        through: Looks through ops that only forward values, as switches do once their branch is decided.
     """
     found = Slice()
     pending = list(roots)
@@ -148,14 +148,14 @@ def slice_back(roots: Iterable[Value], inside: Callable[[Operation], bool], thro
 
 
 def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> list[Operation]:
-    """Returns ops so that each follows what it uses, otherwise as they stood.
+    """Returns ops sorted so that each follows what it uses, otherwise in their former order.
 
     Args:
         ops: The ops.
-        position: Where each stood, or where a new one would like to be.
+        position: Each op's former position, or a new op's preferred one.
 
     Raises:
-        ConversionError: They use each other in a circle (`cyclic-graph`).
+        ConversionError: They use each other in a cycle (`cyclic-graph`).
     """
     waiting = dict.fromkeys(sorted(ops, key=position.__getitem__))
     done: dict[Operation, None] = {}
@@ -174,7 +174,7 @@ def in_order(ops: Iterable[Operation], position: Mapping[Operation, int]) -> lis
             ]
             if needed:
                 if op in opened:
-                    raise problem("cyclic-graph", "the nodes depend on each other in a circle", [op, *needed],
+                    raise problem("cyclic-graph", "the nodes depend on each other in a cycle", [op, *needed],
                                   "only NextIteration may lead back")  # fmt: skip
                 opened.add(op)
                 stack.extend(reversed(needed))

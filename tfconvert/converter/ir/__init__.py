@@ -1,1 +1,1 @@
-"""What every other folder needs of the IR: constants, edits, dimensions, symbols, the order of effects."""
+"""IR helpers that every other folder uses: constants, edits, dimensions, symbols, the order of effects."""

@@ -73,7 +73,7 @@ class Builder(OpBuilder):
         """Inserts a constant.
 
         Args:
-            value: What it holds.
+            value: The value.
             element: The element type of an array, if the array's dtype doesn't determine it.
         """
         attribute = tensor_data.of_array(value, element) if isinstance(value, np.ndarray) else value
@@ -114,7 +114,7 @@ class Builder(OpBuilder):
 
         Args:
             value: The value.
-            rank: Its rank, where its type doesn't tell it: of a list that is to become a tensor.
+            rank: Its rank, where its type doesn't have it: of a list that is to become a tensor.
         """
         return self.tf("Shape", (value,), types.tensor(types.I32, (_rank(value, rank),)))
 
@@ -202,6 +202,6 @@ class TflBuilder(Builder):
 
 
 def _rank(value: Value, rank: int | None) -> int:
-    """Returns a rank that is told, else the value's, -1 if that is unknown."""
+    """Returns an explicit rank, else the value's, -1 if that is unknown."""
     shape = types.shape_of(value.type)
     return rank if rank is not None else -1 if shape is None else len(shape)

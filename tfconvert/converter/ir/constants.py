@@ -1,4 +1,4 @@
-"""What constants hold. Only small ones (`tensor_data.is_small`) are read: axes, shapes, factors, never weights."""
+"""Reads constants. Only small ones (`tensor_data.is_small`) are read: axes, shapes, factors, never weights."""
 
 from __future__ import annotations
 

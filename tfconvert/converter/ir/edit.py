@@ -19,11 +19,11 @@ Op = TypeVar("Op", bound=Operation)
 
 
 def erase(op: Operation, *, is_unused: bool = True) -> None:
-    """Takes an op out of its block and drops what it refers to.
+    """Detaches an op from its block and drops its operands.
 
     Args:
         op: The op.
-        is_unused: Whether nothing may use its results any more, which is checked; otherwise users are left dangling.
+        is_unused: Whether its results must be unused, which is checked; otherwise users are left dangling.
     """
     if is_unused:
         op.erase()
@@ -69,7 +69,7 @@ def rebuild(
 def walk(op: Operation) -> list[Operation]:
     """Returns an op and all ops inside it, each before those in its regions.
 
-    The list stays what it is while they are edited.
+    The list doesn't change while they are edited.
     """
     found: list[Operation] = []
     pending = [op]
@@ -115,7 +115,7 @@ def update_function_types(functions: Sequence[FuncOp]) -> None:
 
 
 def erase_dead(block: Block) -> None:
-    """Erases what nothing uses, from the last op to the first."""
+    """Erases dead ops, from the last to the first."""
     op = block.last_op
     while op is not None:
         previous = op.prev_op

@@ -1,4 +1,4 @@
-"""Which ops of a sequence have to stay in order because of the states that they read and write."""
+"""The order that ops have to keep because of the states that they read and write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class EffectOrder:
-    """Walks along ops in program order and tells of each what it has to follow.
+    """Walks ops in program order and returns for each the ops that it has to follow.
 
     A read follows the last write of its state, a write what has read the state since, or the last write if nothing has.
     What may touch any state follows everything that touches one, and everything later that touches one follows it.
@@ -21,7 +21,7 @@ class EffectOrder:
         """Starts before the first op.
 
         Args:
-            effects: Tells which states an op reads and writes.
+            effects: Returns the states that an op reads and writes.
         """
         self._effects = effects
         self._any: Operation | None = None
@@ -49,7 +49,7 @@ class EffectOrder:
         return () if last is None else (last,)
 
     def _barrier(self, op: Operation) -> list[Operation]:
-        """Returns all that nothing of the same state follows yet; from here on it all stands before `op`."""
+        """Returns the ops that nothing of the same state follows yet; from here on all of them precede `op`."""
         open_writes = [write for state, write in self._writes.items() if state not in self._reads]
         found = dict.fromkeys([read for reads in self._reads.values() for read in reads] + open_writes)
         if not found and self._any is not None:

@@ -1,4 +1,4 @@
-"""What callers of an exported function see: its signature keys, and its inputs and outputs with names and types."""
+"""The interface of an exported function: its signature keys, and its inputs and outputs with names and types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class Tensor(NamedTuple):
-    """A named input or output; the type reads `f32[?,224,224,3]`, `?` for what is not known before the run."""
+    """A named input or output; the type reads `f32[?,224,224,3]`, `?` for what is not known at compile time."""
 
     name: str
     type: str
@@ -24,13 +24,13 @@ class Tensor(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """An exported function from the outside.
+    """The interface of an exported function.
 
     Attributes:
         function: Its symbol.
         keys: The signatures that are this function; empty for a plain graph.
-        inputs: What it takes.
-        outputs: What it returns.
+        inputs: Its inputs.
+        outputs: Its outputs.
     """
 
     function: str

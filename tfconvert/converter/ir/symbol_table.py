@@ -1,4 +1,4 @@
-"""Functions by name: what ops refer to, and functions that nothing refers to."""
+"""Functions by name: the symbols that ops refer to, and unreferenced functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
 
 
 def is_private(function: FuncOp) -> bool:
-    """Tells whether only the module itself can call a function."""
+    """Returns whether only the module itself can call a function."""
     return function.sym_visibility == _PRIVATE
 
 
@@ -113,7 +113,7 @@ class FunctionMaker:
 
         Args:
             name: What to call it; a number is added where the module has that name already.
-            block: Its body, which ends in what it returns.
+            block: Its body, which ends in its results.
             location: Where it comes from.
 
         Returns:
@@ -138,7 +138,7 @@ def erase_unreferenced(functions: Mapping[str, FuncOp], outside: Iterable[str] =
 
     Args:
         functions: The module's functions.
-        outside: Names that something else than functions refers to.
+        outside: Names that ops outside of functions refer to.
     """
     kept = set(outside)
     needed = [name for name, function in functions.items() if name in kept or not is_private(function)]

@@ -1,6 +1,6 @@
 """Reference semantics of TensorFlow's ops in numpy: kernels by topic, and constant folding.
 
-Nothing of the executor is needed here: what every conversion folds needs kernels only.
+Independent of the executor: constant folding, which every conversion does, loads kernels only.
 """
 
 from __future__ import annotations

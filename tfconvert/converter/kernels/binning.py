@@ -10,16 +10,16 @@ from tfconvert.converter.kernels.call import Array, Call, Kernel, Results, scala
 
 
 def _bincount(call: Call) -> Results:
-    """Counts in one row; `DenseBincount` counts in each of several rows, and may tell only what occurs."""
+    """Counts in one row; `DenseBincount` counts in each of several rows, and may report only presence."""
     x, size, weights = call.inputs
     if x.size and x.min() < 0:
         raise call.bad("a value that is counted is negative")
     bins = scalar(size)
     rows = x if call.op == "DenseBincount" and x.ndim == 2 else x.reshape(1, -1)
-    given = weights.reshape(rows.shape) if weights.size and not call.flag("binary_output") else None
+    weighted = weights.reshape(rows.shape) if weights.size and not call.flag("binary_output") else None
     counts = np.zeros((len(rows), bins), weights.dtype)
     for at, row in enumerate(rows):
-        counts[at] = _count(row, bins, None if given is None else given[at])
+        counts[at] = _count(row, bins, None if weighted is None else weighted[at])
     if call.flag("binary_output"):
         counts = np.minimum(counts, typed(1, counts.dtype))
     return (counts if rows is x else counts[0],)

@@ -1,4 +1,4 @@
-"""What a kernel gets: an op's name, the values of its operands and its attributes, without any IR."""
+"""The input of a kernel: an op's name, the values of its operands and its attributes, without any IR."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Call(NamedTuple):
         """Returns an integer attribute."""
         value = self.attributes.get(name, default)
         if not isinstance(value, int):
-            raise self.bad(f"attribute {name!r} is no integer")
+            raise self.bad(f"attribute {name!r} is not an integer")
         return value
 
     def number(self, name: str, default: float = 0.0) -> float:
         """Returns a float attribute, which TensorFlow keeps in 32 bits."""
         value = self.attributes.get(name, default)
         if not isinstance(value, int | float):
-            raise self.bad(f"attribute {name!r} is no number")
+            raise self.bad(f"attribute {name!r} is not a number")
         return float(np.float32(value))
 
     def text(self, name: str, default: str = "") -> str:
@@ -56,7 +56,7 @@ class Call(NamedTuple):
         """Returns an attribute that is a list of integers, or a shape of known rank."""
         value = self.attributes.get(name, default)
         if not isinstance(value, tuple | list):
-            raise self.bad(f"attribute {name!r} is no list of integers")
+            raise self.bad(f"attribute {name!r} is not a list of integers")
         return tuple(value)
 
     def dtype(self, name: str, default: Any = np.float32) -> Dtype:
@@ -87,19 +87,19 @@ def typed(value: Any, dtype: Dtype) -> Array:
 
 
 def boxed(value: object) -> Array:
-    """Returns a scalar that holds an object: a list, or what a handle stands for."""
+    """Returns the object that a scalar holds: a list, or the state behind a handle."""
     result = np.empty((), object)
     result[()] = value
     return result
 
 
 def is_float(dtype: Dtype) -> bool:
-    """Tells real floating-point dtypes, ml_dtypes' included."""
+    """Returns whether a dtype is a real floating-point one, ml_dtypes' included."""
     return dtype.kind == "f" or dtype.name in _NARROW
 
 
 def is_integer(dtype: Dtype) -> bool:
-    """Tells integer dtypes, signed or not."""
+    """Returns whether a dtype is an integer one, signed or not."""
     return dtype.kind in "iu"
 
 

@@ -153,7 +153,7 @@ def _cast(call: Call) -> Results:
 
 
 def _to_bool(call: Call) -> Results:
-    """Tells of a number whether it isn't zero, of a string and of what has dimensions whether it isn't empty."""
+    """Returns whether a number isn't zero; whether a string, or a value with dimensions, isn't empty."""
     (x,) = call.inputs
     return (np.array(x.size > 0 if x.ndim else bool(x[()])),)
 

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
 
 _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "TensorArray", "TensorList")
-"""These say how a value is to be quantized, which computing them would lose, or make a list, which is no constant."""
+"""These hold quantization parameters, which folding would lose, or create a list, which is not a constant."""
 
 _KEPT = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Assert"})
 
@@ -26,7 +26,7 @@ _Plan = tuple[str, Hashable]
 
 
 def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | None]) -> list[Constant] | None:
-    """Returns the results of an op as constants, `None` if it is better left, or fails when it is run.
+    """Returns the results of an op as constants, `None` if it is better left alone, or fails at run time.
 
     Args:
         op: A `tf` op.
@@ -40,7 +40,7 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         return list(constants)
     inputs = sum(map(size_of, constants))
     outputs = sum(_result_size(result, shape) for result, shape in zip(op.results, shapes, strict=True))
-    # A result may always be small; beyond that it must not be larger than what it is made of.
+    # A result may always be small; beyond that it must not be larger than its operands.
     limit = max(tensor_data.MAX_READ_BYTES, inputs)
     if outputs > limit:
         return None
@@ -52,7 +52,7 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
 
 
 def can_fold(op_name: str) -> bool:
-    """Tells whether an op can be computed at all, and says nothing beyond its value."""
+    """Returns whether an op can be computed at all, and means nothing beyond its value."""
     is_kept = op_name in _KEPT or op_name.startswith(_KEPT_PREFIXES)
     return not is_kept and registry.kernel(op_name) is not None
 
@@ -78,7 +78,7 @@ def _computed(op: Operation, constants: Sequence[Constant], limit: int) -> list[
     except (ConversionError, ZeroDivisionError) as problem:
         if isinstance(problem, ConversionError) and problem.code == "bad-checksum":
             raise
-        # It would fail when it is run, which it may never be: a branch not taken.
+        # It would fail at run time, but it may never run: a branch not taken.
         return None
     if len(arrays) != len(op.results) or sum(array.nbytes for array in arrays) > limit:
         return None

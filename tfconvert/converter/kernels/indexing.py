@@ -186,7 +186,7 @@ def _invert_permutation(call: Call) -> Results:
     result = np.full_like(x, -1)
     result[x] = np.arange(x.size)
     if (result < 0).any():
-        raise call.bad("the indices are no permutation")
+        raise call.bad("the indices are not a permutation")
     return (result,)
 
 

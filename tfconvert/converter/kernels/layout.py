@@ -25,7 +25,7 @@ def _space_to_batch(call: Call) -> Results:
     padded = np.pad(x, [(0, 0), *(ints(pair) for pair in pads), *[(0, 0)] * rest])
     dims, depth = padded.shape[1 : 1 + rank], padded.shape[1 + rank :]
     if any(dim % block for dim, block in zip(dims, blocks, strict=True)):
-        raise call.bad(f"the padded dimensions {list(dims)} are no multiples of {list(blocks)}")
+        raise call.bad(f"the padded dimensions {list(dims)} are not multiples of {list(blocks)}")
     split = [part for dim, block in zip(dims, blocks, strict=True) for part in (dim // block, block)]
     order = (*range(2, 2 * rank + 1, 2), 0, *range(1, 2 * rank, 2), *range(2 * rank + 1, 2 * rank + 1 + rest))
     cut = padded.reshape(x.shape[0], *split, *depth).transpose(order)

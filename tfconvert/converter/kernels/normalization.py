@@ -30,7 +30,7 @@ def _fused_batch_norm(call: Call) -> Results:
 
 
 def _statistics(call: Call, images: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """Returns the mean and variance results: running ones in training (the variance without bias), else the given."""
+    """Returns the mean and variance results: running ones in training (with unbiased variance), else the operands."""
     given_mean, given_variance = call.inputs[3:]
     if not call.flag("is_training", True):
         return given_mean, given_variance
@@ -76,7 +76,7 @@ def _log_softmax(call: Call) -> Results:
 
 
 def _cross_entropy(call: Call) -> Results:
-    """A loss a row, and its gradient by the logits."""
+    """A loss for each row, and its gradient by the logits."""
     logits, labels = call.inputs
     (logarithms,) = _log_softmax(Call("LogSoftmax", (wide(logits),), {}))
     loss = -np.sum(wide(labels) * logarithms, -1)
@@ -86,7 +86,7 @@ def _cross_entropy(call: Call) -> Results:
 def _sparse_cross_entropy(call: Call) -> Results:
     logits, classes = call.inputs
     if classes.size and (classes.min() < 0 or classes.max() >= logits.shape[-1]):
-        raise call.bad(f"a label is none of the {logits.shape[-1]} classes")
+        raise call.bad(f"a label is not one of the {logits.shape[-1]} classes")
     labels = np.eye(logits.shape[-1], dtype=logits.dtype)[classes]
     return _cross_entropy(call._replace(inputs=(logits, labels)))
 

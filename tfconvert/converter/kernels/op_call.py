@@ -12,9 +12,9 @@ from tfconvert.schema.ir.operation import Operation
 
 
 def call_of(op: Operation, inputs: Sequence[Array]) -> Call:
-    """Returns what a kernel needs of a `tf` op.
+    """Returns the kernel call of a `tf` op.
 
-    Type attributes and counts that the IR leaves to the types of the results are told explicitly.
+    Type attributes and counts that the IR leaves to the types of the results are passed explicitly.
 
     Args:
         op: The op.
@@ -35,11 +35,11 @@ def call_of(op: Operation, inputs: Sequence[Array]) -> Call:
         if arg.number_attr and arg.number_attr not in attributes:
             attributes[arg.number_attr] = len(op.results) - len(op_def.output_arg) + 1 if op_def is not None else 0
         if arg.type_attr and arg.type_attr not in attributes and at < len(op.results):
-            row = types.from_mlir(types.element_of(op.results[at].type))
-            attributes.update({} if row is None else {arg.type_attr: row.dtype})
+            entry = types.from_mlir(types.element_of(op.results[at].type))
+            attributes.update({} if entry is None else {arg.type_attr: entry.dtype})
         count = attributes.get(arg.number_attr, 1)
         at += count if isinstance(count, int) else 1
     held = types.held_by(op.results[0].type) if op.results else None
-    if held is not None and (row := types.from_mlir(types.element_of(held))) is not None:
-        attributes.setdefault("element_dtype", row.dtype)
+    if held is not None and (entry := types.from_mlir(types.element_of(held))) is not None:
+        attributes.setdefault("element_dtype", entry.dtype)
     return Call(op.name.removeprefix("tf."), tuple(inputs), attributes)

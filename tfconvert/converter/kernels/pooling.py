@@ -40,7 +40,7 @@ def _average(default_format: str, call: Call) -> Results:
     images = wide(to_channels_last(x, data_format))
     at = _pooled(call, images, call.integers("ksize"), call.integers("strides"), data_format)
     padded = at.pad(images)
-    # Padding does not count.
+    # Padding is not counted.
     present = at.pad(np.ones((1, *images.shape[1:-1], 1), images.dtype))
     total = np.zeros((x.shape[0], *at.outputs, images.shape[-1]), images.dtype)
     count = np.zeros((1, *at.outputs, 1), images.dtype)

@@ -1,4 +1,4 @@
-"""Ragged tensors with one ragged dimension, given as all their values and where each row is."""
+"""Ragged tensors with one ragged dimension, represented by all their values and the start of each row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _padded(call: Call) -> Results:
     elif names == ["FIRST_DIM_SIZE", "VALUE_ROWIDS"]:
         lengths = np.bincount(parts[1].astype(np.int64), minlength=scalar(parts[0]))
     else:
-        raise call.bad("it has other than one ragged dimension")
+        raise call.bad("it doesn't have exactly one ragged dimension")
     known = (len(lengths), int(lengths.max(initial=0)), *values.shape[1:])
     wanted = (*ints(shape.reshape(-1)), *[-1] * len(known))[: len(known)] if shape.ndim else (-1,) * len(known)
     height, width, *rest = (own if each < 0 else each for each, own in zip(wanted, known, strict=True))
@@ -45,7 +45,7 @@ def _padded(call: Call) -> Results:
 def _to_sparse(call: Call) -> Results:
     """Numbers the values by their rows and their places in them."""
     if len(call.inputs) != 2 or call.inputs[1].ndim != 1:
-        raise call.bad("it has other than one ragged dimension, the last")
+        raise call.bad("it doesn't have exactly one ragged dimension, the last")
     splits, values = call.inputs
     lengths = _lengths(call, splits, len(values))
     rows = np.repeat(np.arange(len(lengths)), lengths)

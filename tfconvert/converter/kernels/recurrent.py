@@ -1,4 +1,4 @@
-"""What LiteRT's operators for recurrent layers compute, in floats; weights' rows are the outputs.
+"""LiteRT's operators for recurrent layers, in floats; weights' rows are the outputs.
 
 A gate of an LSTM is a sum: of products of the input and of the last output with weights, of the cell state times a
 vector if the gate has a peephole, and of a bias. A layer that normalizes does so with the sum before the bias is added.
@@ -15,7 +15,7 @@ from tfconvert.converter.kernels.call import Array, Call
 from tfconvert.converter.kernels.elementwise import sigmoid
 
 Operands = Mapping[str, Array]
-"""An operator's operands that are there, by the names that the table of operators has for them."""
+"""An operator's operands that are present, by their names in the table of operators."""
 
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "NONE": lambda x: x,
@@ -24,14 +24,14 @@ ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "RELU6": lambda x: np.clip(x, 0, 6),
     "TANH": np.tanh,
 }
-"""Fused activation -> what it computes."""
+"""Fused activation -> its function."""
 
 _NEARLY_ZERO = np.float32(1e-8)
-"""What LiteRT adds to a variance before it divides by its root."""
+"""The constant that LiteRT adds to a variance before it divides by its root."""
 
 
 class State(NamedTuple):
-    """What an LSTM hands on from step to step.
+    """The state that an LSTM forwards from step to step.
 
     Attributes:
         output: The last output.
@@ -74,22 +74,22 @@ class Lstm:
 
     Args:
         call: The operator, for its options.
-        given: Its operands.
+        operands: Its operands.
 
     Raises:
         ConversionError: The operands are not those of such a layer (`bad-operand`).
     """
 
-    def __init__(self, call: Call, given: Operands) -> None:
+    def __init__(self, call: Call, operands: Operands) -> None:
         if call.text("kernel_type", "FULL") != "FULL":
             raise call.bad("the operator in its basic form has no reference kernel")
         rank = 1 if call.flag("diagonal_recurrent_tensors") else 2
         self._input, self._forget, self._cell, self._output = (
-            _gate(call, given, gate, rank) for gate in ("input", "forget", "cell", "output")
+            _gate(call, operands, gate, rank) for gate in ("input", "forget", "cell", "output")
         )
         self._activation = activation_of(call)
-        self._projection = given.get("projection_weights")
-        self._projection_bias = given.get("projection_bias", np.float32(0))
+        self._projection = operands.get("projection_weights")
+        self._projection_bias = operands.get("projection_bias", np.float32(0))
         self._cell_clip, self._output_clip = call.number("cell_clip"), call.number("proj_clip")
 
     def step(self, x: Array, state: State) -> State:
@@ -115,22 +115,22 @@ class Lstm:
         return outputs
 
 
-def simple_rnn(call: Call, given: Operands, steps: Sequence[Array]) -> list[Array]:
+def simple_rnn(call: Call, operands: Operands, steps: Sequence[Array]) -> list[Array]:
     """Returns the outputs of a layer without gates after each of some inputs."""
-    activation, past = activation_of(call), given["hidden_state"]
-    weights, recurrent = given["input_to_input_weights"], given["recurrent_to_input_weights"]
+    activation, past = activation_of(call), operands["hidden_state"]
+    weights, recurrent = operands["input_to_input_weights"], operands["recurrent_to_input_weights"]
     outputs = []
     for x in steps:
-        past = activation(x @ weights.T + past @ recurrent.T + given["input_gate_bias"])
+        past = activation(x @ weights.T + past @ recurrent.T + operands["input_gate_bias"])
         outputs.append(past)
     return outputs
 
 
 def activation_of(call: Call) -> Callable[[Array], Array]:
-    """Returns what a layer's activation computes.
+    """Returns the function of a layer's activation.
 
     Raises:
-        ConversionError: There is no such activation (`bad-operand`).
+        ConversionError: The activation doesn't exist (`bad-operand`).
     """
     name = call.text("fused_activation_function", "NONE")
     if name not in ACTIVATIONS:
@@ -138,17 +138,17 @@ def activation_of(call: Call) -> Callable[[Array], Array]:
     return ACTIVATIONS[name]
 
 
-def _gate(call: Call, given: Operands, gate: str, rank: int) -> _Gate | None:
+def _gate(call: Call, operands: Operands, gate: str, rank: int) -> _Gate | None:
     """Returns a gate's operands; `None` if an LSTM has no input gate, but lets in what the forget gate holds back."""
-    bias = given.get("cell_bias" if gate == "cell" else f"{gate}_gate_bias")
-    of_input, of_output = given.get(f"input_to_{gate}_weights"), given.get(f"recurrent_to_{gate}_weights")
+    bias = operands.get("cell_bias" if gate == "cell" else f"{gate}_gate_bias")
+    of_input, of_output = operands.get(f"input_to_{gate}_weights"), operands.get(f"recurrent_to_{gate}_weights")
     if of_input is None or of_output is None or bias is None:
         if gate == "input" and of_input is None:
             return None
         raise call.bad(f"the gate {gate!r} lacks weights or a bias")
     if of_output.ndim != rank:
         raise call.bad(f"the recurrent weights of the gate {gate!r} have {of_output.ndim} dimensions, not {rank}")
-    peephole, scale = given.get(f"cell_to_{gate}_weights"), given.get(f"{gate}_layer_norm_coefficients")
+    peephole, scale = operands.get(f"cell_to_{gate}_weights"), operands.get(f"{gate}_layer_norm_coefficients")
     return _Gate(of_input, of_output, bias, peephole, scale)
 
 

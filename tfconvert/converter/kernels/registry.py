@@ -1,4 +1,4 @@
-"""The table of kernels, and the one way to call them; those that few networks need stand in `uncommon.py`."""
+"""The table of kernels, and the one way to call them; those that few networks need are in `uncommon.py`."""
 
 from __future__ import annotations
 

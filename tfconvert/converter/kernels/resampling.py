@@ -19,7 +19,7 @@ TABLE = 1024
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
 _SMALL = 1000 * np.finfo(np.float32).tiny
-"""What weights add up to that is as good as nothing, and isn't divided by."""
+"""Sums of weights below this count as zero, and aren't divided by."""
 
 
 def scale_of(inputs: int, outputs: int, align_corners: bool) -> np.float32:

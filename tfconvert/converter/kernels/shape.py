@@ -62,7 +62,7 @@ def _reshape(call: Call) -> Results:
     x, shape = call.inputs
     target = list(ints(shape))
     if x.size == 0 and -1 in target:
-        # numpy can't tell what -1 stands for here; TensorFlow divides by the product of the dimensions that aren't 0.
+        # numpy can't resolve -1 here; TensorFlow divides by the product of the dimensions that aren't 0.
         known = math.prod(dim for dim in target if dim > 0)
         kept = math.prod(dim for dim in x.shape if dim > 0)
         target[target.index(-1)] = kept // known if 0 in target else 0

@@ -10,7 +10,7 @@ from tfconvert.converter.kernels.call import Call, Kernel, Results, ints, typed
 
 
 def _real_transform(call: Call) -> Results:
-    """Transforms the innermost dimensions, cut to the lengths that are asked for."""
+    """Transforms the innermost dimensions, cut to the requested lengths."""
     x, lengths = call.inputs
     sizes = ints(lengths)
     if any(size < 1 for size in sizes):
@@ -22,7 +22,7 @@ def _real_transform(call: Call) -> Results:
 
 
 def _real_signal(call: Call) -> Results:
-    """Transforms spectra of real signals back, cut to what the lengths ask for."""
+    """Transforms spectra of real signals back, cut to the requested lengths."""
     x, lengths = call.inputs
     sizes = ints(lengths)
     if any(size < 1 for size in sizes):

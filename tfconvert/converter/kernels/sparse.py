@@ -1,4 +1,4 @@
-"""Sparse tensors, given as places, elements and a shape, and sums of rows that indices pick."""
+"""Sparse tensors, represented by indices, elements and a shape, and sums of rows that indices pick."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _fill_empty_rows(call: Call) -> Results:
 
 
 def _reshape(call: Call) -> Results:
-    """Counts the elements through, and works out the new places from that."""
+    """Linearizes the indices, and computes the new ones from that."""
     indices, old, new = call.inputs
     known = new[new != -1]
     total = int(np.prod(old))

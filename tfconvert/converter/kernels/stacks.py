@@ -13,7 +13,7 @@ MAX_HEIGHT = 1 << 24
 
 @dataclass(slots=True)
 class Stack:
-    """What a handle of a stack stands for.
+    """The state behind a handle of a stack.
 
     Attributes:
         dtype: The type of each element.
@@ -27,7 +27,7 @@ class Stack:
 def _stack(call: Call) -> Stack:
     value: object = call.inputs[0].item() if call.inputs[0].shape == () else None
     if not isinstance(value, Stack):
-        raise call.bad("the operand is no handle of a stack")
+        raise call.bad("the operand is not a handle of a stack")
     return value
 
 

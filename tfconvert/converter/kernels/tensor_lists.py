@@ -1,7 +1,7 @@
-"""Lists of tensors: the values of variants that `TensorList` ops make, and the state behind `TensorArray` handles.
+"""Lists of tensors: the values of variants that `TensorList` ops create, and the state behind `TensorArray` handles.
 
 A list is a scalar object array that holds a `TensorList`, which is never written to. An element that was reserved but
-not set reads as zeros, of the shape that the list, the reader or the other elements tell.
+not set reads as zeros, of the shape that the list, the reader or the other elements determine.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class TensorList:
 
 @dataclass(slots=True)
 class TensorArray:
-    """What a handle of a tensor array stands for.
+    """The state behind a handle of a tensor array.
 
     Attributes:
-        content: What it holds.
-        is_dynamic: Whether writing behind its end makes it longer.
+        content: Its elements.
+        is_dynamic: Whether writing past its end makes it longer.
     """
 
     content: TensorList
@@ -52,12 +52,12 @@ class TensorArray:
 def _list(call: Call, index: int = 0) -> TensorList:
     value: object = call.inputs[index].item() if call.inputs[index].shape == () else None
     if not isinstance(value, TensorList):
-        raise call.bad(f"operand {index} is no list")
+        raise call.bad(f"operand {index} is not a list")
     return value
 
 
 def _shape(operand: Array) -> Shape | None:
-    """Returns an element shape as an operand tells it; a scalar tells nothing."""
+    """Returns the element shape that an operand holds; a scalar leaves it open."""
     return ints(operand) if operand.ndim else None
 
 
@@ -84,14 +84,14 @@ def _zeros(shape: Sequence[int], dtype: Dtype) -> Array:
     return np.full(shape, b"", object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 
-def _read(call: Call, value: TensorList, asked: Shape | None, indices: Iterable[int]) -> list[Array]:
+def _read(call: Call, value: TensorList, wanted: Shape | None, indices: Iterable[int]) -> list[Array]:
     """Returns elements, zeros for those that were never set."""
     found = []
     for index in indices:
         if not 0 <= index < len(value.elements):
             raise call.bad(f"index {index} is not within the list's {len(value.elements)} elements")
         found.append(value.elements[index])
-    shape = _merged(call, (value.shape, asked))
+    shape = _merged(call, (value.shape, wanted))
     if any(element is None for element in found):
         shape = _merged(call, (shape, *(element.shape for element in value.elements if element is not None)))
         if shape is None or -1 in shape:
@@ -101,10 +101,10 @@ def _read(call: Call, value: TensorList, asked: Shape | None, indices: Iterable[
     return [_zeros(shape or (), value.dtype) if element is None else element for element in found]
 
 
-def _stacked(call: Call, value: TensorList, asked: Shape | None, indices: Iterable[int]) -> Array:
-    elements = _read(call, value, asked, indices)
+def _stacked(call: Call, value: TensorList, wanted: Shape | None, indices: Iterable[int]) -> Array:
+    elements = _read(call, value, wanted, indices)
     if not elements:
-        shape = _merged(call, (value.shape, asked))
+        shape = _merged(call, (value.shape, wanted))
         if shape is None or -1 in shape:
             raise call.bad("no elements are stacked, and their shape is not known")
         return _zeros((0, *shape), value.dtype)
@@ -117,7 +117,7 @@ def _with(value: TensorList, elements: Iterable[Array | None]) -> Results:
 
 def _length(call: Call, length: int) -> int:
     if not 0 <= length <= MAX_LENGTH:
-        raise call.bad(f"{length} is no length of a list")
+        raise call.bad(f"{length} is not a length of a list")
     return length
 
 
@@ -183,7 +183,7 @@ def _push_back_batch(call: Call) -> Results:
     for index, element in zip(np.ndindex(lists.shape), tensor, strict=True):
         value: object = lists[index]
         if not isinstance(value, TensorList):
-            raise call.bad("an operand is no list")
+            raise call.bad("an operand is not a list")
         result[index] = replace(value, elements=(*value.elements, element))
     return (result,)
 
@@ -220,10 +220,10 @@ def _joined(call: Call, elements: Sequence[Array], dtype: Dtype, inner: Shape | 
 def _concat(call: Call) -> Results:
     value = _list(call)
     if call.op == "TensorListConcatV2":
-        asked, leading = _shape(call.inputs[1]), ints(call.inputs[2])
+        wanted, leading = _shape(call.inputs[1]), ints(call.inputs[2])
     else:
-        asked, leading = _attribute(call, "element_shape"), ()
-    shape = _merged(call, (value.shape, asked))
+        wanted, leading = _attribute(call, "element_shape"), ()
+    shape = _merged(call, (value.shape, wanted))
     inner = None if shape is None else shape[1:]
     elements: list[Array] = []
     for index, element in enumerate(value.elements):
@@ -232,7 +232,7 @@ def _concat(call: Call) -> Results:
             elements += _read(call, known, (leading[index], *(inner or ())), [0])
         else:
             # Elements may differ in their first dimension, so that the list is read one by one.
-            elements += _read(call, replace(value, elements=(element,)), asked, [0])
+            elements += _read(call, replace(value, elements=(element,)), wanted, [0])
     return _joined(call, elements, value.dtype, inner)
 
 
@@ -276,7 +276,7 @@ def _element_shape(call: Call) -> Results:
 def _array(call: Call) -> TensorArray:
     value: object = call.inputs[0].item() if call.inputs[0].shape == () else None
     if not isinstance(value, TensorArray):
-        raise call.bad("the operand is no handle of a tensor array")
+        raise call.bad("the operand is not a handle of a tensor array")
     return value
 
 
@@ -300,8 +300,8 @@ def _array_read(call: Call) -> Results:
 
 
 def _array_gather(call: Call) -> Results:
-    asked = _attribute(call, "element_shape")
-    return (_stacked(call, _array(call).content, asked, ints(call.inputs[1])),)
+    wanted = _attribute(call, "element_shape")
+    return (_stacked(call, _array(call).content, wanted, ints(call.inputs[1])),)
 
 
 def _array_scatter(call: Call) -> Results:

@@ -1,4 +1,4 @@
-"""Ops that few networks have, or that are hardly ever given constants: which file has their kernels.
+"""Ops that few networks have, or that rarely have constant operands, by the file that has their kernels.
 
 `registry.py` loads each file alone, when one of its ops is met. None of these ops is among the common ones.
 """

@@ -14,7 +14,7 @@ Index = tuple[Any, ...]
 
 
 def channels_first(data_format: str) -> bool:
-    """Tells whether the channels come before the spatial dimensions."""
+    """Returns whether the channels come before the spatial dimensions."""
     return data_format.startswith("NC")
 
 

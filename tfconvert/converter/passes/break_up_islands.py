@@ -1,7 +1,7 @@
 """Pass `break-up-islands`: an island of several ops becomes islands of one op each.
 
 Inside an island program order holds; between islands only values and controls do. So an op that reads or writes a
-state takes the control of the op that has last written or read it, and all else may run as its operands come.
+state takes the control of the op that last wrote or read it, and all else may run as soon as its operands arrive.
 
 What ran together, ran or was dead together: where dead values may come in, every new island waits for all that the old
 one took (`tf.IdentityN` gathers it), and where effects would come after a result, the result waits for them.
@@ -59,7 +59,7 @@ _APPLIED = "broken-up"
 
 
 class BreakUpIslands:
-    """Gives every op an island of its own."""
+    """Wraps every op in an island of its own."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class _Break:
     followed: set[Operation] = field(default_factory=set)
 
     def run(self, order: EffectOrder) -> None:
-        """Puts the new islands into the place of the old one, in the order of effects that holds inside of it."""
+        """Replaces the old island by the new ones, in the order of effects that holds inside of it."""
         body, terminator = self.island.body, self.island.terminator
         ops = [op for op in body.ops if op is not terminator]
         entry = self._entry(ops, list(terminator.operands))
@@ -124,7 +124,7 @@ class _Break:
         return isinstance(value.owner, Operation) and value.owner.parent is self.block
 
     def _move(self, op: Operation, body: Block, controls: Sequence[Value], entry: Sequence[Value]) -> None:
-        """Puts an op into an island of its own; one that takes nothing of the old island's waits for what that did."""
+        """Wraps an op in an island of its own; one without operands of the old island waits for what that did."""
         sources = {owner for operand in _operands(op) if isinstance(owner := operand.owner, IslandOp)} & self.islands
         controls = [control for control in controls if control.owner not in sources]
         waits_for = [*sources, *(owner for control in controls if isinstance(owner := control.owner, IslandOp))]
@@ -143,7 +143,7 @@ class _Break:
         return island
 
     def _replace(self, values: Sequence[Value], entry: Sequence[Value]) -> None:
-        """Lets users of the old island use the new ones, or an exit that waits for them."""
+        """Replaces the old island's results by those of the new ones, or of an exit that waits for them."""
         ends = [island for island in self.made.values() if island not in self.followed]
         effects = [island for island in ends if _has_effect(island)]
         last = effects or ends[:1]
@@ -163,7 +163,7 @@ class _Break:
 
 
 def _operands(op: Operation) -> list[Value]:
-    """Returns what an op takes, and what the ops in its regions do."""
+    """Returns the operands of an op and of the ops in its regions."""
     return [operand for inner in op.walk() for operand in inner.operands] if op.regions else list(op.operands)
 
 

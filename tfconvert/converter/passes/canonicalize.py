@@ -1,4 +1,4 @@
-"""Pass `canonicalize`: `tf` ops that do nothing at run time go away, and so does what nothing uses.
+"""Pass `canonicalize`: erases `tf` ops that do nothing at run time, and dead ops.
 
 Before:
 
@@ -42,7 +42,7 @@ _FORWARDING = (
     *sorted(IDENTITIES), "PlaceholderWithDefault", "CheckNumerics", "CheckNumericsV2", "DebugIdentity",
     "DebugIdentityV2", "DebugIdentityV3", "EnsureShape", "OptimizationBarrier", "Print", "XlaSharding",
 )  # fmt: skip
-"""Identities, and ops that are some but for what isn't done on a device: nothing is checked, and nothing printed."""
+"""Identities, and ops that are identities on a device, where nothing is checked and nothing printed."""
 
 _EXACT = frozenset({"func.call", "tf_executor.fetch", "tf_executor.yield"})
 """Ops whose operands' types are written down elsewhere too."""
@@ -66,7 +66,7 @@ _NOTES: Mapping[str, str] = {
     "PrintV2": f"PrintV2: {_UNPRINTED}",
     **{name: f"{name}: no summary is written" for name in _SUMMARIES},
 }
-"""What the user has to know where ops of these names are gone."""
+"""Notes for the user where ops of these names were erased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ def _match_forwarding(op: Operation) -> Failure | None:
         if result.type != operand.type and types.element_of(result.type) != types.element_of(operand.type):
             return Failure("it changes the element type")
         if result.type != operand.type and any(use.operation.name in _EXACT for use in (*result.uses, *operand.uses)):
-            return Failure("a user asks for a value of just this type")
+            return Failure("a user requires a value of exactly this type")
     return None
 
 
 def _forward(op: Operation, match: None, rewriter: Rewriter) -> None:
-    """Lets users use the operands; what the op knew of a value's shape stays with the value."""
+    """Replaces results by operands; a more specific result type moves to the operand."""
     for result, operand in zip(op.results, op.operands, strict=False):
         merged = types.most_specific(operand.type, result.type)
         if merged is not operand.type and isinstance(operand.owner, Operation):

@@ -1,4 +1,4 @@
-"""Pass `cse`: of ops that compute the same from the same, the first one stays.
+"""Pass `cse`: merges ops that compute the same from the same operands into the first.
 
 Before:
 
@@ -41,7 +41,7 @@ _READS_STATE = frozenset({"tfl.read_variable"})
 
 
 class CommonSubexpressions:
-    """Merges equal `tf` and `tfl` ops without side effects where one of them is known wherever the other is.
+    """Merges equal `tf` and `tfl` ops without side effects where one of them dominates the other.
 
     Constants are equal if their attributes are: small ones by value, large ones by where their bytes come from.
     """
@@ -59,8 +59,8 @@ class CommonSubexpressions:
 def _merge(outermost: Block) -> int:
     """Merges equal ops of a block and of those inside it, in one sweep.
 
-    Program order makes operands meet before their users do. What a region computes is known until its end, what stands
-    before it in the blocks around it is known inside.
+    Program order makes operands meet before their users do. Values of a region are visible until its end, values
+    before it in the blocks around it are visible inside.
     """
     known: dict[Hashable, list[Operation]] = {}
     stack: list[tuple[Iterator[Operation], list[Hashable]]] = [(iter(tuple(outermost.ops)), [])]
@@ -92,7 +92,7 @@ def _have_one_type(one: Operation, other: Operation) -> bool:
 
 
 def _is_unique(op: Operation) -> bool:
-    """Tells whether an op is more than a function of its operands: it has effects, reads or holds a state."""
+    """Returns whether an op is more than a function of its operands: it has effects, reads or holds a state."""
     if op.name in _READS_STATE:
         return True
     if not isinstance(op, tfl.TFLOp):
@@ -104,7 +104,7 @@ def _is_unique(op: Operation) -> bool:
 
 
 def _holds_state(use: Use) -> bool:
-    """Tells whether an operator changes an operand in place: two states that begin equal don't stay so."""
+    """Returns whether an operator changes an operand in place: two states that begin equal don't stay so."""
     user = use.operation
     operator = user.operator if isinstance(user, tfl.TFLOp) else None
     return operator is not None and use.index in operator.variables

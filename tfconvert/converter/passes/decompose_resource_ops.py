@@ -1,4 +1,4 @@
-"""Pass `decompose-resource-ops`: variables are only read and assigned; what does more reads, computes, assigns.
+"""Pass `decompose-resource-ops`: expands updates and lookups of variables into reads, plain ops and assignments.
 
 Before:
 
@@ -40,7 +40,7 @@ _DECOMPOSED: Mapping[str, Callable[[Access], None]] = {**PARTS, **OPTIMIZERS}
 
 
 class DecomposeResourceOps:
-    """Writes what changes or looks up a part of a variable, or trains it, as reads, plain ops and assignments."""
+    """Expands ops that update or look up a part of a variable, or train it."""
 
     __slots__ = ()
 

@@ -109,7 +109,7 @@ def _diagnostic(name: str, ops: Sequence[Operation]) -> Diagnostic:
 
 
 def _lift(graph: GraphOp) -> None:
-    """Moves the ops of a graph's islands before the graph and lets their users use them directly."""
+    """Moves the ops of a graph's islands before the graph and replaces the islands' results by theirs."""
     fetch = graph.terminator
     lifted: dict[Value, Value] = {}
     for op in list(graph.body.ops):
@@ -127,13 +127,13 @@ def _lift(graph: GraphOp) -> None:
         graph_result.replace_all_uses_with(lifted.get(value, value))
     erase(graph, is_unused=False)
     for result in lifted:
-        # What was lifted before the island whose value it takes still takes it from there.
+        # Ops that were lifted before the island whose value they use still use the island's.
         if result.first_use is not None:
             raise _broken_order(result.first_use.operation)
 
 
 def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -> None:
-    """Moves the ops of one island; notes what stands for its results from here on."""
+    """Moves the ops of one island; notes what replaces its results from here on."""
     body, terminator, block = island.body, island.terminator, graph.parent
     assert block is not None
     for op in list(body.ops):

@@ -1,4 +1,4 @@
-"""Pass `forward-variables`: what is known of variables is not read, and what nobody sees is not written.
+"""Pass `forward-variables`: forwards stored values to reads of variables, and erases dead assignments.
 
 A variable holds what was written or read last, if nothing can have changed it since.
 
@@ -47,18 +47,18 @@ _READ = "tf.ReadVariableOp"
 _ASSIGN = "tf.AssignVariableOp"
 
 _Name = tuple[Hashable, ...]
-"""What `tf_effects` calls a state by: the kind of its handle, the container, the name."""
+"""The key of a state in `tf_effects`: the kind of its handle, the container, the name."""
 
 
 class ForwardVariables:
-    """Replaces reads by the values that are known to be there, and erases assignments that nobody can see."""
+    """Replaces reads by the values that variables are known to hold, and erases unobservable assignments."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "forward-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every block by itself; returns how many reads and assignments are gone."""
+        """Rewrites every block by itself; returns how many reads and assignments were erased."""
         effects = tf_effects.ModuleEffects(module)
         applied: Counter[str] = Counter()
         for function in module.ops:
@@ -76,7 +76,7 @@ def _blocks(function: FuncOp) -> list[Block]:
 
 
 class _Contents:
-    """What is known of variables at a place in a block.
+    """The known values of variables at a point in a block.
 
     Args:
         effects: Which states ops read and write.
@@ -88,7 +88,7 @@ class _Contents:
         self._unseen: dict[_Name, Operation] = {}
 
     def go_through(self, block: Block, applied: Counter[str]) -> None:
-        """Rewrites a block, and counts what is gone."""
+        """Rewrites a block, and counts what was erased."""
         for op in tuple(block.ops):
             if op.name == _READ:
                 applied["reads"] += self._read(op)
@@ -121,7 +121,7 @@ class _Contents:
         return overwritten is not None
 
     def _pass(self, op: Operation) -> None:
-        """Takes note of what any other op may read and write."""
+        """Updates the known values after any other op, which may read and write."""
         effects = self._effects.effects(op)
         for state in effects.reads:
             self._see(_named(state))

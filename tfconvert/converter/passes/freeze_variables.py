@@ -1,4 +1,4 @@
-"""Pass `freeze-variables`: reads of variables that nothing writes become constants.
+"""Pass `freeze-variables`: replaces reads of variables that nothing writes by constants.
 
 Before:
 
@@ -50,7 +50,7 @@ _HARMLESS = frozenset({_READ}) | _ASKED | _WITHOUT_RESULT
 class FreezeVariables:
     """Freezes variables whose every handle is only read, and that nothing but handles refers to.
 
-    Handles of others that are declared without a fixed shape say their first value's from here on.
+    The types of other handles without a declared static shape get that of their first value.
     """
 
     __slots__ = ()
@@ -89,7 +89,7 @@ class FreezeVariables:
 
 
 def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
-    """Returns the ops that make handles of variables, by the variable's name."""
+    """Returns the ops that create handles of variables, by the variable's name."""
     handles: dict[str, list[Operation]] = {}
     for function in functions:
         for op in walk(function):
@@ -99,7 +99,7 @@ def _handles(functions: Iterable[FuncOp]) -> dict[str, list[Operation]]:
 
 
 def _bound(functions: Iterable[FuncOp]) -> set[str]:
-    """Returns the variables that are functions' arguments; how those use them is not looked at."""
+    """Returns the variables that are functions' arguments; their uses there are not analysed."""
     return {
         symbol.root
         for function in functions
@@ -113,7 +113,7 @@ def _is_only_read(handle: Operation) -> bool:
 
 
 def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: Constant) -> None:
-    """Lets handles of a variable that may take any shape say its first one; `initialize-state` proves that it stays."""
+    """Sets the type of handles of a variable of any shape to its first value's; `initialize-state` proves it stays."""
     if not types.is_static(types.shape_of(tensor.properties["type"])):
         shape = tf.ShapeAttr.get(types.shape_of(value.type))
         for handle in handles:
@@ -121,14 +121,14 @@ def _assume_shape(handles: Iterable[Operation], tensor: GlobalTensorOp, value: C
 
 
 def _freeze(handle: Operation, value: Constant) -> None:
-    """Puts constants in the place of all that is asked of a handle, one for equal questions, and erases it."""
+    """Replaces all reads and queries of a handle by constants, one for equal types, and erases it."""
     insert = Builder(handle)
     made: dict[tuple[str, Attribute], Value] = {}
     for use in tuple(handle.results[0].uses):
         user = use.operation
         for result in user.results:
             answer = _answer(user, result.type, value)
-            # Reads may know less of the shape than the variable does; they are one constant.
+            # Reads may have less specific shapes than the variable; they are one constant.
             key = (user.name, value.type if user.name == _READ else result.type)
             constant = made.get(key)
             if constant is None:
@@ -139,7 +139,7 @@ def _freeze(handle: Operation, value: Constant) -> None:
 
 
 def _answer(user: Operation, result_type: Attribute, value: Constant) -> Constant:
-    """Returns what an op that doesn't change a variable says of it."""
+    """Returns the result of an op that reads or queries a variable without changing it."""
     element = types.element_of(result_type)
     if user.name == "tf.VarIsInitializedOp":
         return tensor_data.of_array(np.array(True), element)

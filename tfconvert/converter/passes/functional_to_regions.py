@@ -1,7 +1,7 @@
-"""Pass `functional-to-regions`: `tf.If`, `tf.Case` and `tf.While` become ops with regions that call their functions.
+"""Pass `functional-to-regions`: converts `tf.If`, `tf.Case` and `tf.While` to region ops that call their functions.
 
-After `inline`, the functions' bodies stand where they run, so that patterns see what is around a loop and what is in
-it at once. Conditions become booleans on the way, as the region forms ask.
+After `inline`, the functions' bodies are where they run, so that patterns see the code around a loop and inside of
+it at once. Conditions become booleans on the way, as the region forms require.
 
 Before:
 
@@ -67,7 +67,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class FunctionalToRegions:
-    """Turns control flow over functions into control flow over regions."""
+    """Converts control flow over functions to control flow over regions."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class FunctionalToRegions:
 
         Raises:
             ConversionError: A function that is named is not in the module (`missing-function`), or takes another
-                number of values than it is given, or of other element types (`bad-call`).
+                number of values than its operands, or other element types (`bad-call`).
         """
         functions = symbol_table.functions_of(module)
         ops = [op for op in module.walk() if op.name in INTERFACES and INTERFACES[op.name].region_form]
@@ -126,16 +126,16 @@ def _loop_region(op: Operation, callee: FuncOp, *, decides: bool) -> Region:
     return Region(block)
 
 
-def _call(op: Operation, callee: FuncOp, given: Sequence[Value], block: Block | None = None) -> Block:
+def _call(op: Operation, callee: FuncOp, operands: Sequence[Value], block: Block | None = None) -> Block:
     """Adds the call of a function and the yield of its results to a block, a new one by default.
 
-    What is given becomes the type that the function takes, where that knows more or less of a shape.
+    Operands are cast to the types of the function's arguments, where those are more or less specific.
     """
     block = block or Block()
     wanted = callee.function_type.inputs
-    if len(wanted) != len(given):
-        raise _bad_call(op, callee, f"takes {len(wanted)} values, not {len(given)}")
-    arguments = [_as(op, callee, value, kind, block) for value, kind in zip(given, wanted, strict=True)]
+    if len(wanted) != len(operands):
+        raise _bad_call(op, callee, f"takes {len(wanted)} values, not {len(operands)}")
+    arguments = [_as(op, callee, value, kind, block) for value, kind in zip(operands, wanted, strict=True)]
     call = CallOp.of(callee.sym_name, arguments, callee.function_type.results)
     call.location = op.location
     block.add_ops([call, tf.build("Yield", call.results, (), location=op.location)])
@@ -145,8 +145,8 @@ def _call(op: Operation, callee: FuncOp, given: Sequence[Value], block: Block | 
 def _as(op: Operation, callee: FuncOp, value: Value, kind: Attribute, block: Block) -> Value:
     if value.type == kind:
         return value
-    given, wanted = types.element_of(value.type), types.element_of(kind)
-    if given != wanted and not isinstance(wanted, types.ResourceType | types.VariantType):
+    element, wanted = types.element_of(value.type), types.element_of(kind)
+    if element != wanted and not isinstance(wanted, types.ResourceType | types.VariantType):
         raise _bad_call(op, callee, f"takes {kind}, not {value.type}")
     cast = tf.build("Cast", (value,), (kind,), {"Truncate": False}, op.location)
     block.add_op(cast)

@@ -1,7 +1,7 @@
-"""Pass `functionalize-conditionals`: Switches and Merges become `tf.If`, inner ones first.
+"""Pass `functionalize-conditionals`: converts Switches and Merges to `tf.If`, inner ones first.
 
-Those of `_SwitchN` become `tf.Case`. What a Merge's inputs need of what runs only on their side becomes the branches'
-functions, with copies of the constants; effects there that no Merge needs go with it. Where the predicate is known, one
+Those of `_SwitchN` become `tf.Case`. Ops that a Merge's inputs need and that run on their side only form the branches'
+functions, with copies of constants; effects there that no Merge needs go with them. Where the predicate is known, one
 side is all there is. A value that is fetched from a branch without a Merge, which TensorFlow can't fetch where the
 branch is dead, is computed whatever the predicate. `ControlTrigger`s become NoOps. Loops must have been functionalized
 before.
@@ -63,7 +63,7 @@ _CONDITIONAL = frozenset({SwitchOp, SwitchNOp, MergeOp, ControlTriggerOp})
 
 
 class FunctionalizeConditionals:
-    """Makes a `tf.If` or `tf.Case` of the Merges of each predicate."""
+    """Converts the Merges of each predicate to a `tf.If` or `tf.Case`."""
 
     __slots__ = ()
 

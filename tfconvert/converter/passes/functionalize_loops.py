@@ -1,7 +1,7 @@
-"""Pass `functionalize-loops`: the loops of V1 control flow become `tf.While`, inner ones first.
+"""Pass `functionalize-loops`: converts the loops of V1 control flow to `tf.While`, inner ones first.
 
 Everything that a loop's predicate needs becomes the function `cond`, everything that its next iteration needs the
-function `body`; loop variables come first among their arguments, then what the loop only reads. Constants are no
+function `body`; loop variables come first among their arguments, then what the loop only reads. Constants are not
 arguments: each function has copies. Conditionals inside stay as they are, for `functionalize-conditionals`.
 
 Before:
@@ -67,7 +67,7 @@ _OF_LOOPS = frozenset({EnterOp, ExitOp, LoopCondOp, NextIterationSinkOp})
 
 
 class FunctionalizeLoops:
-    """Makes a `tf.While` of every frame."""
+    """Converts every frame to a `tf.While`."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class FunctionalizeLoops:
         """Rewrites every graph of every function.
 
         Raises:
-            ConversionError: A frame is no loop that `tf.While` can express (`mismatched-frames`, `fetch-in-loop`,
+            ConversionError: A frame is not a loop that `tf.While` can express (`mismatched-frames`, `fetch-in-loop`,
                 `loop-condition`, `loop-variable`, `effect-in-condition`, `cyclic-graph`).
         """
         outliner = Outliner(module)

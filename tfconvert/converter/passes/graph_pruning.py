@@ -1,6 +1,6 @@
-"""Pass `graph-pruning`: of a `tf_executor.graph`, what its fetch doesn't need goes away, side effects included.
+"""Pass `graph-pruning`: erases ops of a `tf_executor.graph` that its fetch doesn't need, side effects included.
 
-Needed is what the fetch names, values and controls, and whatever that takes values or controls from. A
+Live are the ops whose values and controls the fetch names, and those whose values or controls these use. A
 `NextIteration.Sink` is needed if its `Source` is: the next iteration comes from there.
 
 Before:
@@ -42,7 +42,7 @@ _APPLIED = "pruned"
 
 
 class GraphPruning:
-    """Erases what no fetch needs, in nested graphs too."""
+    """Erases ops that no fetch needs, in nested graphs too."""
 
     __slots__ = ()
 

@@ -63,7 +63,7 @@ class Inline:
         """Inlines calls, erases private functions that nothing refers to; returns how many ops of each name are left.
 
         Raises:
-            ConversionError: Functions call each other in a circle (`recursive-function`), a callee is missing
+            ConversionError: Functions call each other in a cycle (`recursive-function`), a callee is missing
                 (`missing-function`) or is called with other operands than it takes (`bad-call`).
         """
         functions = functions_of(module)
@@ -125,13 +125,13 @@ def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation
 
 
 def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) -> None:
-    """Puts the callee's body in the place of a call.
+    """Replaces a call by the callee's body.
 
     Args:
         call: The call.
-        callee: What it calls.
+        callee: The called function.
         is_last: Whether nothing else needs the body: it is moved instead of copied.
-        note_call: Whether locations tell the call; of a function with one caller they needn't, unless it says what
+        note_call: Whether locations include the call; for a function with one caller they needn't, unless it names what
             it implements: the nodes in all these have the same names.
     """
     block = call.parent
@@ -144,14 +144,14 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
         block.insert_op_before(op, call)
     for result, value in zip(call.results, values, strict=True):
         if value.type != result.type and isinstance(value, OpResult):
-            # What the call knows of a shape stays known.
+            # More specific shapes of the call's results are kept.
             value.type = types.most_specific(value.type, result.type)
         result.replace_all_uses_with(value)
     erase(call)
 
 
 def _body(call: Operation, callee: FuncOp) -> Block:
-    """Returns the only block of a function that takes what a call gives and returns what the call wants."""
+    """Returns the only block of a function whose arguments and results match a call."""
     name = callee.sym_name
     blocks = list(callee.body.blocks)
     if len(blocks) != 1:
@@ -159,10 +159,10 @@ def _body(call: Operation, callee: FuncOp) -> Block:
         raise _bad_call(call, f"the function {name!r} {what}, so that it can't be inlined")
     terminator = blocks[0].last_op
     returned = () if terminator is None else terminator.operands
-    for verb, own, given in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
-        if len(own) != len(given):
-            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(given)}")
-        for number, (one, other) in enumerate(zip(own, given, strict=True)):
+    for verb, own, values in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
+        if len(own) != len(values):
+            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(values)}")
+        for number, (one, other) in enumerate(zip(own, values, strict=True)):
             if one.type != other.type and _element(one) != _element(other):
                 raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
     return blocks[0]
@@ -178,7 +178,7 @@ def _bad_call(call: Operation, message: str) -> ConversionError:
 
 
 def _move(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
-    """Takes the ops out of a body, whose arguments become operands; returns what it returns, and the ops."""
+    """Moves the ops out of a body, replacing arguments by operands; returns its results, and the ops."""
     for argument, operand in zip(body.args, operands, strict=True):
         argument.replace_all_uses_with(operand)
     ops = list(body.ops)

@@ -1,4 +1,4 @@
-"""Pass `island-coarsening`: islands that run, or are dead, together become one.
+"""Pass `island-coarsening`: joins islands that run, or are dead, together.
 
 An island that takes values and controls from one other island alone runs exactly when that one does, and right behind
 it nothing else is in the way: it joins it. Islands that take nothing of the graph always run and join each other. So a
@@ -60,7 +60,7 @@ _APPLIED = "joined"
 
 
 class IslandCoarsening:
-    """Joins islands as far as nothing that was alive dies of it, and nothing dead lives."""
+    """Joins islands as far as no live value becomes dead by it, and no dead one live."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ def _leaders(body: Block) -> dict[IslandOp, IslandOp]:
 
 
 def _join(islands: Sequence[IslandOp], leader: IslandOp, leaders: Mapping[IslandOp, IslandOp]) -> None:
-    """Puts one island into the place of the first of several, which the others follow."""
+    """Replaces several islands by one, in the place of the first."""
     body = leader.parent
     assert body is not None
 
@@ -126,7 +126,7 @@ def _join(islands: Sequence[IslandOp], leader: IslandOp, leaders: Mapping[Island
                 inside.add_op(op)
         results: Sequence[Value] = island.results
         for result, value in zip(results, terminator.operands, strict=False):
-            # What has moved already stands in no island; it can't use what comes behind it.
+            # Ops that have moved already are in no island; they can't use what follows.
             result.replace_uses_with_if(value, is_inside)
             if result.first_use is not None:
                 yielded.append((result, value))

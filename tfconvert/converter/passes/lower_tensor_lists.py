@@ -1,6 +1,6 @@
-"""Pass `lower-tensor-lists`: lists of tensors become tensors, whose first dimension numbers the elements.
+"""Pass `lower-tensor-lists`: converts lists of tensors to tensors, whose first dimension numbers the elements.
 
-Lists that get into loops, branches and calls are tensors there, too. All elements of a list must have one shape; a
+Lists that are passed to loops, branches and calls are tensors there, too. All elements of a list must have one shape; a
 dimension of it that is unknown until the model runs, such as a batch, is taken from a value that has it where the list
 is made. What is read before it was set is zeros.
 
@@ -70,14 +70,14 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _ROWS = {"tf.TensorListGather": 0, "tf.TensorListScatterIntoExistingList": 1}
-"""Op that reads or writes elements by their numbers -> the operand that it comes to if these are all there are."""
+"""Op that reads or writes elements by index -> the operand that replaces it if the indices are all there are."""
 
 _INDICES = {"tf.TensorListGather": 1, "tf.TensorListScatterIntoExistingList": 2}
 """The operand that numbers them."""
 
 
 class LowerTensorLists:
-    """Makes tensors of lists."""
+    """Converts lists to tensors."""
 
     __slots__ = ()
 
@@ -97,7 +97,7 @@ class LowerTensorLists:
         class_of = {op: found for found in lists.values() for op in found.ops}
         made = [op for function in calls.functions.values() for op in function.body.block.ops if op.name in MAKERS]
         unknown = any(not is_static(lists[op.results[0]].shape) for op in made)
-        symbols = Symbols(calls, lists) if unknown or any(map(_asks_for_length, class_of)) else None
+        symbols = Symbols(calls, lists) if unknown or any(map(_needs_length, class_of)) else None
         whole = set() if symbols is None else {op for op in class_of if _takes_all(op, symbols)}
         _make(made, lists, symbols)
         for value, found in lists.items():
@@ -112,12 +112,12 @@ class LowerTensorLists:
         if problems:
             raise ConversionError(problems)
         calls.update_types()
-        ShapeInference().apply(module)  # What a list was made of tells more about what is read of it.
+        ShapeInference().apply(module)  # The shape of a list's source refines what is read from it.
         return NOTHING_DONE
 
 
 def _erase_unused(function: Operation) -> int:
-    """Erases new lists that nobody uses, of which nothing may be known; returns how many other ops there are."""
+    """Erases dead new lists, whose elements may be unknown; returns how many other ops there are."""
     found = 0
     if isinstance(function, FuncOp) and function.body.blocks:
         for op in list(function.body.block.ops):
@@ -129,7 +129,7 @@ def _erase_unused(function: Operation) -> int:
 
 
 def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
-    """Replaces an op of a list; returns why it can't be."""
+    """Replaces an op of a list; returns why it can't be replaced."""
     try:
         results = LOWERINGS[op.name](Lowered(op, found, Builder(op)))
     except ConversionError as problem_found:
@@ -138,14 +138,14 @@ def _lower(op: Operation, found: ListClass) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def _asks_for_length(op: Operation) -> bool:
-    """Tells ops that take or replace as many elements as only a length can tell, which isn't known yet."""
+def _needs_length(op: Operation) -> bool:
+    """Returns whether an op takes or replaces a number of elements that depends on a length not known yet."""
     return op.name in _ROWS and constant_array(op.operands[_INDICES[op.name]]) is None
 
 
 def _takes_all(op: Operation, symbols: Symbols) -> bool:
-    """Tells whether an op takes, or replaces, all elements of a list in their order."""
-    if not _asks_for_length(op) or not is_enumeration(op.operands[_INDICES[op.name]]):
+    """Returns whether an op takes, or replaces, all elements of a list in their order."""
+    if not _needs_length(op) or not is_enumeration(op.operands[_INDICES[op.name]]):
         return False
     shapes = [symbols.shape(op.operands[index]) for index in (0, _INDICES[op.name], _ROWS[op.name])]
     lengths = {shape[0] if shape else -1 for shape in shapes}
@@ -167,7 +167,7 @@ def _make(made: Sequence[Operation], lists: Mapping[Value, ListClass], symbols: 
 
 
 def _zeros(op: Operation, found: ListClass, symbols: Symbols | None, positions: Positions) -> list[Diagnostic]:
-    """Replaces a new list by a tensor of zeros; returns why it can't be."""
+    """Replaces a new list by a tensor of zeros; returns why it can't be replaced."""
     users = {use.operation: None for use in op.results[0].uses}
     order = [(place, user) for user in users if user.parent is op.parent and (place := positions.of(user)) is not None]
     if not order:

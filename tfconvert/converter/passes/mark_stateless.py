@@ -1,4 +1,4 @@
-"""Pass `mark-stateless`: control flow whose functions have no effects says so, and goes away where nothing uses it.
+"""Pass `mark-stateless`: marks control flow without effects as stateless, and erases it where it is dead.
 
 TensorFlow calls a conditional stateful if its branches hold as much as an assert. Once those are gone, what is left is
 a function of its operands: passes that come later may merge it, move it, or do without it.
@@ -58,8 +58,8 @@ from tfconvert.schema.ir.operation import Operation
 _TRUE = attrs.boolean(True)
 
 _EFFECTFUL, _UNUSED, _PURE = range(3)
-"""What is known of a function: it must run; it needn't where its results are not used; it is a function of its
-arguments alone besides."""
+"""The effects of a function: it must run; it may be erased where its results are unused; it is a function of its
+arguments alone, too."""
 
 
 class MarkStateless:
@@ -72,7 +72,7 @@ class MarkStateless:
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many are marked and erased.
 
-        Functions that nothing but an erased op has named go with it.
+        Functions that only an erased op referred to are erased with it.
         """
         functions = symbol_table.functions_of(module)
         applied: Counter[str] = Counter()
@@ -80,7 +80,7 @@ class MarkStateless:
             return PassResult(applied)  # nothing calls anything
         purity = _Purity(functions)
         for function in functions.values():
-            # Backwards, so that what only an unused op uses is met when it is unused itself.
+            # Backwards, so that an op that only dead ops use is met when it is dead itself.
             for op in reversed([op for op in function.body.walk() if op.name in STATEFUL]):
                 applied[_improve(op, purity)] += 1
         applied.pop("", None)
@@ -103,7 +103,7 @@ def _improve(op: Operation, purity: _Purity) -> str:
 
 
 class _Purity:
-    """What is known of the functions of a module; each is looked through once.
+    """The effects of the functions of a module; each is analysed once.
 
     Args:
         functions: The functions by name.
@@ -114,7 +114,7 @@ class _Purity:
         self._known: dict[str, int] = {}
 
     def of_op(self, op: Operation) -> int:
-        """Returns what is known of an op, itself and through what it calls."""
+        """Returns the effects of an op, its own and those of its callees."""
         callees = symbol_table.names(op)
         if callees:
             return min(map(self._of_function, callees))

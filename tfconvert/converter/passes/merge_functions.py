@@ -1,4 +1,4 @@
-"""Pass `merge-functions`: lets equal functions be one.
+"""Pass `merge-functions`: merges equal functions.
 
 A SavedModel's `serve` and `serving_default` usually call the same function through wrappers of their own. Equal
 private functions are replaced by the first of them; equal exported functions become one with several exported names,
@@ -53,7 +53,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _COMPARED_FIRST = 64
-"""Functions that differ within so many ops are never compared one by one."""
+"""Functions that differ within the first so many ops are never compared op by op."""
 
 
 class MergeFunctions:
@@ -85,25 +85,25 @@ class MergeFunctions:
                 renamed[function.sym_name] = first.sym_name
                 _absorb(first, function)
         if renamed:
-            # Once more: functions that refer to each other have been looked at before some of their callees.
+            # Once more: functions that refer to each other have been compared before some of their callees.
             _rename((op for name, ops in referring.items() if name not in renamed for op in ops), renamed)
             _rename((op for op in module.ops if not isinstance(op, FuncOp)), renamed)
         return NOTHING_DONE
 
 
 def _key(function: FuncOp) -> Hashable:
-    """Returns what equal functions have in common and most others have not; nothing of it changes by merging."""
+    """Returns a hash key that equal functions share; merging doesn't change it."""
     beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
     return function.function_type, EXPORTED_NAMES in function.attributes, beginning
 
 
 def _may_go(function: FuncOp) -> bool:
-    """Tells whether nobody outside of the module knows a function by its symbol."""
+    """Returns whether nothing outside of the module refers to a function by its symbol."""
     return EXPORTED_NAMES in function.attributes or is_private(function)
 
 
 def _are_equal(one: FuncOp, other: FuncOp) -> bool:
-    """Tells whether two functions differ in nothing but locations, names and, if private, what arguments are called."""
+    """Returns whether two functions differ only in locations, names and, if private, argument names."""
     ignored = {"sym_name"} if EXPORTED_NAMES in one.attributes else {"sym_name", "arg_attrs"}
     if _without(one.properties, ignored) != _without(other.properties, ignored):
         return False

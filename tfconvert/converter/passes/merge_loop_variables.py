@@ -1,7 +1,7 @@
-"""Pass `merge-loop-variables`: of a loop's variables that are always equal, one is left.
+"""Pass `merge-loop-variables`: merges a loop's variables that are always equal.
 
 Loops of Keras and of TensorFlow count twice, once for the loop and once for the time; a masked layer's output and state
-are the same, too. Variables that begin alike, and of which the body makes the same, are one.
+are the same, too. Variables that begin alike, and that the body updates alike, are merged.
 
 Before:
 

@@ -1,7 +1,7 @@
-"""Pass `regions-to-functional`: the regions of `tf.IfRegion`, `tf.CaseRegion` and `tf.WhileRegion` become functions.
+"""Pass `regions-to-functional`: outlines the regions of `tf.IfRegion`, `tf.CaseRegion` and `tf.WhileRegion`.
 
-What a region takes from around it, its function is given: a branch as arguments, a loop as further loop variables that
-stay what they are. Constants go into the function instead. A region that only calls a function becomes that function.
+Values that a region captures are passed to its function: to a branch as arguments, to a loop as loop-invariant
+variables. Constants are copied into the function instead. A region that only calls a function becomes that function.
 
 Before:
 
@@ -79,7 +79,7 @@ _NAMES = ("_then_func_name", "_else_func_name", "_cond_func_name", "_body_func_n
 
 
 class RegionsToFunctional:
-    """Turns control flow over regions into control flow over functions."""
+    """Converts control flow over regions to control flow over functions."""
 
     __slots__ = ()
 
@@ -90,10 +90,10 @@ class RegionsToFunctional:
         ops = _with_regions(module)
         if not ops:
             return NOTHING_DONE
-        maker = symbol_table.FunctionMaker(module)
+        functions = symbol_table.FunctionMaker(module)
         applied = Counter(op.name.removeprefix("tf.") for op in ops)
         for op in reversed(ops):
-            _outline(op, maker)
+            _outline(op, functions)
         return PassResult(applied)
 
 
@@ -110,7 +110,7 @@ def _with_regions(module: ModuleOp) -> list[Operation]:
     return found
 
 
-def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
+def _outline(op: Operation, functions: symbol_table.FunctionMaker) -> None:
     """Replaces an op whose regions hold no other region of control flow."""
     is_loop = op.name == "tf.WhileRegion"
     called = _called(op)
@@ -119,7 +119,7 @@ def _outline(op: Operation, maker: symbol_table.FunctionMaker) -> None:
     else:
         captured = _capture(op)
         names = [
-            _function(op, region, role, captured if is_loop else (), maker)
+            _function(op, region, role, captured if is_loop else (), functions)
             for region, role in zip(op.regions, _roles(op), strict=True)
         ]
     operands = [*op.operands, *captured] if not (is_loop and called) else op.operands[:]
@@ -151,9 +151,9 @@ def _properties(op: Operation, names: Sequence[str]) -> dict[str, Attribute]:
 
 
 def _called(op: Operation) -> tuple[list[str], Sequence[Value]] | None:
-    """Returns the functions that an op's regions call, if they do nothing else, and what all of them are given."""
+    """Returns the functions that an op's regions call, if they do nothing else, and the operands of all these calls."""
     names: list[str] = []
-    given: list[Sequence[Value]] = []
+    operands: list[Sequence[Value]] = []
     for region in op.regions:
         first, last = region.block.first_op, region.block.last_op
         if first is None or last is None or first.next_op is not last or first.name not in CALLS:
@@ -162,15 +162,15 @@ def _called(op: Operation) -> tuple[list[str], Sequence[Value]] | None:
         if not name or list(last.operands) != list(first.results):
             return None
         names.append(name)
-        given.append(region.block.args if op.name == "tf.WhileRegion" else first.operands)
-        if list(first.operands) != list(given[-1]):
+        operands.append(region.block.args if op.name == "tf.WhileRegion" else first.operands)
+        if list(first.operands) != list(operands[-1]):
             return None
-    same = op.name == "tf.WhileRegion" or all(list(each) == list(given[0]) for each in given)
-    return (names, [] if op.name == "tf.WhileRegion" else given[0]) if same else None
+    same = op.name == "tf.WhileRegion" or all(list(each) == list(operands[0]) for each in operands)
+    return (names, [] if op.name == "tf.WhileRegion" else operands[0]) if same else None
 
 
 def _capture(op: Operation) -> list[Value]:
-    """Lets each region have what it takes from around it as arguments, all the same; returns what that is.
+    """Turns the values that an op's regions capture into arguments of each region; returns these values.
 
     Constants are copied into the regions.
     """
@@ -196,7 +196,7 @@ def _is_constant(value: Value) -> bool:
 
 
 def _taken(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
-    """Returns the values from outside of a region, with the operands that they are inside."""
+    """Returns the captured values of a region, with the operands that use them."""
     inside: set[Block] = set(region.blocks)
     found: dict[Value, list[tuple[Operation, int]]] = {}
     for op in region.walk():
@@ -209,16 +209,16 @@ def _taken(region: Region) -> dict[Value, list[tuple[Operation, int]]]:
 
 
 def _function(
-    op: Operation, region: Region, role: str, carried: Sequence[Value], maker: symbol_table.FunctionMaker
+    op: Operation, region: Region, role: str, carried: Sequence[Value], functions: symbol_table.FunctionMaker
 ) -> str:
-    """Makes a function of a region, whose arguments `_capture` has added; returns its name.
+    """Creates a function from a region, whose arguments `_capture` has added; returns its name.
 
     Args:
         op: The op.
         region: One of its regions.
         role: What the region is to the op.
-        carried: What a loop carries along for its functions.
-        maker: Adds functions.
+        carried: The captured values that a loop carries along for its functions.
+        functions: Adds functions.
     """
     block = region.block
     last = block.last_op
@@ -232,7 +232,7 @@ def _function(
     block.add_op(ReturnOp.of(returned))
     region.detach_block(block)
     key = f"_{role}_func_name"
-    given = op.properties.get(key, op.attributes.get(key))
+    noted = op.properties.get(key, op.attributes.get(key))
     kind = REGION_FORMS[op.name].removeprefix("tf.").lower()
-    name = given.data if isinstance(given, StringAttr) and given.data else f"{node_of(op.location) or kind}_{role}"
-    return maker.add(name, block, op.location)
+    name = noted.data if isinstance(noted, StringAttr) and noted.data else f"{node_of(op.location) or kind}_{role}"
+    return functions.add(name, block, op.location)

@@ -1,12 +1,12 @@
-"""Pass `shape-inference`: refines types by what ops mean, and computes what constants and shapes tell.
+"""Pass `shape-inference`: refines types by shape functions, and folds constants and known shapes.
 
-One sweep a function, in program order. Each op's result types are merged with what its shape function says of its
+One sweep a function, in program order. Each op's result types are merged with what its shape function infers from its
 operands; ops on constants alone become constants, large ones as expressions that are computed while the file is
 written; so do shape tensors whose every element is known, and the shape operands of reshapes that leave one dimension
-open. What nothing uses any more is erased.
+open. Dead ops are erased.
 
-Branches and loops are seen through (`tfconvert/converter/shapes/flow.py`): a branch takes what is handed to it, a
-loop's variables are what holds in every iteration, and a constant that is handed on becomes one inside.
+Branches and loops are seen through (`tfconvert/converter/shapes/flow.py`): a branch's arguments are its operands, a
+loop's variables are what holds in every iteration, and a constant operand becomes a constant inside.
 
 Before:
 
@@ -99,7 +99,7 @@ class ShapeInference:
     name: ClassVar[str] = "shape-inference"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Sweeps every function, those that branches and loops run for what is handed to them.
+        """Sweeps every function, those that branches and loops run for their operands.
 
         Raises:
             ConversionError: Shapes contradict each other (`shape-mismatch`), or a constant that has to be read is

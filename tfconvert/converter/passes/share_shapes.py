@@ -1,9 +1,9 @@
-"""Pass `share-shapes`: what is known to be the same shape, or dimension, is computed once, from what has it first.
+"""Pass `share-shapes`: computes equal shapes and dimensions once, from the first value that has them.
 
-Shapes that stay unknown until the model runs are often asked of values that were computed for nothing else: a masked
+Shapes that are unknown until run time are often read from values that were computed for nothing else: a masked
 layer of Keras runs its first step once more, for the shape of zeros. Unknown dimensions are symbols that go through
 loops and branches (`tfconvert/converter/shapes/symbolic.py`); where two shape tensors have the same elements, the
-first one stands for both. A loop gets what is known before it as a variable.
+first one replaces both. A loop gets dimensions that are known before it as variables.
 
 Before:
 
@@ -55,7 +55,7 @@ from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.dims import UNKNOWN, Partial
 from tfconvert.converter.ir.edit import erase_dead
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.shapes.loop_dims import hand_in
+from tfconvert.converter.shapes.loop_dims import pass_dims
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -65,10 +65,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _LIKE = {"tf.OnesLike": 1, "tf.ZerosLike": 0}
-"""Op -> what it fills the shape of its operand with."""
+"""Op -> the value with which it fills the shape of its operand."""
 
 _ASKING = frozenset({"tf.Minimum", "tf.Shape", *_LIKE})
-"""Ops that ask for shapes, or compute with them; where there are none, there is nothing to share."""
+"""Ops that read shapes, or compute with them; where there are none, there is nothing to share."""
 
 _SCALAR = types.tensor(types.I32, ())
 
@@ -81,7 +81,7 @@ class ShareShapes:
     name: ClassVar[str] = "share-shapes"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function that has one caller at most; returns how many shapes were had elsewhere."""
+        """Rewrites every function that has one caller at most; returns how many shapes were replaced."""
         calls = Calls(module)
         if not any(op.name in _ASKING for function in calls.functions.values() for op in function.body.block.ops):
             return NOTHING_DONE
@@ -99,7 +99,7 @@ class _Block:
     """The shape tensors of a block, each after those before it.
 
     Attributes:
-        shared: How many were had elsewhere.
+        shared: How many were replaced.
     """
 
     def __init__(self, block: Block, calls: Calls, symbols: Symbols) -> None:
@@ -117,11 +117,11 @@ class _Block:
                 self._seen.setdefault((argument.type, elements), argument)
 
     def share(self) -> int:
-        """Goes through the block; returns how many shape tensors were had elsewhere."""
+        """Sweeps the block; returns how many shape tensors were replaced."""
         for op in tuple(self._block.ops):
             called = self._calls.of.get(op)
             if called and called[0].is_loop:
-                op = self._handed(op)
+                op = self._with_dims(op)
             value = self._filled(op) if op.name in _LIKE else _absorbed(op) or self._packed(op) or self._picked(op)
             if value is not None:
                 self.shared += 1
@@ -133,9 +133,9 @@ class _Block:
             erase_dead(self._block)
         return self.shared
 
-    def _handed(self, op: Operation) -> Operation:
-        """Hands dimensions to a loop that asks for them; returns the loop."""
-        made = hand_in(op, self._calls, self._symbols, lambda dim: self._seen.get((_SCALAR, (dim,))))
+    def _with_dims(self, op: Operation) -> Operation:
+        """Passes dimensions to a loop that reads them; returns the loop."""
+        made = pass_dims(op, self._calls, self._symbols, lambda dim: self._seen.get((_SCALAR, (dim,))))
         self.shared += made is not op
         return made
 
@@ -145,7 +145,7 @@ class _Block:
         return elements if elements and UNKNOWN not in elements and min(elements) < UNKNOWN else None
 
     def _originate(self, value: Value) -> None:
-        """Notes which unknown dimensions no value before this one has."""
+        """Notes the unknown dimensions that no value before this one has."""
         for axis, dim in enumerate(self._symbols.known.shapes.get(value) or ()):
             if dim < UNKNOWN:
                 self._origin.setdefault(dim, (value, axis))
@@ -161,7 +161,7 @@ class _Block:
             self.shared += 1
 
     def _filled(self, op: Operation) -> Value | None:
-        """Returns what fills a shape that is there already, in the place of a value's."""
+        """Returns what fills a shape that exists already, instead of a value's."""
         shape = self._symbols.known.shapes.get(op.operands[0])
         if not shape or -1 in shape or min(shape) >= UNKNOWN:
             return None
@@ -175,7 +175,7 @@ class _Block:
         return insert.tf("Fill", (vector, number), kind)
 
     def _packed(self, op: Operation) -> Value | None:
-        """Returns a vector of scalars that are there, in the place of one that is joined of vectors."""
+        """Returns a vector of existing scalars, instead of one that is joined of vectors."""
         elements = self._elements(op.results[0]) if op.name == "tf.ConcatV2" else None
         if elements is None or types.element_of(op.results[0].type) != types.I32:
             return None
@@ -187,15 +187,15 @@ class _Block:
         return insert.pack(scalars) if len(scalars) == len(elements) else None
 
     def _picked(self, op: Operation) -> Value | None:
-        """Returns a dimension of the first value that has it, in the place of a later one's."""
+        """Returns a dimension of the first value that has it, instead of a later one's."""
         elements = self._elements(op.results[0]) if op.name == "tf.StridedSlice" else None
         if elements is None or op.results[0].type != _SCALAR or (_SCALAR, elements) in self._seen:
             return None
-        maker, origin = op.operands[0].owner, self._origin.get(elements[0])
-        if origin is None or not isinstance(maker, Operation) or maker.name != "tf.Shape":
+        producer, origin = op.operands[0].owner, self._origin.get(elements[0])
+        if origin is None or not isinstance(producer, Operation) or producer.name != "tf.Shape":
             return None
         value, axis = origin
-        if maker.operands[0] is value:
+        if producer.operands[0] is value:
             return None
         insert = Builder(op)
         if value not in self._shape_of:
@@ -209,7 +209,7 @@ def _absorbed(op: Operation) -> Value | None:
     if op.name != "tf.Minimum" or op.results[0].type != _SCALAR:
         return None
     for value, other in (op.operands, reversed(op.operands)):
-        maker = other.owner
-        if isinstance(maker, Operation) and maker.name == "tf.Maximum" and value in maker.operands:
+        producer = other.owner
+        if isinstance(producer, Operation) and producer.name == "tf.Maximum" and value in producer.operands:
             return value
     return None

@@ -1,10 +1,10 @@
-"""Pass `simplify-control-flow`: branches and loops that constants decide, and what is handed on to no purpose.
+"""Pass `simplify-control-flow`: folds branches and loops that constants decide, and drops dead values.
 
-A branch that is always taken stands in the place of its `If` or `Case`; so does the body of a loop, as often as it runs
-(up to `unroll_up_to` iterations), and a loop that never runs is what was handed to it. Shapes and constants are worked
-out anew where that happened. A result that is always what was handed in is that, constants move into the functions that
-get them, products of what no iteration changes are computed before the loop, and arguments, results and loop variables
-that nothing depends on go.
+A branch that is always taken replaces its `If` or `Case`; so does the body of a loop, as often as it runs
+(up to `unroll_up_to` iterations), and a loop that never runs is replaced by its operands. Shapes and
+constants are inferred again then. Pass-through results are replaced by operands, constants sink into the functions that
+use them, loop-invariant products are hoisted, and dead arguments, results and loop variables
+are dropped.
 
 Before:
 
@@ -59,7 +59,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import Construct, construct, inline_body
-from tfconvert.converter.control_flow.decisions import decided_branch, handed_through, sink_constants
+from tfconvert.converter.control_flow.decisions import decided_branch, pass_through_operands, sink_constants
 from tfconvert.converter.control_flow.hoist import hoist
 from tfconvert.converter.control_flow.trip_count import trip_count
 from tfconvert.converter.control_flow.unused import drop_unused
@@ -80,11 +80,11 @@ _MAX_UNROLLED = 1000
 
 @dataclass(frozen=True, slots=True)
 class SimplifyControlFlow:
-    """Decides what constants decide, and drops what nobody needs.
+    """Folds control flow that constants decide, and drops dead values.
 
     Attributes:
         unroll_up_to: Loops with at most this many iterations become what they compute one by one. In LiteRT a loop
-            costs about 1.5 us, and 0.2 us an iteration: too little to let models grow for it without being asked.
+            costs about 1.5 us, and 0.2 us an iteration: too little to grow models for it by default.
     """
 
     unroll_up_to: int = 1
@@ -107,7 +107,7 @@ class SimplifyControlFlow:
                 symbol_table.erase_unreferenced(functions, outside)
             if not work.applied["decide"] + work.applied["unroll"]:
                 return PassResult(applied)
-            # What has been decided may decide more.
+            # Folding may expose more to fold.
             flow.infer(symbol_table.functions_of(module), outside)
 
 
@@ -132,11 +132,11 @@ class _Work:
         self._ops: list[Operation] = []
 
     def _is_own(self, found: Construct) -> bool:
-        """Tells whether nothing else runs a construct's functions."""
+        """Returns whether nothing else runs a construct's functions."""
         return all(self._references[function.sym_name] == 1 for function in found.functions)
 
     def decide(self) -> None:
-        """Decides and forwards from the callers on; what stands in a construct's place is looked at in turn."""
+        """Folds and forwards from the callers on; what replaces a construct is visited in turn."""
         seen: set[str] = set()
         todo = [op for name in reversed(self._inside) if self._is_root(name) for op in reversed(self._inside[name])]
         while todo:
@@ -159,7 +159,7 @@ class _Work:
         return not symbol_table.is_private(self._functions[name]) or not self._references[name]
 
     def _place(self, found: Construct) -> list[Operation] | None:
-        """Puts what constants choose in a construct's place; returns the constructs in it, `None` if all stays."""
+        """Replaces a construct by what constants choose; returns the constructs in that, `None` if nothing changed."""
         if found.kind is Kind.LOOP:
             return self._unroll(found)
         choice = decided_branch(found) if found.kind is Kind.BRANCHES else None
@@ -187,11 +187,11 @@ class _Work:
         return placed
 
     def _inlined(
-        self, function: FuncOp, given: Sequence[Value], before: Operation, *, is_last: bool
+        self, function: FuncOp, operands: Sequence[Value], before: Operation, *, is_last: bool
     ) -> tuple[list[Operation], list[Value]]:
         """Inlines a function; returns the constructs among its ops, and what it returns."""
         previous = before.prev_op
-        values = inline_body(function.body.block, given, before, moves=is_last)
+        values = inline_body(function.body.block, operands, before, moves=is_last)
         if is_last:
             return self._inside[function.sym_name], values
         placed: list[Operation] = []
@@ -206,7 +206,7 @@ class _Work:
         return placed, values
 
     def _forward(self, found: Construct) -> None:
-        for index, value in handed_through(found).items():
+        for index, value in pass_through_operands(found).items():
             result = found.op.results[index]
             if result.first_use is not None:
                 self.applied["forward"] += 1
@@ -216,7 +216,7 @@ class _Work:
             self.applied = +self.applied
 
     def _hoisted(self, found: Construct) -> Construct:
-        """Returns a construct, or the loop in its place which some work has left."""
+        """Returns a construct, or the loop that replaces it once work is hoisted out."""
         if found.kind is not Kind.LOOP or not self._is_own(found):
             return found
         made = hoist(found)
@@ -225,7 +225,7 @@ class _Work:
         return made
 
     def prune(self) -> bool:
-        """Drops what nobody needs, once from the callers on and once towards them; tells whether there was any."""
+        """Drops dead values, once from the callers on and once towards them; returns whether there were any."""
         before = self.applied["drop"]
         self._ops = [op for op in map(self._pruned, self._ops) if op is not None]
         if self.applied["drop"] != before:

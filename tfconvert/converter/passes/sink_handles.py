@@ -1,7 +1,7 @@
-"""Pass `sink-handles`: branches and loop bodies name the variables and tables that they use themselves.
+"""Pass `sink-handles`: sinks handles of variables and tables into branches and loop bodies.
 
-A handle is given to a function as an argument; which variable it stands for nobody sees there. Where it is always the
-same one with a name, the function makes the handle, and the argument goes.
+A handle is passed to a function as an argument, which doesn't show what variable it refers to. Where it is always the
+same one with a name, the function creates the handle, and the argument is dropped.
 
 Before:
 
@@ -60,16 +60,16 @@ _LOOP = "tf.While"
 
 
 class SinkHandles:
-    """Makes the handles of named variables and tables in the functions of control flow that use them."""
+    """Creates the handles of named variables and tables in the functions of control flow that use them."""
 
     __slots__ = ()
 
     name: ClassVar[str] = "sink-handles"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many operands of control flow went.
+        """Rewrites every function; returns how many operands of control flow were dropped.
 
-        Only private functions that one op names are changed: others are as their other users want them.
+        Only private functions that one op refers to are changed: others have other users.
         """
         functions = symbol_table.functions_of(module)
         if len(functions) < 2:
@@ -90,7 +90,7 @@ class SinkHandles:
 def _sink_from(
     root: str, functions: Mapping[str, FuncOp], inner: Mapping[str, Sequence[Operation]], own: set[str]
 ) -> int:
-    """Sinks handles from a function into those that it names, and on into those that these name."""
+    """Sinks handles from a function into its callees, and on into theirs."""
     sunk = 0
     todo = [root]
     while todo:
@@ -103,24 +103,24 @@ def _sink_from(
 
 
 def _sink(op: Operation, callees: Sequence[FuncOp]) -> int:
-    """Takes the handles out of an op's operands and lets its functions make them; returns how many."""
-    given = op.operands[1:] if op.name in _BRANCHES else op.operands[:]
-    handles = {index: handle for index, value in enumerate(given) if (handle := _handle(value)) is not None}
+    """Replaces an op's handle operands by handles that its functions create; returns how many."""
+    operands = op.operands[1:] if op.name in _BRANCHES else op.operands[:]
+    handles = {index: handle for index, value in enumerate(operands) if (handle := _handle(value)) is not None}
     blocks = [callee.body.block for callee in callees if len(callee.body.blocks) == 1]
-    if len(blocks) != len(callees) or any(len(block.args) != len(given) for block in blocks):
+    if len(blocks) != len(callees) or any(len(block.args) != len(operands) for block in blocks):
         return 0
     if op.name == _LOOP:
         handles = _kept_by(callees, symbol_table.named(op, "body"), handles)
     if not handles:
         return 0
     for callee in callees:
-        _make(callee, handles)
-    _without(op, given, handles)
+        _clone_into(callee, handles)
+    _without(op, operands, handles)
     return len(handles)
 
 
 def _handle(value: Value) -> Operation | None:
-    """Returns the op that names what a value is a handle of."""
+    """Returns the op that names the variable or table of a handle."""
     if not isinstance(types.element_of(value.type), types.ResourceType):
         return None
     op = origin(value).owner
@@ -128,7 +128,7 @@ def _handle(value: Value) -> Operation | None:
 
 
 def _kept_by(callees: Sequence[FuncOp], body: str, handles: Mapping[int, Operation]) -> dict[int, Operation]:
-    """Returns the handles that a loop's body returns as they are; they are taken out of what it returns."""
+    """Returns the handles that a loop's body returns as they are; they are dropped from its results."""
     block = next((callee.body.block for callee in callees if callee.sym_name == body), None)
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != len(block.args):
@@ -139,8 +139,8 @@ def _kept_by(callees: Sequence[FuncOp], body: str, handles: Mapping[int, Operati
     return kept
 
 
-def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
-    """Lets a function make handles that it has been given."""
+def _clone_into(function: FuncOp, handles: Mapping[int, Operation]) -> None:
+    """Clones the handle ops into the callee and drops the arguments."""
     block = function.body.block
     arguments = list(block.args)
     for index, handle in handles.items():
@@ -155,9 +155,9 @@ def _make(function: FuncOp, handles: Mapping[int, Operation]) -> None:
     update_function_type(function)
 
 
-def _without(op: Operation, given: Sequence[Value], handles: Mapping[int, Operation]) -> None:
-    """Replaces an op by one that is not given handles; a loop then doesn't return them either."""
-    kept = [value for index, value in enumerate(given) if index not in handles]
+def _without(op: Operation, operands: Sequence[Value], handles: Mapping[int, Operation]) -> None:
+    """Replaces an op by one without handle operands; a loop then doesn't return them either."""
+    kept = [value for index, value in enumerate(operands) if index not in handles]
     if op.name != _LOOP:
         op.set_operands([op.operands[0], *kept])
     else:
@@ -171,14 +171,14 @@ def _without(op: Operation, given: Sequence[Value], handles: Mapping[int, Operat
         for old, new in zip(results, loop.results, strict=True):
             old.replace_all_uses_with(new)
         for index in handles:
-            op.results[index].replace_all_uses_with(given[index])
+            op.results[index].replace_all_uses_with(operands[index])
         erase(op)
     for index in handles:
-        _erase_unused(given[index])
+        _erase_unused(operands[index])
 
 
 def _erase_unused(value: Value) -> None:
-    """Erases what made a handle, as far as nothing uses it any more."""
+    """Erases the op that created a handle, if it is dead."""
     while isinstance(op := value.owner, Operation) and value.first_use is None:
         operands = op.operands[:]
         erase(op)

@@ -1,8 +1,8 @@
-"""Pass `stacks-to-lists`: stacks of TensorFlow 1, in which gradients of loops keep what they need, become lists.
+"""Pass `stacks-to-lists`: converts stacks of TensorFlow 1, as gradients of loops use them, to lists.
 
-A stack is state behind a handle; a list is a value. So every push and every pop makes a new list of the one before it,
-and loops, branches and calls hand it on. What is left of a handle is a number that nothing reads, which goes with the
-variables that a loop doesn't need.
+A stack is state behind a handle; a list is a value. So every push and pop creates a new list from the one before it,
+and loops, branches and calls forward it. What is left of a handle is a number that nothing reads, which goes with the
+dead variables of loops.
 
 Before:
 
@@ -75,7 +75,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class StacksToLists:
-    """Makes lists of stacks."""
+    """Converts stacks to lists."""
 
     __slots__ = ()
 

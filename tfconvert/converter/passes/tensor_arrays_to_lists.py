@@ -1,7 +1,7 @@
-"""Pass `tensor-arrays-to-lists`: tensor arrays of TensorFlow 1 become lists of tensors, as TensorFlow 2 has them.
+"""Pass `tensor-arrays-to-lists`: converts tensor arrays of TensorFlow 1 to lists of tensors, as TensorFlow 2 has them.
 
-An array's ops take its handle and a flow, which tells their order. The flow becomes the list. The handle becomes a
-number that nothing reads, which goes with the variables that a loop doesn't need.
+An array's ops take its handle and a flow, which determines their order. The flow becomes the list. The handle becomes a
+number that nothing reads, which goes with the dead variables of loops.
 
 Before:
 
@@ -48,7 +48,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class TensorArraysToLists:
-    """Makes lists of tensor arrays."""
+    """Converts tensor arrays to lists."""
 
     __slots__ = ()
 

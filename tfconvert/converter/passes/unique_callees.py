@@ -1,7 +1,7 @@
-"""Pass `unique-callees`: gives every loop, condition and call functions of its own, copies where they are shared.
+"""Pass `unique-callees`: clones shared functions so that every loop, conditional and call has its own.
 
-What a function takes is then what one op hands to it: types become as specific as there, constants that are handed on
-are constants inside, and what one caller doesn't need can go. Functions that nobody shares are not touched.
+A function's arguments are then the operands of one op: types become as specific as there, constant operands
+become constants inside, and what one caller doesn't need is dropped. Functions that are not shared stay as they are.
 
 Before:
 
@@ -79,7 +79,7 @@ class UniqueCallees:
         """Copies where needed; returns how many functions were.
 
         Raises:
-            ConversionError: Functions run each other in a circle (`recursive-function`), one is missing
+            ConversionError: Functions run each other in a cycle (`recursive-function`), one is missing
                 (`missing-function`), or the copies grow without measure (`too-many-copies`).
         """
         functions = symbol_table.functions_of(module)
@@ -95,7 +95,7 @@ class UniqueCallees:
 
 
 class _Copier:
-    """Makes copies of functions.
+    """Creates copies of functions.
 
     Args:
         functions: The module's functions; copies are added.
@@ -111,7 +111,7 @@ class _Copier:
         self.count = 0
 
     def separate(self, roots: set[str]) -> None:
-        """Follows who runs what from some functions on; who comes first keeps the original."""
+        """Follows the calls from some functions on; the first caller keeps the original."""
         taken = set(roots)
         todo = [name for name in reversed(self._functions) if name in roots]
         while todo:
@@ -151,7 +151,7 @@ class _Copier:
 
 
 def _make_private(function: FuncOp) -> None:
-    """Takes from a function all by which others than the module's ops know it."""
+    """Makes a function private, and drops its exported names."""
     function.properties["sym_visibility"] = StringAttr.get("private")
     for name in ("arg_attrs", "res_attrs"):
         function.properties.pop(name, None)

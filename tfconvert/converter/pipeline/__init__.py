@@ -1,1 +1,1 @@
-"""The pipeline: stages, the passes by name, and what watches them."""
+"""The pipeline: stages, the passes by name, and instruments."""

@@ -1,4 +1,4 @@
-"""Instruments: what can be done between the passes of a run.
+"""Instruments: hooks that run between the passes of a pipeline.
 
 Verifying, printing, timing, and running the module before and after each pass to see that its results stay.
 """
@@ -47,8 +47,8 @@ class PrintIR(Instrument):
     """Prints the module before and after the passes of some names.
 
     Attributes:
-        stream: Where to.
-        write: How a module is printed.
+        stream: The stream to print to.
+        write: Prints a module.
         names_before: Names of the passes before which it is printed.
         names_after: Names of the passes after which it is printed; `None` is all.
     """
@@ -59,18 +59,18 @@ class PrintIR(Instrument):
     names_after: Collection[str] | None = ()
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Prints if this pass was asked for."""
+        """Prints if this pass was requested."""
         if stage.run in self.names_before:
             self._print("before", stage, module)
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Prints if this pass was asked for."""
+        """Prints if this pass was requested."""
         if self.names_after is None or stage.run in self.names_after:
             self._print("after", stage, module)
         return ()
 
     def failed(self, stage: Stage, module: ModuleOp) -> None:
-        """Prints what a pass that gave up has left, if this pass was asked for."""
+        """Prints the module that a failed pass has left, if this pass was requested."""
         if self.names_after is None or stage.run in self.names_after:
             self._print("after the failure of", stage, module)
 

@@ -1,4 +1,4 @@
-"""Which names a module has or has had: what decides whether a stage is for it."""
+"""The names that a module has or has had, which decide whether a stage runs on it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 class OpNames:
-    """The names of a module's ops and of the attributes of its functions, those that are gone included.
+    """The names of a module's ops and of the attributes of its functions, erased ones included.
 
-    The module is walked when a name is asked for that is not known, and only if a pass has been at work since.
+    The module is walked when an unknown name is queried, and only if a pass has run since the last walk.
     """
 
     __slots__ = ("_is_current", "_module", "_names")
 
     def __init__(self, module: ModuleOp, others: Iterable[str] = ()) -> None:
-        """Walks nothing yet.
+        """Defers the walk to the first query.
 
         Args:
             module: The module.
-            others: Names that count as if they were in it.
+            others: Names that count as present.
         """
         self._module = module
         self._names = set(others)

@@ -23,7 +23,7 @@ class Option:
     Attributes:
         name: The field's name.
         hint: The field's type.
-        default: What it is when nobody says anything; `MISSING` if it has to be said.
+        default: Its default value; `MISSING` if it is required.
     """
 
     name: str
@@ -32,38 +32,39 @@ class Option:
 
     @property
     def kind(self) -> str:
-        """The type as a person writes values of it."""
+        """The type as help and messages spell it."""
         several = ",..." if any(get_origin(part) is tuple for part in _parts(self.hint)) else ""
         kinds = [_WRITABLE[kind] for kind in _kinds(self.hint)]
         return "|".join(kinds) + several
 
-    def value(self, given: tuple[Value, ...]) -> Any:
-        """Returns what was given as the field's value.
+    def value(self, written: tuple[Value, ...]) -> Any:
+        """Returns the written value as the field's value.
 
         Raises:
             ValueError: It is of another type.
         """
-        if not given and _fits(True, self.hint):
+        if not written and _fits(True, self.hint):
             return True  # An option without a value is a switch.
-        single = given[0] if len(given) == 1 else given
+        single = written[0] if len(written) == 1 else written
         if float in _kinds(self.hint) and type(single) is int:
             single = float(single)
-        for candidate in (single, given):
+        for candidate in (single, written):
             if _fits(candidate, self.hint):
                 return candidate
-        raise ValueError(f"{','.join(map(str, given)) or 'nothing'} is not {self.kind}")
+        raise ValueError(f"{','.join(map(str, written)) or 'nothing'} is not {self.kind}")
 
 
-def options_of(row: type[Pass]) -> list[Option]:
+def options_of(pass_type: type[Pass]) -> list[Option]:
     """Returns a pass's options; fields that no text can give (patterns, functions) are none."""
-    hints = get_type_hints(row)
-    own: tuple[Field[Any], ...] = fields(row) if hasattr(row, "__dataclass_fields__") else ()  # type: ignore[arg-type]
+    hints = get_type_hints(pass_type)
+    has_fields = hasattr(pass_type, "__dataclass_fields__")
+    own: tuple[Field[Any], ...] = fields(pass_type) if has_fields else ()  # type: ignore[arg-type]
     return [Option(item.name, hints[item.name], _default(item)) for item in own if _kinds(hints[item.name])]
 
 
-def summary_of(row: type[Pass]) -> str:
-    """Returns what a pass does, in a line."""
-    return (row.__doc__ or "").strip().partition("\n")[0]
+def summary_of(pass_type: type[Pass]) -> str:
+    """Returns a pass's summary, in a line."""
+    return (pass_type.__doc__ or "").strip().partition("\n")[0]
 
 
 def parse_passes(text: str) -> list[Pass]:
@@ -71,13 +72,13 @@ def parse_passes(text: str) -> list[Pass]:
 
     Raises:
         ConversionError: The syntax is wrong (`malformed-pipeline`), or a pass (`unknown-pass`) or an option
-            (`unknown-option`, `wrong-option`) doesn't exist; all that is wrong, in one.
+            (`unknown-option`, `wrong-option`) doesn't exist; all mistakes in one error.
     """
     passes: list[Pass] = []
     problems: list[ConversionError] = []
     for written in parse_pass_text(text):
         try:
-            passes.append(_made(written))
+            passes.append(_create(written))
         except ConversionError as problem:
             problems.append(problem)
     if problems:
@@ -89,7 +90,7 @@ def find(name: str, known: Iterable[str], code: str, what: str) -> str:
     """Returns a name if it is known.
 
     Raises:
-        ConversionError: It is not; the hint tells similar ones.
+        ConversionError: It is not; the hint lists similar ones.
     """
     names = sorted(set(known))
     if name not in names:
@@ -99,20 +100,20 @@ def find(name: str, known: Iterable[str], code: str, what: str) -> str:
     return name
 
 
-def _made(written: PassText) -> Pass:
-    row = pass_class(find(written.name, pass_names(), "unknown-pass", "pass"))
-    options = {option.name: option for option in options_of(row)}
+def _create(written: PassText) -> Pass:
+    pass_type = pass_class(find(written.name, pass_names(), "unknown-pass", "pass"))
+    options = {option.name: option for option in options_of(pass_type)}
     values = {}
-    for key, given in written.options.items():
+    for key, text in written.options.items():
         name = find(key.replace("-", "_"), options, "unknown-option", f"option of {written.name} called")
         try:
-            values[name] = options[name].value(given)
+            values[name] = options[name].value(text)
         except ValueError as problem:
             raise error("wrong-option", f"option {name} of {written.name}: {problem}") from problem
     missing = [option.name for option in options.values() if option.default is MISSING and option.name not in values]
     if missing:
         raise error("wrong-option", f"{written.name} needs its option {', '.join(missing)}")
-    return row(**values)
+    return pass_type(**values)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a pass returns: how often it did what, what the user should know of, and the measures that the report shows."""
+"""The result of a pass: counts of its rewrites, notes for the user, and the measures that the report shows."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tfconvert.schema.diagnostics import Diagnostic
 
 
 class PassResult(NamedTuple):
-    """What a pass did to one module.
+    """The effect of a pass on one module.
 
     Attributes:
-        counts: How often each pattern was applied, or how many things of each kind have changed; no zeros.
+        counts: How often each pattern was applied, or how many things of each kind have changed; without zeros.
         notes: Warnings and decisions for the report.
         heading: The title under which the short report lists the counts; only the whole report does if it is empty.
         frozen_variables: How many variables became constants.
@@ -33,4 +33,4 @@ class PassResult(NamedTuple):
 
 
 NOTHING_DONE = PassResult(Counter())
-"""The result of a pass that only ensures something, or had nothing to do; not to be changed."""
+"""The result of a pass that only ensures something, or had nothing to do; must not be mutated."""

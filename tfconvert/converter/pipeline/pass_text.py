@@ -40,7 +40,7 @@ class PassText(NamedTuple):
 
     Attributes:
         name: Its name.
-        options: The values of each option that is given; none for an option without `=`.
+        options: The values of each option; none for an option without `=`.
     """
 
     name: str

@@ -13,7 +13,7 @@ from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.schema.diagnostics import error
 
 PACKAGES = ("tfconvert.converter.passes", "tfconvert.converter.litert.passes")
-"""Where the files of passes are: what every target needs, and what only LiteRT does."""
+"""The packages of passes: those of every target, and those of LiteRT alone."""
 
 
 @cache

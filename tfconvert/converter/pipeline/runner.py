@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
 USER = ("composites", "patterns")
-"""Fields of `Options` by which the user adds something to the conversion, so that stages may ask for it."""
+"""Fields of `Options` by which the user adds something to the conversion, so that stages may require it."""
 
 
 class Applied(NamedTuple):
@@ -25,8 +25,8 @@ class Applied(NamedTuple):
     Attributes:
         name: The pass.
         result: What it returned.
-        loading: Seconds that importing it took.
-        seconds: Seconds that it worked.
+        loading: Seconds spent on importing it.
+        seconds: Seconds spent on running it.
     """
 
     name: str
@@ -48,7 +48,7 @@ def run_stages(
         module: The module.
         stages: The stages, in order.
         options: The settings.
-        instruments: What looks at the module between the passes.
+        instruments: Hooks between the passes.
         on_stage: Called with each stage's name before its pass runs.
 
     Raises:

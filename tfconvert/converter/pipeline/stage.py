@@ -1,4 +1,4 @@
-"""What a pass is, its place in a pipeline, and who may watch it at work."""
+"""Passes, their stages in a pipeline, and instruments."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Pass(Protocol):
 
 
 class Stage(NamedTuple):
-    """A pass's place in a pipeline.
+    """A stage of a pipeline: a pass, and when it runs.
 
     Attributes:
         run: The pass, by name.
-        because: Why it stands here.
+        because: Why it is here.
         needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
             with one of the prefixes of each group. Names are those of ops, of attributes of functions, and
             `options.` with those fields of `Options` that the user has set.
         takes: Fields of `Options` that are options of the pass.
         only_with: A field of `Options` without which the pass is skipped; empty if there is none.
-        forbids: Prefixes of op names that no op has afterwards; what the next stages rely on.
+        forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
     """
 
     run: str
@@ -50,23 +50,23 @@ class Stage(NamedTuple):
 
 
 class Instrument:
-    """Looks at the module before and after each stage; this one sees nothing."""
+    """Base class of pass instruments; the hooks do nothing."""
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
-        """Looks at what a pass is about to rewrite."""
+        """Called before a pass runs."""
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
-        """Looks at what a pass has made; returns what the report should tell of it."""
+        """Called after a pass has run; returns notes for the report."""
         return ()
 
     def failed(self, stage: Stage, module: ModuleOp) -> None:
-        """Looks at what is there when a pass has given up with an error."""
+        """Called when a pass has failed with an error."""
 
 
 def apply_watched(run: Pass, stage: Stage, module: ModuleOp, instruments: Sequence[Instrument]) -> PassResult:
-    """Applies a pass under the eyes of instruments; returns what the pass returned, with their notes behind its own.
+    """Applies a pass with instruments; returns the pass's result, with their notes after its own.
 
-    The first instrument is the outermost: it looks first before the pass and last after it.
+    The first instrument is the outermost: it is called first before the pass and last after it.
     """
     for instrument in instruments:
         instrument.before(stage, module)

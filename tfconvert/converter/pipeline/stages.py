@@ -19,41 +19,41 @@ _LISTS = ("tf.TensorList", "tf.EmptyTensorList")
 _ARRAYS = ("tf.TensorArray",)
 _STACKS = ("tf.Stack",)
 FUNCTIONAL = (*BRANCHES, *LOOPS)
-"""Ops that run functions at times, or again and again."""
+"""Ops that run functions conditionally, or repeatedly."""
 
 CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.while")
-"""Conditionals, loops and what they gather their results in, of any kind."""
+"""Conditionals, loops and the containers of their results, of any kind."""
 
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
-"""Ops that write a variable, or look a part of one up."""
+"""Ops that write a variable, or look up a part of one."""
 
 TO_FUNCTIONS: Sequence[Stage] = (
     Stage("merge-functions", "signatures that compute the same are equal while their callees still stand"),
-    Stage("functionalize-loops", "a frame's switches and merges are no conditional's", (_V1_LOOPS,)),
-    Stage("functionalize-conditionals", "what runs only at times is in functions, so islands are all", (_V1,)),
+    Stage("functionalize-loops", "a frame's switches and merges are not a conditional's", (_V1_LOOPS,)),
+    Stage("functionalize-conditionals", "conditional code is outlined, so that only islands are left", (_V1,)),
     Stage("executor-to-functional", "every later pass works on plain ops in program order", forbids=("tf_executor.",)),
 )
-"""From dataflow graphs to functions; marked ones still stand."""
+"""From dataflow graphs to functions; marked ones are kept."""
 
 STANDARD: Sequence[Stage] = (
     Stage("regions-to-functional", "later passes know one form of control flow", (_REGIONS,), forbids=_REGIONS),
-    Stage("tensor-arrays-to-lists", "lists are one kind of thing, and a handle no variable", (_ARRAYS,),
+    Stage("tensor-arrays-to-lists", "lists are one kind of value, and handles only of variables", (_ARRAYS,),
           forbids=_ARRAYS),
     Stage("inline", "folding and fusing see through calls",
           forbids=("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
-    Stage("unique-callees", "what a branch or a loop takes is what one op hands to it", (FUNCTIONAL,)),
+    Stage("unique-callees", "the arguments of a branch or a loop are the operands of one op", (FUNCTIONAL,)),
     Stage("stacks-to-lists", "a function that is used once shows which stack it pushes to", (_STACKS,),
           forbids=_STACKS),
-    Stage("sink-handles", "which variable a loop reads is to be seen where it reads it", (FUNCTIONAL,)),
+    Stage("sink-handles", "the variable that a loop reads is visible where it reads it", (FUNCTIONAL,)),
     Stage("decompose-resource-ops", "a variable that is gathered from is only read, and may be frozen",
           (_RESOURCE_OPS,)),
     Stage("freeze-variables", "weights are constants from here on"),
     Stage("forward-variables", "what is still read is written somewhere, maybe just before", (_RESOURCE_OPS,)),
-    Stage("canonicalize", "nothing stands between a constant and its use"),
+    Stage("canonicalize", "no identity is between a constant and its use"),
     Stage("mark-stateless", "asserts are gone, so that most of control flow has no effects any more", (FUNCTIONAL,)),
-    Stage("shape-inference", "legalization asks for shapes and constant operands"),
-    Stage("simplify-control-flow", "constants decide branches; the rest hands on what is used", (FUNCTIONAL,)),
-    Stage("lower-tensor-lists", "it asks for the ranks of elements; the targets have tensors only", (_LISTS,),
+    Stage("shape-inference", "legalization requires shapes and constant operands"),
+    Stage("simplify-control-flow", "constants decide branches; the rest forwards only live values", (FUNCTIONAL,)),
+    Stage("lower-tensor-lists", "it requires the ranks of elements; the targets have tensors only", (_LISTS,),
           forbids=_LISTS),
     Stage("share-shapes", "lists have become tensors, of shapes that others have", (CONTROL_FLOW,)),
 )  # fmt: skip
@@ -62,7 +62,7 @@ STANDARD: Sequence[Stage] = (
 USER_PATTERNS: Sequence[Stage] = (
     Stage("canonicalize", "the user's patterns see shapes and constants, but no kernel's limits", takes=("patterns",),
           only_with="patterns"),
-    Stage("shape-inference", "what the user's patterns make has shapes, too", only_with="patterns"),
+    Stage("shape-inference", "what the user's patterns create has shapes, too", only_with="patterns"),
 )  # fmt: skip
 """The user's rewrites of TensorFlow's ops."""
 

@@ -1,1 +1,1 @@
-"""Recurrent networks that nothing marks as such, recognised by what they compute: cells, loops and chains of steps."""
+"""Recognises unmarked recurrent networks by what they compute: cells, loops and chains of steps."""

@@ -1,4 +1,4 @@
-"""Sums of products with weights: what the gates of a cell are made of, however a framework spells them.
+"""Sums of products with weights, of which the gates of a cell consist, however a framework spells them.
 
     z = [x, h] @ W + b          becomes, for the columns of one gate,
     gate = split(z)[k] + 1          x @ W[:n, k*u:(k+1)*u] + h @ W[n:, k*u:(k+1)*u] + b[k*u:(k+1)*u] + 1
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _DEPTH = 16
-"""Sums nested deeper than this are no cell's."""
+"""Sums nested deeper than this are not a cell's."""
 
 Range = tuple[int, int]
 """A first index and a number of indices."""
@@ -46,7 +46,7 @@ class Vector(NamedTuple):
     """A part of a vector that is added, or by which something is multiplied element by element.
 
     Attributes:
-        value: A vector, a matrix of one row, or a scalar, which stands for as many elements as are needed.
+        value: A vector, a matrix of one row, or a scalar, which is broadcast to as many elements as needed.
         elements: Which elements; those of a scalar are all the same.
     """
 
@@ -55,7 +55,7 @@ class Vector(NamedTuple):
 
     @property
     def is_scalar(self) -> bool:
-        """Whether one number stands for all elements."""
+        """Whether one number is broadcast to all elements."""
         return _length(self.value) == 1
 
 
@@ -65,9 +65,9 @@ class Sum:
 
     Attributes:
         width: Number of its elements, in each row of the batch.
-        products: What is multiplied by a matrix, and by which.
-        scaled: What is multiplied by a vector, element by element, and by which.
-        biases: What is added.
+        products: Values that are multiplied by a matrix, with the matrix.
+        scaled: Values that are multiplied by a vector, element by element, with the vector.
+        biases: Vectors that are added.
     """
 
     width: int
@@ -84,7 +84,7 @@ class Sum:
         )
 
     def columns(self, begin: int, size: int) -> Sum:
-        """Returns the sum of which only some columns are taken."""
+        """Returns the sum restricted to some columns."""
         return Sum(
             size,
             tuple((leaf, by._replace(outputs=_within(by.outputs, begin, size))) for leaf, by in self.products),
@@ -94,7 +94,7 @@ class Sum:
 
     @property
     def leaves(self) -> tuple[Value, ...]:
-        """What is multiplied by matrices, in order of appearance."""
+        """The values that are multiplied by matrices, in order of appearance."""
         return tuple(dict.fromkeys(leaf for leaf, _ in self.products))
 
 
@@ -102,7 +102,7 @@ class Sums:
     """The sums of a function.
 
     Args:
-        is_fixed: Tells whether a value is the same in every step, so that it can be a weight.
+        is_fixed: Returns whether a value is the same in every step, so that it can be a weight.
     """
 
     __slots__ = ("_known", "_rules", "is_fixed")
@@ -123,7 +123,7 @@ class Sums:
         }
 
     def of(self, value: Value, depth: int = 0) -> Sum | None:
-        """Returns what a value is the sum of, `None` if it is something else than a sum of products."""
+        """Returns the terms of a sum, `None` if the value isn't a sum of products."""
         if value not in self._known:
             self._known[value] = self._computed(value, depth + 1) if isinstance(value, OpResult) else None
         return self._known[value]
@@ -156,11 +156,11 @@ class Sums:
         return found[0] + found[1] if found[0] is not None and found[1] is not None else None
 
     def _term(self, value: Value, wanted: int, depth: int) -> Sum | None:
-        """Returns one of two values that are added as a sum, which a bias alone is too."""
+        """Returns one of two addends as a sum; a bias alone is one, too."""
         if self.is_fixed(value):
             if _length(value) in (1, wanted):
                 return Sum(wanted, biases=(Vector(value, (0, wanted)),))
-            # Of a first step, whose last output is zeros, products with weights have been computed already.
+            # In a first step, whose last output is zeros, products with weights have been folded already.
             zeros = constant_array(value)
             return Sum(wanted) if zeros is not None and not zeros.any() and width(value) == wanted else None
         known = self.of(_as_row(value), depth)
@@ -206,13 +206,13 @@ class Sums:
 
 
 def width(value: Value) -> int:
-    """Returns the number of columns of a matrix, 0 if it is none or it isn't known."""
+    """Returns the number of columns of a matrix, 0 if it isn't a matrix or that isn't known."""
     shape = types.shape_of(value.type)
     return max(shape[1], 0) if shape is not None and len(shape) == 2 else 0
 
 
 def columns_taken(op: Operation) -> Range | None:
-    """Returns the columns that a `StridedSlice` takes of a matrix, `None` if it does anything else."""
+    """Returns the columns that a `StridedSlice` takes from a matrix, `None` if it does anything else."""
     whole, *bounds = op.operands
     begin, end, strides = map(constant_array, bounds)
     begins, ends = int(tf.get(op, "begin_mask", 0)), int(tf.get(op, "end_mask", 0))
@@ -244,7 +244,7 @@ def _ends(value: Value) -> list[tuple[Value, int]] | None:
 
 
 def _as_row(value: Value) -> Value:
-    """Returns the matrix of one row that a vector has been, as Keras adds those; any other value as it is."""
+    """Returns the source vector of a matrix of one row, as Keras adds biases; any other value as it is."""
     if isinstance(value, OpResult) and value.op.name in ("tf.Reshape", "tf.Squeeze"):
         row = value.op.operands[0]
         shape = types.shape_of(row.type) or ()

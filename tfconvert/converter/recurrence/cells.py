@@ -8,7 +8,7 @@ An LSTM, with `s` the sigmoid, `a` an activation, and sums (`affine`) of the inp
 The sums of the gates may have `c` (that of the output gate `c'`) multiplied by a vector in them: peepholes. What is
 stored, `c'` and a projected `h'`, may be clipped. A simple RNN: `h' = a(sum)`.
 
-Which of the values in the sums is the input and which is the last output is for others to know.
+Which of the values in the sums is the input and which is the last output is decided by the callers.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ GATES = (INPUT, FORGET, CELL, OUTPUT)
 """An LSTM's gates in the order in which the operator has them."""
 
 ACTIVATIONS: Mapping[str, str] = {"tf.Relu": "RELU", "tf.Relu6": "RELU6", "tf.Tanh": "TANH"}
-"""What the operators compute just as the op does."""
+"""Activations that the operators compute exactly as the op does."""
 
 WIDE_PROJECTION = "its projection has more elements than its state, for which the operator has no room"
 """The kernels write behind their scratch memory then, the bidirectional one from the first such element on."""
 
 _ADDITIONS = frozenset({"tf.Add", "tf.AddV2"})
 _CHOICES = frozenset({"tf.Select", "tf.SelectV2"})
-_NEW_STATE = "its new state is no LSTM's: sigmoid(forget) * state + sigmoid(input) * activation(cell)"
-_NEW_OUTPUT = "its output is no LSTM's: the sigmoid of products with weights, times activation(state)"
+_NEW_STATE = "its new state is not an LSTM's: sigmoid(forget) * state + sigmoid(input) * activation(cell)"
+_NEW_OUTPUT = "its output is not an LSTM's: the sigmoid of products with weights, times activation(state)"
 
 
 @dataclass(frozen=True, slots=True)
 class LstmFormula:
-    """What an LSTM computes each step.
+    """The computation of an LSTM in each step.
 
     Attributes:
         gates: The sums of the gates; none for the input where that is one less the forget gate.
-        activation: What the operator calls the activation.
-        state_clip: Between the negative of which and which the cell state is kept; 0 for no limit.
-        projection: By which the output is multiplied.
-        output_clip: Between the negative of which and which a projected output is kept; 0 for no limit.
-        scales: By which the gates' sums are multiplied once they are normalized; none where they are not.
+        activation: The operator's name of the activation.
+        state_clip: The limit to which the cell state is clipped on either side of zero; 0 for none.
+        projection: The matrix by which the output is multiplied.
+        output_clip: The limit to which a projected output is clipped on either side of zero; 0 for none.
+        scales: Vectors by which the normalized sums of the gates are multiplied; none where they aren't normalized.
     """
 
     gates: Mapping[str, Sum]
@@ -75,7 +75,7 @@ class Lstm(LstmFormula):
     """A step of an LSTM.
 
     Attributes:
-        output: What it puts out.
+        output: Its output.
         state: Its new cell state.
         before: Its last cell state.
     """
@@ -90,9 +90,9 @@ class SimpleRnn:
     """A step of a simple RNN.
 
     Attributes:
-        output: What it puts out.
-        total: What it is the activation of.
-        activation: What the operator calls the activation.
+        output: Its output.
+        total: The argument of its activation.
+        activation: The operator's name of the activation.
     """
 
     output: Value
@@ -114,13 +114,13 @@ Cell = Lstm | SimpleRnn
 
 
 def is_gated(value: Value) -> bool:
-    """Tells whether a value is at least a product of two, both of which change, as all outputs of LSTMs are."""
+    """Returns whether a value is at least a product of two, both of which change, as all outputs of LSTMs are."""
     _, value = _clipped(value)
-    return _made_by(value, "tf.Mul") is not None or _made_by(value, "tf.MatMul") is not None
+    return _defined_by(value, "tf.Mul") is not None or _defined_by(value, "tf.MatMul") is not None
 
 
 def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
-    """Returns the step of a simple RNN that puts out a value.
+    """Returns the step of a simple RNN whose output is a value.
 
     Raises:
         Declined: There is none.
@@ -133,23 +133,23 @@ def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
 
 
 def _why_not_simple(value: Value) -> str:
-    if _made_by(value, *_CHOICES) is not None:
+    if _defined_by(value, *_CHOICES) is not None:
         return "its state stays what it was where a mask says so, which no operator does"
-    addition = _made_by(value, *_ADDITIONS)
+    addition = _defined_by(value, *_ADDITIONS)
     if addition is not None and any(map(_factors, addition.op.operands)):
         return "its state is mixed of old and new, as a GRU's is, for which there is no operator"
-    return "its new state is no activation (Tanh, Relu, Relu6 or none) of products with weights"
+    return "its new state is not an activation (Tanh, Relu, Relu6 or none) of products with weights"
 
 
 def lstm(value: Value, sums: Sums) -> Lstm:
-    """Returns the step of an LSTM that puts out a value.
+    """Returns the step of an LSTM whose output is a value.
 
     Raises:
         Declined: There is none.
     """
     output_clip, inner = _clipped(value)
     projection = None
-    product = _made_by(inner, "tf.MatMul")
+    product = _defined_by(inner, "tf.MatMul")
     if product is not None:
         total = sums.of(inner)
         need(total is not None and len(total.products) == 1, _NEW_OUTPUT)
@@ -162,7 +162,7 @@ def lstm(value: Value, sums: Sums) -> Lstm:
         raise Declined(_NEW_OUTPUT)
     gate, activated = gated
     activation, state = _activated(activated)
-    need(activation != "NONE", "the activation of its state is none of Tanh, Relu and Relu6")
+    need(activation != "NONE", "the activation of its state is not one of Tanh, Relu and Relu6")
     state_clip, bare = _clipped(state)
     before, gates = _state_of(bare, sums, activation)
     gates[OUTPUT] = gate
@@ -171,8 +171,8 @@ def lstm(value: Value, sums: Sums) -> Lstm:
 
 
 def _state_of(state: Value, sums: Sums, activation: str) -> tuple[Value, dict[str, Sum]]:
-    """Returns the last state and the gates that make a new one."""
-    addition = _made_by(state, *_ADDITIONS)
+    """Returns the last state and the gates of the new one."""
+    addition = _defined_by(state, *_ADDITIONS)
     if addition is None:
         raise Declined(_NEW_STATE)
     for kept, entered in (addition.op.operands, addition.op.operands[::-1]):
@@ -197,7 +197,7 @@ def _entered(value: Value, kept: Value, sums: Sums) -> tuple[Sum | None, Value] 
         sums: The sums of the function.
     """
     factors = _factors(value)
-    sigmoids = [factor for factor in _factors(kept) if _made_by(factor, "tf.Sigmoid") is not None]
+    sigmoids = [factor for factor in _factors(kept) if _defined_by(factor, "tf.Sigmoid") is not None]
     for gate, other in (factors, factors[::-1]) if factors else ():
         if [_one_less(gate)] == sigmoids:
             return None, other
@@ -205,7 +205,7 @@ def _entered(value: Value, kept: Value, sums: Sums) -> tuple[Sum | None, Value] 
 
 
 def _factors(value: Value) -> tuple[Value, ...]:
-    product = _made_by(value, "tf.Mul")
+    product = _defined_by(value, "tf.Mul")
     return () if product is None else tuple(product.op.operands)
 
 
@@ -213,7 +213,7 @@ def _gated(value: Value, sums: Sums) -> tuple[Sum, Value] | None:
     """Returns the sum whose sigmoid a value is multiplied by, and that value."""
     factors = _factors(value)
     for gate, other in (factors, factors[::-1]) if factors else ():
-        sigmoid = _made_by(gate, "tf.Sigmoid")
+        sigmoid = _defined_by(gate, "tf.Sigmoid")
         total = None if sigmoid is None else sums.of(sigmoid.op.operands[0])
         if total is not None:
             return total, other
@@ -221,27 +221,27 @@ def _gated(value: Value, sums: Sums) -> tuple[Sum, Value] | None:
 
 
 def _one_less(value: Value) -> Value | None:
-    """Returns what is taken from one."""
-    difference = _made_by(value, "tf.Sub")
+    """Returns `x` of `1 - x`."""
+    difference = _defined_by(value, "tf.Sub")
     if difference is None or _number(difference.op.operands[0]) != 1:
         return None
     return difference.op.operands[1]
 
 
 def _activated(value: Value) -> tuple[str, Value]:
-    """Returns the activation that makes a value, and of what; the value itself if none does."""
-    found = _made_by(value, *ACTIVATIONS)
+    """Returns the activation that defines a value, and its operand; the value itself if there is none."""
+    found = _defined_by(value, *ACTIVATIONS)
     return ("NONE", value) if found is None else (ACTIVATIONS[found.op.name], found.op.operands[0])
 
 
 def _clipped(value: Value) -> tuple[float, Value]:
-    """Returns within which limit a value is kept on either side of zero, 0 for none, and the value before that."""
-    found = _made_by(value, "tf.ClipByValue")
+    """Returns the limit to which a value is clipped on either side of zero, 0 for none, and the value before."""
+    found = _defined_by(value, "tf.ClipByValue")
     if found is not None:
         inner, least, most = found.op.operands
         return _limit(least, most, inner, value)
-    found = _made_by(value, "tf.Maximum", "tf.Minimum")
-    inside = found and _made_by(found.op.operands[0], "tf.Maximum", "tf.Minimum")
+    found = _defined_by(value, "tf.Maximum", "tf.Minimum")
+    inside = found and _defined_by(found.op.operands[0], "tf.Maximum", "tf.Minimum")
     if found is None or inside is None or inside.op.name == found.op.name:
         return 0.0, value
     bounds = {one.op.name: one.op.operands[1] for one in (found, inside)}
@@ -258,7 +258,7 @@ def _number(value: Value) -> float | None:
     return constant_number(value) if value.type == types.tensor(types.F32, ()) else None
 
 
-def _made_by(value: Value, *names: str) -> OpResult | None:
+def _defined_by(value: Value, *names: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name in names else None
 
 
@@ -277,14 +277,14 @@ def check(cell: Cell) -> None:
     need(len(leaves) == 1, "its gates are not all products of the same input and output")
     for name, total in cell.gates.items():
         _check_products(total)
-        need(total.width == cell.units == width(cell.before), "its gates have not as many columns as its state")
+        need(total.width == cell.units == width(cell.before), "its gates don't have as many columns as its state")
         seen = cell.state if name == OUTPUT else cell.before
         need(
             len(total.scaled) <= (name != CELL) and all(leaf is seen for leaf, _ in total.scaled),
-            "a gate looks at elements of something else than the state",
+            "a gate reads elements of something other than the state",
         )
     peepholes = {bool(total.scaled) for name, total in cell.gates.items() if name != CELL}
-    need(len(peepholes) == 1, "some of its gates look at the state, some don't")
+    need(len(peepholes) == 1, "some of its gates read the state, some don't")
 
 
 def _check_products(total: Sum) -> None:

@@ -22,10 +22,10 @@ class Chain(NamedTuple):
     """The steps of a layer.
 
     Attributes:
-        steps: What each step computes, two at least.
+        steps: The cell of each step, at least two.
         rows: The input of each step.
         initial: What the output, and the cell state if there is one, are before the first step; no output where that
-            was zeros, so that the products with it are gone.
+            was zeros, so that the products with it have been folded.
     """
 
     steps: Sequence[Cell]
@@ -39,7 +39,7 @@ class Chain(NamedTuple):
 
 
 def chains_of(block: Block) -> list[Chain]:
-    """Returns the layers whose steps stand in a block, in the order of their first steps."""
+    """Returns the layers whose steps are in a block, in the order of their first steps."""
     sums = Sums(lambda value: tensor_data.constant_of(value) is not None)
     found = [cell for op in block.ops for cell in _cell(op, sums)]
     outputs = {cell.output: cell for cell in found}
@@ -62,7 +62,7 @@ def narrow_states(chain: Chain, extents: Extents) -> set[Value]:
 
 
 def inner_ops(chain: Chain) -> set[Operation]:
-    """Returns the ops that nothing but the steps needs: from their outputs back to their inputs and states."""
+    """Returns the ops that only the steps need: from their outputs back to their inputs and states."""
     ends = {*chain.rows, *(value for value in chain.initial if value is not None)}
     found: set[Operation] = set()
     todo = chain.outputs
@@ -76,7 +76,7 @@ def inner_ops(chain: Chain) -> set[Operation]:
 
 
 def _cell(op: Operation, sums: Sums) -> Iterator[Cell]:
-    """Yields the cell whose output an op makes, if it does; its products are not looked at closely."""
+    """Yields the cell whose output an op computes, if any; its products are not checked closely."""
     try:
         if op.name == "tf.Mul":
             yield cells.lstm(op.results[0], sums)
@@ -97,7 +97,7 @@ def _gates(cell: Cell) -> Mapping[str, Sum]:
 
 
 def _continues(before: Cell, cell: Cell) -> bool:
-    """Tells whether a cell computes what another does, of the other's output."""
+    """Returns whether a cell computes the same as another, from the other's output."""
     try:
         cells.check(cell)
     except Declined:
@@ -114,14 +114,14 @@ def _continues(before: Cell, cell: Cell) -> bool:
 
 
 def _has_same_peepholes(name: str, before: Cell, last: Sum, total: Sum) -> bool:
-    """Tells whether gates look at the state alike; a gate of the first step need not, if there are zeros to see."""
+    """Returns whether gates read the state alike; a gate of the first step need not, if it would read zeros."""
     keys, wanted = ([_key(by) for _, by in each.scaled] for each in (last, total))
     sees_zeros = isinstance(before, Lstm) and name != cells.OUTPUT and _is_zero(before.before)
     return keys == wanted or (not keys and sees_zeros)
 
 
 def _is_same(last: Sum, total: Sum, output: Value) -> bool:
-    """Tells whether two gates have the same weights; the first step's may have none for an output before it."""
+    """Returns whether two gates have the same weights; the first step's may have none for an output before it."""
     if output not in total.leaves or _keys_of(last.biases) != _keys_of(total.biases):
         return False
     recurrent, own = (_key(by) for leaf, by in sorted(total.products, key=lambda pair: pair[0] is not output))
@@ -130,7 +130,7 @@ def _is_same(last: Sum, total: Sum, output: Value) -> bool:
 
 
 def _key(by: Weights | Vector) -> Hashable:
-    """Returns what is equal for equal parts of constants."""
+    """Returns a key that is equal for equal parts of constants."""
     constant = tensor_data.constant_of(by.value)
     if isinstance(by, Weights):
         return constant, by.is_transposed, by.inputs, by.outputs

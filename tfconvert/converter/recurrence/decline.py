@@ -1,14 +1,14 @@
-"""Why a loop, or a chain of equal steps, stays what it is."""
+"""The exception for a loop, or a chain of equal steps, that is not fused, with the reason."""
 
 from __future__ import annotations
 
 
-class Declined(Exception):  # noqa: N818  # nothing is wrong: the loop stays what it is
-    """Something is no recurrent layer that an operator computes just so; the message is the end of a sentence."""
+class Declined(Exception):  # noqa: N818  # nothing is wrong: the loop is kept
+    """Something is not a recurrent layer that an operator computes exactly; the message is the end of a sentence."""
 
 
 def need(holds: bool, reason: str) -> None:
-    """Asks for a condition.
+    """Requires a condition.
 
     Args:
         holds: Whether it holds.

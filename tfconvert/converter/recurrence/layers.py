@@ -1,4 +1,4 @@
-"""The recurrent layers that a loop computes: cells, where their inputs come from, and what is asked of them."""
+"""The recurrent layers that a loop computes: cells, the sources of their inputs, and their requirements."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
-_STATE_USED = "its last cell state is used, which the operator doesn't give"
+_STATE_USED = "its last cell state is used, which the operator doesn't return"
 
 
 class Layer(NamedTuple):
     """A recurrent layer.
 
     Attributes:
-        cell: What it computes each step.
-        steps: Its input; `None` if that is the output of a layer before.
-        leaf: Its input, as it stands in the cell's sums.
-        past: Its last output, as it stands there.
+        cell: Its computation in each step.
+        steps: Its input; `None` if that is the output of a previous layer.
+        leaf: Its input, as it appears in the cell's sums.
+        past: Its last output, as it appears there.
         initial: What its output, and its cell state if it has one, are before the first step.
     """
 
@@ -40,13 +40,13 @@ class Layer(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a loop becomes.
+    """The fused form of a loop.
 
     Attributes:
         scan: The loop.
         layers: The layers, each of which may take the output of one before.
-        copies: Ops that take all rows out of what is collected, in order, as TensorArrays of old do.
-        narrow: Initial states to be given the batch's number of rows, since they may have one row for all.
+        copies: Ops that copy all collected rows in order, as legacy TensorArrays do.
+        narrow: Initial states to broadcast to the batch's number of rows, since they may have one row for all.
     """
 
     scan: Scan
@@ -56,10 +56,10 @@ class Plan(NamedTuple):
 
 
 def plan_of(scan: Scan, extents: Extents) -> Plan:
-    """Returns what a loop becomes.
+    """Returns the fused form of a loop.
 
     Raises:
-        Declined: It can't become anything.
+        Declined: The loop can't be fused.
     """
     found = _cells(scan, Sums(fixed_values(scan).__contains__))
     layers = _layers(scan, found)
@@ -72,7 +72,7 @@ def plan_of(scan: Scan, extents: Extents) -> Plan:
 
 
 def _takes_all(op: Operation, count: int | None, extents: Extents) -> bool:
-    """Tells whether an op takes as many rows as there are, from the first on."""
+    """Returns whether an op takes as many rows as there are, from the first on."""
     if op.name != "tf.GatherV2" or not is_enumeration(op.operands[1]) or constant_int(op.operands[2]) != 0:
         return False
     return extents.dim(op.operands[1], 0) == count
@@ -82,7 +82,7 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
     """Returns a loop's cells, by the place of the state that is the output.
 
     Raises:
-        Declined: A state is no cell's.
+        Declined: A state is not a cell's.
     """
     found: dict[int, Cell] = {}
     problems: dict[int, Declined] = {}
@@ -97,7 +97,7 @@ def _cells(scan: Scan, sums: Sums) -> dict[int, Cell]:
     left = [index for index in problems if index not in inner]
     if left:
         need(not convolves(scan), "its gates are convolutions, not products with matrices")
-        # What looks like the output of an LSTM tells more than what looks like nothing.
+        # The reason of a state that resembles an LSTM's output is the more helpful one.
         raise problems[min(left, key=lambda index: not cells.is_gated(scan.states[index]))]
     need(bool(found), "no state goes from one step to the next")
     return found
@@ -107,12 +107,12 @@ def _state_of(scan: Scan, cell: Lstm) -> int:
     """Returns the place of a cell's state.
 
     Raises:
-        Declined: The loop hands on something else.
+        Declined: The loop forwards something else.
     """
     for index, value in scan.states.items():
         if scan.state(index) is cell.before and value is cell.state:
             return index
-    raise Declined("its cell state is not handed on to the next step as it is")
+    raise Declined("its cell state is not forwarded to the next step as it is")
 
 
 def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
@@ -126,7 +126,7 @@ def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
     for index, cell in found.items():
         past = scan.state(index)
         gates = cell.gates[cells.CELL] if isinstance(cell, Lstm) else cell.total
-        need(past in gates.leaves, "its gates don't look at its last output")
+        need(past in gates.leaves, "its gates don't read its last output")
         (leaf,) = (leaf for leaf in gates.leaves if leaf is not past)
         read = scan.reads.get(leaf)
         need(read is not None or leaf in outputs, "its input is computed in the loop, not read from a sequence")
@@ -137,10 +137,10 @@ def _layers(scan: Scan, found: Mapping[int, Cell]) -> list[Layer]:
 
 
 def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
-    """Checks that the layers give all that is used of the loop.
+    """Checks that the layers compute all results of the loop that are used.
 
     Raises:
-        Declined: Something is used that no layer gives.
+        Declined: Something is used that no layer computes.
     """
     inner = {_state_of(scan, cell) for cell in found.values() if isinstance(cell, Lstm)}
     outputs = {cell.output for cell in found.values()}
@@ -151,14 +151,14 @@ def _check_results(scan: Scan, found: Mapping[int, Cell]) -> None:
             continue
         row = scan.stacks.get(index, scan.lasts.get(index))
         need(index not in inner and row not in states, _STATE_USED)
-        need(row in outputs, "something else than outputs is taken out of it")
+        need(row in outputs, "something other than outputs is read from it")
 
 
 def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> None:
     """Checks that all sequences are as long as the loop runs, and that batches agree.
 
     Raises:
-        Declined: They don't, or nothing tells.
+        Declined: They don't, or it isn't known.
     """
     counts = {extents.scalar(bound) for bound in scan.bounds}
     lengths = {extents.dim(layer.steps.value, layer.steps.axis) for layer in layers if layer.steps is not None}
@@ -167,24 +167,24 @@ def _check_lengths(scan: Scan, layers: Sequence[Layer], extents: Extents) -> Non
          "that it runs as often as its sequence is long can't be seen")  # fmt: skip
     batches = {layer.steps.batch for layer in layers if layer.steps is not None}
     for layer in layers:
-        for given, size in zip(layer.initial, (layer.cell.outputs, layer.cell.units), strict=False):
+        for state, size in zip(layer.initial, (layer.cell.outputs, layer.cell.units), strict=False):
             need(
-                {types.shape_of(given.type)} == {(batch, size) for batch in batches},
+                {types.shape_of(state.type)} == {(batch, size) for batch in batches},
                 "its initial state has another shape than its states",
             )
 
 
 def _narrow(layers: Sequence[Layer], extents: Extents) -> set[Value]:
-    """Returns the initial states that may have fewer rows than the batch, and those that are best treated the same."""
+    """Returns the initial states that may have fewer rows than the batch, and those to broadcast with them."""
     batches: dict[Value, int | None] = {}
     found: set[Value] = set()
     for layer in layers:
         steps = layer.steps
         batch = batches[layer.leaf] if steps is None else extents.dim(steps.value, 1 - steps.axis)
         batches[layer.cell.output] = batch
-        known = [batch is not None and extents.dim(given, 0) == batch for given in layer.initial]
+        known = [batch is not None and extents.dim(state, 0) == batch for state in layer.initial]
         if not all(known):
             # The state of an operator is copied, if it isn't filled in for that; one shape is enough for all copies.
-            found.update(given for given, is_known in zip(layer.initial, known, strict=True)
-                         if not (is_known and isinstance(given, OpResult) and given.op.name == "tf.Fill"))  # fmt: skip
+            found.update(state for state, is_known in zip(layer.initial, known, strict=True)
+                         if not (is_known and isinstance(state, OpResult) and state.op.name == "tf.Fill"))  # fmt: skip
     return found

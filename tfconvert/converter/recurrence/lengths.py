@@ -1,4 +1,4 @@
-"""Which lengths are equal, where they are known only when the model runs."""
+"""Equality of dynamic dimensions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 
 class Extents:
-    """Dimensions and scalars, as numbers or as symbols, of which equal ones are known to be equal.
+    """Dimensions and scalars, as numbers or as symbols, which are comparable.
 
     Args:
-        module: The module; what is unknown in it is looked for when it is first asked for.
+        module: The module; its symbolic shapes are computed when they are first read.
     """
 
     __slots__ = ("_module", "_symbols")
@@ -25,7 +25,7 @@ class Extents:
         self._symbols: Symbols | None = None
 
     def dim(self, value: Value, axis: int) -> int | None:
-        """Returns a dimension of a value, `None` if nothing tells it from others."""
+        """Returns a dimension of a value, `None` if it has no symbol."""
         shape = types.shape_of(value.type)
         if shape is None or len(shape) <= axis:
             return None
@@ -35,7 +35,7 @@ class Extents:
         return None if known is None or known[axis] == -1 else known[axis]
 
     def scalar(self, value: Value | int) -> int | None:
-        """Returns a scalar, `None` if nothing tells it from others."""
+        """Returns a scalar, `None` if it has no symbol."""
         value = value if isinstance(value, int) else _absorbed(value)
         number = constant_int(value)
         if number is not None or isinstance(value, int):
@@ -52,8 +52,8 @@ class Extents:
 
 
 def _absorbed(value: Value) -> Value:
-    """Returns `x` for `minimum(x, maximum(x, y))`, in any order: so `dynamic_rnn` has a sequence's length."""
-    while (pair := _made_by(value, "tf.Minimum")) is not None:
+    """Returns `x` for `minimum(x, maximum(x, y))`, in any order, as `dynamic_rnn` computes a sequence's length."""
+    while (pair := _defined_by(value, "tf.Minimum")) is not None:
         first, second = pair.op.operands
         if _is_at_least(second, first):
             value = first
@@ -65,9 +65,9 @@ def _absorbed(value: Value) -> Value:
 
 
 def _is_at_least(value: Value, other: Value) -> bool:
-    larger = _made_by(value, "tf.Maximum")
+    larger = _defined_by(value, "tf.Maximum")
     return value is other or (larger is not None and other in larger.op.operands)
 
 
-def _made_by(value: Value, name: str) -> OpResult | None:
+def _defined_by(value: Value, name: str) -> OpResult | None:
     return value if isinstance(value, OpResult) and value.op.name == name else None

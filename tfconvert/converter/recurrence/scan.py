@@ -1,6 +1,6 @@
-"""Loops that go through sequences, one step an iteration: what comes in, what goes round, what is collected.
+"""Loops over sequences, one step an iteration: their inputs, states and collected outputs.
 
-The variables of such a loop are counters, what no iteration changes (sequences and weights among it), states, rows that
+The variables of such a loop are counters, loop-invariant values (sequences and weights among them), states, rows that
 are collected in a tensor, and the row of the last step.
 """
 
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
-_COUNTING = "what it runs until is not just a count"
+_COUNTING = "its condition is not just a count"
 
 
 class Read(NamedTuple):
@@ -28,7 +28,7 @@ class Read(NamedTuple):
 
     Attributes:
         sequence: The whole sequence, outside of the loop.
-        axis: Along which of its axes the steps lie.
+        axis: The axis of the steps.
     """
 
     sequence: Value
@@ -41,12 +41,12 @@ class Scan:
 
     Attributes:
         loop: The loop.
-        limits: What its counters stay below: numbers, or arguments of the condition that never change.
+        limits: The upper bounds of its counters: numbers, or arguments of the condition that never change.
         counters: The places of the counters among the variables.
         reads: The steps of sequences that the body reads, by value.
-        states: Variables that the body reads, by place: what they are next.
-        stacks: Variables in which rows are collected: the row that a step adds.
-        lasts: Variables of one row, with another dimension in front: the row of the last step.
+        states: The next values of the variables that the body reads, by place.
+        stacks: The row that a step adds, by the variable in which rows are collected.
+        lasts: The row of the last step, by the variable of one row with another dimension in front.
     """
 
     loop: Construct
@@ -59,22 +59,22 @@ class Scan:
 
     @property
     def body(self) -> Block:
-        """What an iteration does."""
+        """The body of the loop."""
         return self.loop.functions[1].body.block
 
     @property
     def bounds(self) -> list[Value | int]:
-        """What its counters stay below, outside of the loop."""
-        given = self.loop.given
-        return [given[limit.index] if isinstance(limit, BlockArgument) else limit for limit in self.limits]
+        """The upper bounds of its counters, outside of the loop."""
+        operands = self.loop.given
+        return [operands[limit.index] if isinstance(limit, BlockArgument) else limit for limit in self.limits]
 
     def state(self, index: int) -> Value:
-        """Returns the argument of the body that a state is."""
+        """Returns the body's argument for a state."""
         return self.body.args[index]
 
 
 def scan_of(loop: Construct) -> Scan:
-    """Returns a loop as one that goes through sequences.
+    """Returns a loop as one over sequences.
 
     Raises:
         Declined: It is none.
@@ -104,7 +104,7 @@ def fixed_values(scan: Scan) -> frozenset[Value]:
 
 
 def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgument | int], set[int]]:
-    """Returns what a loop's counters stay below, and where they are."""
+    """Returns the upper bounds of a loop's counters, and their places."""
     condition, body = (function.body.block for function in loop.functions)
     counters = {index for index, value in enumerate(returned(body)) if _is_counter(loop, body, index, value)}
     limits: list[BlockArgument | int] = []
@@ -128,7 +128,7 @@ def _counting(loop: Construct, fixed: frozenset[int]) -> tuple[list[BlockArgumen
 
 
 def _is_counter(loop: Construct, body: Block, index: int, value: Value) -> bool:
-    """Tells whether a variable begins at zero and grows by one."""
+    """Returns whether a variable begins at zero and grows by one."""
     value = origin(value)
     if not isinstance(value, OpResult) or value.op.name not in ("tf.AddV2", "tf.Add"):
         return False
@@ -150,7 +150,7 @@ def _limit(fixed: frozenset[int], bound: Value) -> BlockArgument | int:
 
 
 def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[Value, Read]:
-    """Returns what the body takes out of sequences at its counters."""
+    """Returns the steps that the body reads from sequences at its counters."""
     body = loop.functions[1].body.block
     reads: dict[Value, Read] = {}
     for op in body.ops:
@@ -170,13 +170,13 @@ def _reads(loop: Construct, fixed: frozenset[int], counters: set[int]) -> dict[V
 
 
 def _gathered(op: Operation) -> tuple[Value, int] | None:
-    """Returns at which index, and along which axis, an op takes a row."""
+    """Returns the index and the axis at which an op takes a row."""
     axis = constant_int(op.operands[2])
     return None if axis not in (0, 1) or tf.get(op, "batch_dims") or axis is None else (op.operands[1], axis)
 
 
 def _sliced(op: Operation) -> tuple[Value, int] | None:
-    """Returns the same of `x[i]` and `x[:, i]`, whose end is where it begins, and one more."""
+    """Returns the same for `x[i]` and `x[:, i]`, whose end is its begin plus one."""
     _, begin, _, strides = op.operands
     masks = [int(tf.get(op, name, 0)) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
     others = [tf.get(op, name, 0) for name in ("ellipsis_mask", "new_axis_mask")]
@@ -207,7 +207,7 @@ def _classify(scan: Scan, index: int, value: Value) -> None:
 
 
 def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
-    """Returns the row that an iteration puts at the counter's place into a tensor, whose only use that is."""
+    """Returns the row that an iteration writes at the counter's place into a tensor, as its only use."""
     if not isinstance(value, OpResult) or value.op.name != "tf.XlaDynamicUpdateSlice" or not argument.has_one_use():
         return None
     into, update, place = value.op.operands
@@ -221,7 +221,7 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
 
 
 def _widened(value: Value) -> Value | None:
-    """Returns what has been given another dimension in front."""
+    """Returns the source of a value that was expanded by a leading dimension."""
     if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_int(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])
     return None
@@ -232,7 +232,7 @@ _PRODUCTS = _CONVOLUTIONS | {"tf.BatchMatMulV2", "tf.Einsum", "tf.MatMul"}
 
 
 def looks_recurrent(loop: Construct) -> bool:
-    """Tells whether a loop multiplies something by matrices, or convolves it, and hands vectors on."""
+    """Returns whether a loop multiplies something by matrices, or convolves it, and forwards vectors."""
     body = loop.functions[1].body.block
     if not any(op.name in _PRODUCTS for op in body.ops):
         return False
@@ -244,5 +244,5 @@ def looks_recurrent(loop: Construct) -> bool:
 
 
 def convolves(scan: Scan) -> bool:
-    """Tells whether there is a convolution in a loop."""
+    """Returns whether there is a convolution in a loop."""
     return any(op.name in _CONVOLUTIONS for op in scan.body.ops)

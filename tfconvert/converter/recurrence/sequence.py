@@ -1,4 +1,4 @@
-"""Sequences, as recurrent layers take and give them."""
+"""Sequences, as recurrent layers take and return them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Steps(NamedTuple):
 
     Attributes:
         value: A tensor of the steps, of rank 3.
-        axis: Along which axis the steps lie; the other one of the first two is the batch.
+        axis: The axis of the steps; the other one of the first two is the batch.
         is_reversed: Whether the last step comes first.
     """
 
@@ -47,14 +47,14 @@ def ordered(axis: int, length: int, batch: int, features: int) -> tuple[int, ...
 
 
 def steps_of(value: Value, axis: int) -> Steps:
-    """Returns a sequence as it is before batch and time have changed places, and before it was turned round.
+    """Returns a sequence as it is before batch and time were transposed, and before it was reversed.
 
     Args:
         value: The sequence.
-        axis: Along which axis the steps lie.
+        axis: The axis of the steps.
 
     Raises:
-        Declined: It is no sequence of vectors of 32-bit floats.
+        Declined: It is not a sequence of vectors of 32-bit floats.
     """
     is_reversed = False
     while isinstance(value, OpResult) and value.op.name in ("tf.ConcatV2", "tf.Transpose", "tf.ReverseV2"):
@@ -68,7 +68,7 @@ def steps_of(value: Value, axis: int) -> Steps:
         order = None if order is None else order.reshape(-1)
         if value.op.name == "tf.Transpose" and order is not None and order.tolist() == [1, 0, 2]:
             if axis == 1 and _is_loop(value.op.operands[0]):
-                break  # what a framework's loop collects, steps first, will mostly be had batch first as well
+                break  # what a framework's loop collects, steps first, is mostly available batch first as well
             axis = 1 - axis
         elif value.op.name == "tf.ReverseV2" and order is not None and order.tolist() in ([axis], [axis - 3]):
             is_reversed = not is_reversed
@@ -76,7 +76,7 @@ def steps_of(value: Value, axis: int) -> Steps:
             break
         value = value.op.operands[0]
     shape = types.shape_of(value.type)
-    need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is no sequence of vectors of a known size")
+    need(shape is not None and len(shape) == 3 and shape[2] > 0, "its input is not a sequence of vectors of known size")
     need(types.element_of(value.type) == types.F32, f"it computes with {types.element_of(value.type)}, not f32")
     return Steps(value, axis, is_reversed)
 
@@ -86,7 +86,7 @@ def _is_loop(value: Value) -> bool:
 
 
 def _not_empty(concat: Operation, axis: int) -> list[Value]:
-    """Returns what is joined along an axis by an op, but for what is empty; its result if that is another axis."""
+    """Returns the non-empty values that an op concatenates along an axis; its result if that is another axis."""
     *values, along = concat.operands
     found = [value for value in values if (types.shape_of(value.type) or (-1,) * 3)[axis] != 0]
     return found if constant_int(along) == axis and found else [concat.results[0], concat.results[0]]

@@ -1,4 +1,4 @@
-"""Single steps that are taken out of whole sequences, each by an op of its own."""
+"""Recognises `x[i]`, `x[:, i]`, gathers and unpacks as reads of one time step."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _MASKS = ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
 
 
 class Place(NamedTuple):
-    """Where a step comes from.
+    """The source of a step.
 
     Attributes:
         sequence: The sequence, of rank 3.
-        axis: Along which of its first two axes the steps lie.
-        step: Which step; counted from the end if negative.
+        axis: The axis of the steps, one of its first two.
+        step: The step's index; counted from the end if negative.
     """
 
     sequence: Value
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 def place_of(value: Value) -> Place | None:
-    """Returns where a value is the step of a sequence, `None` if it is none, or nothing tells which."""
+    """Returns the source of a value that is a step of a sequence, `None` if it isn't one, or its index isn't known."""
     if not isinstance(value, OpResult) or not value.op.operands:
         return None
     found = _FINDERS.get(value.op.name)
@@ -72,12 +72,12 @@ _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _
 
 
 def takes(op: Operation, value: Value, indices: tuple[int, ...]) -> bool:
-    """Tells whether an op takes a certain step, and nothing else, out of a sequence whose steps lie along axis 0.
+    """Returns whether an op reads a certain step, and nothing else, from a sequence whose steps are along axis 0.
 
     Args:
         op: The op.
         value: The sequence.
-        indices: Which steps are meant, counted from the end if negative.
+        indices: The possible indices of the step, counted from the end if negative.
     """
     place = place_of(op.results[0]) if len(op.results) == 1 else None
     if place is None or place.sequence is not value or place.axis != 0:

@@ -1,1 +1,1 @@
-"""Ops on variables that do more than read or assign, written as reads, plain ops and assignments."""
+"""Expands ops on variables that do more than read or assign into reads, plain ops and assignments."""

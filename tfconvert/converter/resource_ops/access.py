@@ -1,4 +1,4 @@
-"""Writing what an op on variables does as other ops before it."""
+"""Expands an op on variables into other ops before it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _HANDLE = "tf.VarHandleOp"
 
 
 class Access(Builder):
-    """Inserts ops before an op that is about variables.
+    """Inserts ops before an op on variables.
 
     Attributes:
-        op: The op; whoever has written it as others erases it.
+        op: The op; the caller erases it.
     """
 
     __slots__ = ("op",)
@@ -43,17 +43,17 @@ class Access(Builder):
 
         Args:
             operand: Which of the op's operands is the handle.
-            element: The element type, as the op tells it where the handle doesn't.
+            element: The element type from the op, where the handle's type doesn't have it.
         """
         element = self.held_element(operand) or element
-        assert element is not None, "either tells it"
+        assert element is not None, "either the op or the handle has it"
         return self.tf("ReadVariableOp", (self.op.operands[operand],), types.tensor(element, self.held_shape(operand)))
 
     def assign(self, value: Value, operand: int = 0) -> None:
         """Inserts an assignment to the variable that an operand is the handle of."""
         self.tf_op("AssignVariableOp", (self.op.operands[operand], value), (), {"validate_shape": False})
 
-    def hand_on(self, values: Sequence[Value]) -> None:
-        """Lets values stand for the op's results."""
+    def replace_results(self, values: Sequence[Value]) -> None:
+        """Replaces the op's results by values."""
         for old, new in zip(self.op.results, values, strict=True):
             old.replace_all_uses_with(new)

@@ -1,4 +1,4 @@
-"""The steps of optimizers: what training does to a variable and to what the optimizer remembers of it.
+"""The steps of optimizers: updates of a variable and of the optimizer's slots for it.
 
 A step is a function that names its parameters as the op names its operands, and returns the new values by the names of
 the variables that get them. All variables are read before any is assigned.
@@ -17,10 +17,10 @@ from tfconvert.schema.tensorflow import op_defs
 
 
 class Term:
-    """A value of which formulas can be written; numbers become constants of its element type.
+    """A value that formulas are written with; numbers become constants of its element type.
 
     Attributes:
-        access: What inserts.
+        access: Inserts ops.
         value: The value.
     """
 
@@ -69,7 +69,7 @@ class Term:
         return self.apply("Sqrt")
 
     def rsqrt(self) -> Term:
-        """Returns one by the square root."""
+        """Returns one over the square root."""
         return self.apply("Rsqrt")
 
     def sign(self) -> Term:
@@ -97,7 +97,7 @@ def _gradient_descent(var: Term, alpha: Term, delta: Term) -> New:
 
 
 def _shrunk(proximal: Term, rate: Term, l1: Term, l2: Term) -> Term:
-    """Returns what is left of a value that a penalty draws to zero."""
+    """Returns a value shrunk towards zero by a penalty."""
     return proximal.sign() * (abs(proximal) - rate * l1).maximum(0) / (rate * l2 + 1)
 
 
@@ -217,7 +217,7 @@ _FLAGS = ("use_nesterov", "update_slots", "multiply_linear_by_lr")
 
 
 def _step(formula: Callable[..., New], access: Access) -> None:
-    """Computes a formula of an op's operands and assigns the variables what it returns."""
+    """Computes a formula of an op's operands and assigns its results to the variables."""
     op = access.op
     definition = op_defs.lookup(op.name.removeprefix("tf."))
     assert definition is not None
@@ -258,4 +258,4 @@ _FORMULAS: Mapping[str, Callable[..., New]] = {
 OPTIMIZERS: Mapping[str, Callable[[Access], None]] = {
     f"tf.ResourceApply{name}": partial(_step, formula) for name, formula in _FORMULAS.items()
 }
-"""Op -> what writes it as others, before it is erased."""
+"""Op -> the function that expands it, before it is erased."""

@@ -34,14 +34,14 @@ def _scatter(compute: str, access: Access) -> None:
 
 
 def _as_one(access: Access, value: Value) -> Value:
-    """Returns a tensor of one more dimension whose only element is a value: kernels want no single ones."""
+    """Returns a value with a leading dimension of 1: kernels don't take single updates."""
     shape = types.shape_of(value.type)
     result = types.tensor(types.element_of(value.type), None if shape is None else (1, *shape))
     return access.tf("ExpandDims", (value, access.number(0)), result)
 
 
 def _rows(access: Access, old: Value) -> Value:
-    """Returns the updates that are scattered, each a row; one number may stand for all of them."""
+    """Returns the updates that are scattered, each a row; one scalar may represent all of them."""
     indices, updates = access.op.operands[1:3]
     if not _is_one_for_all(access.op):
         return updates
@@ -90,26 +90,26 @@ def _gather(access: Access) -> None:
     batch_dims = tf.get(op, "batch_dims", 0)
     operands = (table, op.operands[1], access.number(batch_dims))
     results = [result.type for result in op.results]
-    access.hand_on(access.tf_op("GatherV2", operands, results, {"batch_dims": batch_dims}).results)
+    access.replace_results(access.tf_op("GatherV2", operands, results, {"batch_dims": batch_dims}).results)
 
 
 def _gather_nd(access: Access) -> None:
     op = access.op
     table = access.read(element=types.element_of(op.results[0].type))
-    access.hand_on(access.tf_op("GatherNd", (table, op.operands[1]), op.result_types).results)
+    access.replace_results(access.tf_op("GatherNd", (table, op.operands[1]), op.result_types).results)
 
 
 def _shape(access: Access) -> None:
-    asked = access.op.results[0].type
+    wanted = access.op.results[0].type
     shape = access.held_shape()
     if types.is_static(shape):
-        access.hand_on([access.ints(shape or (), types.element_of(asked))])
+        access.replace_results([access.ints(shape or (), types.element_of(wanted))])
     else:
-        access.hand_on([access.tf("Shape", (access.read(),), asked)])
+        access.replace_results([access.tf("Shape", (access.read(),), wanted)])
 
 
 def _drop(access: Access) -> None:
-    """Does nothing: the op is about how values are held in memory."""
+    """No-op: a memory hint."""
 
 
 _COMBINED = ("Update", "Add", "Sub", "Min", "Max")
@@ -127,11 +127,11 @@ PARTS: Mapping[str, Callable[[Access], None]] = {
     "tf.ResourceStridedSliceAssign": _slice_assign,
     "tf.VariableShape": _shape,
 }
-"""Op -> what writes it as others, before it is erased."""
+"""Op -> the function that expands it, before it is erased."""
 
 
 def can_be_written(op: Operation) -> bool:
-    """Tells whether an op of `PARTS` can be written as others: some ask for the variable's shape or type."""
+    """Returns whether an op of `PARTS` can be expanded: some require the variable's shape or type."""
     if op.name == "tf.VariableShape":
         return Access(op).held_element() is not None
     if not op.name.startswith("tf.ResourceScatter") or op.name.startswith("tf.ResourceScatterNd"):

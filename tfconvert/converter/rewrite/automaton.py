@@ -20,7 +20,7 @@ Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
 
 
 class _Node:
-    """A state: what is accepted here, and what is asked next."""
+    """A state: the accepted patterns, and the next questions."""
 
     __slots__ = ("accepted", "asks", "tables")
 
@@ -31,10 +31,10 @@ class _Node:
 
 
 class Automaton:
-    """Finds the patterns of one root op that an op's neighbourhood has the form of.
+    """Finds the patterns of one root op whose form an op's neighbourhood has.
 
     Attributes:
-        in_order: The patterns in order of preference if no form tells them apart, else `None`.
+        in_order: The patterns in order of preference if their forms don't differ, else `None`.
     """
 
     __slots__ = ("_size", "_start", "in_order")
@@ -57,7 +57,7 @@ class Automaton:
         self.in_order = None if self._start.asks else self._start.accepted
 
     def candidates(self, op: Operation) -> Sequence[Accepted]:
-        """Returns the patterns whose form an op has, in order of preference; their conditions are yet to be tried."""
+        """Returns the patterns whose form an op has, in order of preference; their conditions are yet to be checked."""
         if self.in_order is not None:
             return self.in_order
         found: list[Any] = [None] * self._size

@@ -1,4 +1,4 @@
-"""Declarative patterns: what to match and what to make instead, as terms.
+"""Declarative patterns: terms to match, and terms to replace them with.
 
     x, c, d = value("x"), number("c"), number("d")
     rule(
@@ -7,7 +7,7 @@
         tfl.add(x, computed(lambda c, d: c + d)),
     )
 
-A rule is checked when it is made and becomes an ordinary `Pattern`; a `PatternSet` matches all its rules at once.
+A rule is checked when it is created and becomes an ordinary `Pattern`; a `PatternSet` matches all its rules at once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.ir.operation import Operation
 
 Replacements = Mapping[Op, tuple[Term, ...]]
-"""What takes the place of the results of matched ops."""
+"""The replacements of the results of matched ops."""
 
 
 class Match(NamedTuple):
-    """What a declarative pattern found.
+    """A match of a declarative pattern.
 
     Attributes:
-        bound: What the names stand for.
+        bound: The values of the names.
         ops: The op that each term was matched with.
     """
 
@@ -45,10 +45,10 @@ class Rule:
 
     Attributes:
         name: Its name.
-        root: What it matches.
-        replacements: What is made, op by op, each before those that it feeds.
-        native: Makes the result instead, if there is such a function.
-        conditions: What is asked once the form fits, in order.
+        root: The term that it matches.
+        replacements: The replacement terms, op by op, each before those that it feeds.
+        native: The function that creates the result instead, if there is one.
+        conditions: The conditions to check once the form matches, in order.
     """
 
     __slots__ = ("_programs", "conditions", "name", "native", "replacements", "root")
@@ -70,7 +70,7 @@ class Rule:
 
     @property
     def programs(self) -> Sequence[Program]:
-        """The ways to match it; made when they are first asked for, since most models have no use for most rules."""
+        """The ways to match it; compiled on first use, since most models don't use most rules."""
         if not self._programs:
             self._programs = programs(self.root)
         return self._programs
@@ -91,7 +91,7 @@ class Rule:
         return Failure(reason)
 
     def conclude(self, program: Program, found: Found) -> Match | Failure:
-        """Tries the conditions on ops that have a program's form."""
+        """Checks the conditions on ops that match a program's form."""
         match = Match(program.bind(found), program.ops_in(found))
         for condition in self.conditions:
             result = condition.function(*(match.bound[name].value for name in parameters_of(condition.function)))
@@ -108,7 +108,7 @@ class Rule:
         return match
 
     def rewrite(self, op: Operation, match: Match, rewriter: Rewriter) -> None:
-        """Makes the result."""
+        """Creates the result."""
         if self.native is not None:
             names = parameters_of(self.native)[1:]
             self.native(rewriter, *(match.bound[name].value for name in names))
@@ -126,19 +126,19 @@ def rule(
     benefit: int | None = None,
     note: str = "",
 ) -> Pattern[Match]:
-    """Makes a declarative pattern.
+    """Creates a declarative pattern.
 
     Args:
         name: Unique among the patterns it is used with; the report counts it under this name.
-        root: The term that is matched, from the op whose results go away up to what makes its operands.
-        to: What each result of the root is replaced by: captures, ops that were matched or are to be made, constants;
-            nothing (`()`) for an op without results. A function instead makes the result by itself: its first
+        root: The term that is matched, from the op whose results are replaced up to the producers of its operands.
+        to: What each result of the root is replaced by: captures, ops that were matched or are created, constants;
+            nothing (`()`) for an op without results. A function instead creates the result by itself: its first
             parameter is the `Rewriter`, the others are names as in `computed`.
         where: Conditions on the captures, and values to be computed for them, tried in order.
-        also: Other matched ops whose results are replaced too, with what replaces them. It may use only what the op
-            itself is made from.
+        also: Other matched ops whose results are replaced too, with what replaces them. They may use only what the op
+            itself is computed from.
         benefit: Patterns of one root are tried in falling order of it; the number of ops matched by default.
-        note: What the report tells as a warning where the pattern was applied, as a phrase; nothing by default.
+        note: A warning for the report where the pattern was applied, as a phrase; none by default.
 
     Returns:
         The pattern.

@@ -19,7 +19,7 @@ _TRACE = 1024
 """How many of the last rewrites the error about a cycle looks at."""
 
 _REPEATED = 3
-"""How often the last rewrites must have repeated to be called a cycle."""
+"""How often the last rewrites must have repeated to count as a cycle."""
 
 Effects = Callable[[Operation], bool]
 
@@ -28,13 +28,13 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
     """Rewrites a region's ops until no pattern matches, and erases dead ops on the way.
 
     Ops are taken in program order, those in nested regions before the op that holds them. What a rewrite may have made
-    to match is taken again: new ops, users of new values, the last user of a value that lost one, and the ops that
+    to match is visited again: new ops, users of new values, the last user of a value that lost one, and the ops that
     these feed, as far away as any pattern looks.
 
     Args:
         region: What to rewrite; its ops' order is topological and stays so.
         patterns: The patterns.
-        has_side_effects: Tells which ops may not be erased although nothing uses them.
+        has_side_effects: Returns whether an op must not be erased although nothing uses it.
 
     Returns:
         How often each pattern was applied.
@@ -116,9 +116,9 @@ class _Worklist:
                 append(op)
 
     def _fed_by(self, ops: list[Operation]) -> list[Operation]:
-        """Returns the ops that changed ones feed and whose patterns look as far as to what changed, nearest first.
+        """Returns the ops that changed ones feed and whose patterns look as far as the change, nearest first.
 
-        What changed is what makes an operand of the ops given, one step farther away than they are.
+        The changed ops are the producers of operands of `changed`, one step farther away than those.
         """
         seen = set(map(id, ops))
         found: list[Operation] = []
@@ -134,11 +134,11 @@ def _cycle(op: Operation, trace: list[str]) -> ConversionError:
     names = _period(trace)
     return error_at(op, "rewrite-cycle", f"rewriting doesn't come to an end; these patterns undo each other: "
                     f"{' -> '.join([*names, names[0]])}",
-                    "this is a defect of the converter, or of a pattern given to it; please report it")  # fmt: skip
+                    "this is a defect of the converter, or of a pattern passed to it; please report it")  # fmt: skip
 
 
 def _period(trace: list[str]) -> list[str]:
-    """Returns the shortest piece that a trace ends in several times over; without one, all names that it has."""
+    """Returns the shortest sequence that a trace ends in repeatedly; without one, all names in it."""
     for length in range(1, len(trace) // _REPEATED + 1):
         if trace[-length:] * _REPEATED == trace[-length * _REPEATED :]:
             return trace[-length:]

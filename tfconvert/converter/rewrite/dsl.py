@@ -1,6 +1,6 @@
-"""The words that declarative patterns are written in: captures, op builders, constraints, computed values.
+"""The vocabulary of declarative patterns: captures, op builders, constraints, computed values.
 
-A term stands for a value when it is matched and for a value to be made when it is in a result. Terms never change;
+A term represents a matched value, or a value to create when it is in a result. Terms never change;
 methods such as `once` return a changed copy. A capture is known by its name: the same name twice is the same value. An
 op is known by its object: the same `Op` twice is the same op, and an `Op` of the matched side that appears in the
 result is the op that was found.
@@ -20,16 +20,16 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 
 VALUE, CONSTANT, ARRAY, NUMBER, REST = "value", "constant", "array", "number", "rest"
-"""Kinds of captures; what functions get for each is told by the builders below."""
+"""Kinds of captures; the builders below document what functions get for each."""
 
 
 class Limits(NamedTuple):
-    """What a value has to be like.
+    """Constraints on a value.
 
     Attributes:
         elements: Element types, one of which it has; empty for any.
         rank: Its number of dimensions, `None` for any.
-        dims: Its shape, -1 where anything will do; `None` for any.
+        dims: Its shape, -1 where any dimension matches; `None` for any.
         static: Whether every dimension has to be known.
         once: Whether it has exactly one use; of an op, whether its results have one use in all.
     """
@@ -45,39 +45,39 @@ NO_LIMITS = Limits()
 
 
 class Term:
-    """What all terms for values have in common.
+    """Base class of all terms for values.
 
     Attributes:
-        limits: What the value has to be like.
-        reason: What is said if the term doesn't match, instead of a reason made up from the IR; empty for that.
+        limits: The constraints on the value.
+        reason: The message if the term doesn't match, instead of a reason derived from the IR; empty for that.
     """
 
     limits: Limits = NO_LIMITS
     reason: str = ""
 
     def element(self, *dtypes: Any) -> Self:
-        """Asks for one of these element types: anything that numpy takes for a dtype, or an MLIR type."""
+        """Requires one of these element types: anything that numpy takes for a dtype, or an MLIR type."""
         found = frozenset(each if isinstance(each, Attribute) else _element(each) for each in dtypes)
         return self._limited(elements=found)
 
     def rank(self, rank: int) -> Self:
-        """Asks for a number of dimensions."""
+        """Requires a number of dimensions."""
         return self._limited(rank=rank)
 
     def shaped(self, *dims: int) -> Self:
-        """Asks for a shape; -1 stands for any dimension, known or not."""
+        """Requires a shape; -1 means any dimension, known or not."""
         return self._limited(dims=dims)
 
     def static(self) -> Self:
-        """Asks for a shape whose every dimension is known."""
+        """Requires a static shape."""
         return self._limited(static=True)
 
     def once(self) -> Self:
-        """Asks for a value that has one use only; of an op, that its results have one use in all."""
+        """Requires a value that has one use only; of an op, that its results have one use in all."""
         return self._limited(once=True)
 
     def because(self, reason: str) -> Self:
-        """Sets what is said if this term doesn't match."""
+        """Sets the message if this term doesn't match."""
         return self.changed(reason=reason)
 
     def _limited(self, **changes: Any) -> Self:
@@ -99,7 +99,7 @@ class Capture(Term):
 
     Attributes:
         name: The name, the parameter of functions that want it.
-        kind: What may stand there.
+        kind: The kind of values that it captures.
     """
 
     def __init__(self, name: str, kind: str = VALUE) -> None:
@@ -133,11 +133,11 @@ class OneOf:
 
 
 class Computed(Term):
-    """A value that a function works out from captures, which are its parameters' names.
+    """A value that a function computes from captures, which are its parameters' names.
 
     Attributes:
         function: Returns an array or a constant's handle, a Python value for an attribute, or a `Failure`.
-        name: Its name for other functions; empty if none asks for it.
+        name: Its name for other functions; empty if none reads it.
     """
 
     def __init__(self, function: Callable[..., Any], name: str = "") -> None:
@@ -149,7 +149,7 @@ class Check:
     """A condition on captures, which are its function's parameters' names.
 
     Attributes:
-        function: Tells whether the condition holds, or returns a `Failure`.
+        function: Returns whether the condition holds, or returns a `Failure`.
         reason: Why the pattern declines if it doesn't.
     """
 
@@ -159,17 +159,17 @@ class Check:
 
 
 class Op(Term):
-    """An op, matched or made.
+    """An op, matched or created.
 
     Attributes:
         names: The op's full name; on the matched side also several, one of which it has.
         operands: Its operands.
         attributes: Its attributes: Python values, `Attribute`s, and the terms for attributes.
-        label: Its name as a parameter of functions; empty if none asks for it.
+        label: Its name as a parameter of functions; empty if none reads it.
         commutes: Whether its two operands match in either order.
         unregistered: Whether the name is to be taken although no table has it.
-        result_types: Of an op that is made: types, terms whose types are copied, or functions of captures.
-        copied: Of an op that is made: the matched op whose name and attributes it has.
+        result_types: Of an op that is created: types, terms whose types are copied, or functions of captures.
+        copied: Of an op that is created: the matched op whose name and attributes it has.
     """
 
     label: str = ""
@@ -187,7 +187,7 @@ class Op(Term):
         return Result(self, index)
 
     def commutative(self) -> Op:
-        """Lets the two operands match in either order."""
+        """Matches the two operands in either order."""
         return self.changed(commutes=True)
 
     def named(self, label: str) -> Op:
@@ -195,16 +195,16 @@ class Op(Term):
         return self.changed(label=label)
 
     def typed(self, *result_types: Attribute | Callable[..., Attribute]) -> Op:
-        """Sets the result types of an op that is made: types, or functions of captures that return one."""
+        """Sets the result types of an op that is created: types, or functions of captures that return one."""
         made = (each if isinstance(each, Attribute) else Computed(each) for each in result_types)
         return self.changed(result_types=tuple(made))
 
     def like(self, *values: Term) -> Op:
-        """Gives the results of an op that is made the types of other values."""
+        """Sets the result types of an op that is created to the types of other values."""
         return self.changed(result_types=values)
 
     def rebuilt(self, *operands: Operand, **attributes: Any) -> Op:
-        """Returns what makes this op anew with other operands, and with some other attributes."""
+        """Returns a term that creates a copy of this op with other operands, and some other attributes."""
         return Op(self.names, tuple(map(as_term, operands)), attributes).changed(copied=self)
 
 
@@ -217,7 +217,7 @@ class Result(Term):
 
 
 Operand = Term | float | np.ndarray[Any, np.dtype[Any]]
-"""What may stand for an operand: numbers and arrays are constants."""
+"""What an operand may be written as: numbers and arrays are constants."""
 
 
 def as_term(operand: Operand) -> Term:
@@ -251,30 +251,30 @@ def rest(name: str) -> Capture:
 
 
 def attr(name: str) -> AttributeCapture:
-    """Captures an attribute; the same name twice asks for equal attributes."""
+    """Captures an attribute; the same name twice requires equal attributes."""
     return AttributeCapture(name)
 
 
 def one_of(*values: Any) -> OneOf:
-    """Asks for an attribute that has one of several values."""
+    """Requires an attribute to have one of several values."""
     return OneOf(values)
 
 
 def computed(function: Callable[..., Any], name: str = "") -> Computed:
-    """Works a constant or an attribute out from captures.
+    """Computes a constant or an attribute from captures.
 
-    Listed among the conditions of a rule it is worked out while matching, may decline by returning a `Failure`, and is
-    known to later functions by its name. Anywhere else it is worked out when the result is made.
+    Listed among the conditions of a rule it is computed while matching, may decline by returning a `Failure`, and is
+    known to later functions by its name. Anywhere else it is computed when the result is created.
 
     Args:
         function: Its parameters are names of captures, of ops (`root` is always one) and of what was computed before.
-        name: What other functions call it.
+        name: Its name for other functions.
     """
     return Computed(function, name)
 
 
 def check(reason: str, function: Callable[..., Any]) -> Check:
-    """Asks for a condition on captures.
+    """Requires a condition on captures.
 
     Args:
         reason: Why the pattern declines where it doesn't hold.
@@ -290,7 +290,7 @@ def op(name: str | tuple[str, ...], *operands: Operand, unregistered: bool = Fal
         name: Its full name (`tfl.add`); on the matched side below the root also several.
         operands: Its operands, all of them.
         unregistered: Takes a name that no table has: an op of the user's own.
-        attributes: Its attributes; those not named may have any value when matched, and the default when made.
+        attributes: Its attributes; those not named may have any value when matched, and the default when created.
     """
     names = (name,) if isinstance(name, str) else tuple(name)
     made = Op(names, tuple(map(as_term, operands)), attributes)

@@ -26,7 +26,7 @@ def of(question: Question, expected: frozenset[Any], found: Found, slots: Mappin
     where = _place(path, found, slots)
     value = value_at(found, slots, path)
     if kind is Kind.PRODUCER:
-        return f"{where} is {_origin(value)}, not made by {_either(expected)}"
+        return f"{where} is {_origin(value)}, not defined by {_either(expected)}"
     text = _OF_VALUE[kind]
     return f"{where} {text(value, question, expected) if callable(text) else text}"
 
@@ -36,7 +36,7 @@ def _place(path: Path, found: Found, slots: Mapping[Path, int]) -> str:
 
 
 def _origin(value: Value) -> str:
-    return f"made by {value.op.name}" if isinstance(value, OpResult) else "an argument"
+    return f"defined by {value.op.name}" if isinstance(value, OpResult) else "an argument"
 
 
 def _either(answers: frozenset[Any]) -> str:
@@ -46,8 +46,8 @@ def _either(answers: frozenset[Any]) -> str:
 
 def _text(answer: Any) -> str:
     if isinstance(answer, Attribute):
-        row = types.from_mlir(answer)
-        return str(answer) if row is None else row.name
+        entry = types.from_mlir(answer)
+        return str(answer) if entry is None else entry.name
     return str(answer)
 
 
@@ -64,8 +64,8 @@ _OF_OP: Mapping[Kind, Callable[[Any, Question, frozenset[Any]], str]] = {
 }
 
 _OF_VALUE: Mapping[Kind, str | Callable[[Value, Question, frozenset[Any]], str]] = {
-    Kind.SAME_OP: "is made by another op than the same result elsewhere",
-    Kind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that makes it",
+    Kind.SAME_OP: "is defined by another op than the same result elsewhere",
+    Kind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that defines it",
     Kind.SAME: "isn't the same value as elsewhere in the pattern",
     Kind.CONSTANT: "isn't constant",
     Kind.ARRAY: "isn't constant, or too large to look into",

@@ -1,4 +1,4 @@
-"""Functions in declarative patterns: they ask for what they need by the names of their parameters."""
+"""Functions in declarative patterns: the names of their parameters are the names of their inputs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tfconvert.converter.rewrite.pattern import PatternError
 
 @lru_cache(4096)
 def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Returns the names that a function asks for: those of its parameters without a default.
+    """Returns the names that a function reads: those of its parameters without a default.
 
     Raises:
-        PatternError: It is no plain function, or takes parameters that no name can fill.
+        PatternError: It is not a plain function, or takes parameters that no name can fill.
     """
     if not isinstance(function, FunctionType):
-        raise PatternError(f"the parameters of {function!r} can't be told; put it into a lambda")
+        raise PatternError(f"the parameters of {function!r} are unknown; wrap it in a lambda")
     code = function.__code__
     if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_kwonlyargcount:
         raise PatternError(f"every parameter of {function!r} must be a name of its own")

@@ -1,4 +1,4 @@
-"""Making what a declarative pattern's result says."""
+"""Materializes the result side of a rule."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _FREE = frozenset(("device",))
-"""Attributes that are no properties, beside those that begin with `_`."""
+"""Attributes that are not properties, beside those that begin with `_`."""
 
 
 def misfit(
     op: Operation, terms: Sequence[Term], bound: Mapping[str, Bound], ops: Mapping[Op, Operation]
 ) -> Failure | None:
-    """Returns why values that exist already can't take the place of an op's results, `None` if they can.
+    """Returns why existing values can't replace an op's results, `None` if they can.
 
-    A value fits if its type is the result's or knows more than that.
+    A value fits if its type is the result's or a more specific one.
     """
     for result, term in zip(op.results, terms, strict=False):
         value = _existing(term, bound, ops)
@@ -39,7 +39,7 @@ def misfit(
             continue
         is_most_specific = types.most_specific(value.type, result.type) == value.type
         if not is_most_specific or not dims.compatible_types(value.type, result.type):
-            return Failure(f"the result has the type {result.type}, what should take its place {value.type}")
+            return Failure(f"the result has the type {result.type}, its replacement {value.type}")
     return None
 
 
@@ -53,13 +53,13 @@ def _existing(term: Term, bound: Mapping[str, Bound], ops: Mapping[Op, Operation
 
 
 class Maker:
-    """Makes the results of one match."""
+    """Creates the results of one match."""
 
     def __init__(self, bound: dict[str, Bound], ops: Mapping[Op, Operation], rewriter: Rewriter) -> None:
         self._bound = bound
         self._ops = ops
         self._rewriter = rewriter
-        self._made: dict[Op, Operation] = {}
+        self._created: dict[Op, Operation] = {}
         self._types: dict[Op, dict[int, Attribute]] = {}
         self._before: Operation = rewriter.root
 
@@ -79,7 +79,7 @@ class Maker:
             self._rewriter.erase(replaced)
 
     def _values(self, term: Term, like: Attribute | None) -> Sequence[Value]:
-        """Returns the values that a term stands for: one, but for a capture of several."""
+        """Returns the values that a term represents: one, but for a capture of several."""
         if isinstance(term, Capture):
             origin = self._bound[term.name].origin
             return origin if isinstance(origin, tuple) else (_value(origin),)
@@ -89,7 +89,7 @@ class Maker:
             return (self._constant(self._call(term), like, parameters_of(term.function)),)
         op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
         assert isinstance(op, Op), "the pattern has been checked"
-        found = self._ops.get(op) or self._made.get(op) or self._make(op)
+        found = self._ops.get(op) or self._created.get(op) or self._create(op)
         return (found.results[index],)
 
     def _call(self, term: Computed) -> Any:
@@ -100,7 +100,7 @@ class Maker:
             self._bound[term.name] = Bound(result, None)
         return result
 
-    def _make(self, term: Op) -> Operation:
+    def _create(self, term: Op) -> Operation:
         copied = None if term.copied is None else self._ops[term.copied]
         name = term.names[0] if copied is None else copied.name
         operands = self._operands(term)
@@ -111,7 +111,7 @@ class Maker:
                 (free if key in _FREE or key.startswith("_") else properties)[key] = attribute
         op = op_info.build(name, operands, self._result_types(term, operands, copied), properties)
         op.attributes.update(free)
-        self._made[term] = op
+        self._created[term] = op
         return self._rewriter.insert(op, before=self._before)
 
     def _operands(self, term: Op) -> list[Value]:
@@ -143,7 +143,7 @@ class Maker:
             return [op_info.infer(operands)]
         except dims.MismatchError as problem:
             root = self._rewriter.root
-            raise error("wrong-pattern", f"a pattern makes {name} of operands that don't go together: {problem}",
+            raise error("wrong-pattern", f"a pattern creates {name} with operands that don't go together: {problem}",
                         op=root.name, node=place_of(root.location).node) from problem  # fmt: skip
 
     def _type(self, wanted: Attribute | Term) -> Attribute:

@@ -1,4 +1,4 @@
-"""What the schema knows of the ops in patterns: their names, arity, attributes, and the types of simple results."""
+"""Op signatures of both dialects: names, arity, attributes and their defaults, and simple result types."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ELEMENTWISE = full_names(ELEMENTWISE_UNARY | ELEMENTWISE_BINARY | {"AddN"}) | {
 
 
 class Signature(NamedTuple):
-    """How an op is called.
+    """The signature of an op.
 
     Attributes:
         operands: The least and the most operands.
         results: The least and the most results.
         attributes: Names of its attributes; `None` if any name will do.
-        derived: Attributes that operands and results tell, which the IR doesn't keep.
+        derived: Attributes that operands and results determine, which the IR doesn't keep.
     """
 
     operands: Range
@@ -50,12 +50,12 @@ class Signature(NamedTuple):
 
 
 ANYTHING = Signature((0, operators.UNBOUNDED), (0, operators.UNBOUNDED), None)
-"""What is known of an op that no table has."""
+"""The signature of an op that no table has."""
 
 
 @cache
 def signature_of(name: str) -> Signature | None:
-    """Returns how an op is called, `None` if its dialect's table hasn't got it."""
+    """Returns the signature of an op, `None` if its dialect's table doesn't have it."""
     if name.startswith(TFL):
         return _tfl_signature(name.removeprefix(TFL))
     op_def = op_defs.lookup(name.removeprefix(TF)) if name.startswith(TF) else None
@@ -113,7 +113,7 @@ def to_attribute(name: str, attribute: str, value: Any) -> Attribute:
 
 @cache
 def default_of(name: str, attribute: str) -> Attribute | None:
-    """Returns what an attribute is where an op doesn't set it, `None` if it has no (simple) default."""
+    """Returns the default of an attribute, `None` if it has no (simple) one."""
     if name.startswith(TFL):
         field = tfl.option_fields(name.removeprefix(TFL)).get(attribute)
         if field is None or field.kind not in SCALARS:
@@ -152,12 +152,12 @@ def build(
 
 
 def constant(name: str, value: tensor_data.Constant, location: Location) -> Operation:
-    """Returns a constant of the dialect that an op's name tells."""
+    """Returns a constant of the dialect of an op's name."""
     return tfl.constant(value, location) if name.startswith(TFL) else tf.constant(value, location)
 
 
 def infers(name: str) -> bool:
-    """Tells whether `infer` knows an op's result type."""
+    """Returns whether `infer` knows an op's result type."""
     return name in _ELEMENTWISE
 
 

@@ -1,4 +1,4 @@
-"""Patterns of the DAG rewriter: a root op, a benefit, and a match that stands apart from the rewrite."""
+"""Patterns of the DAG rewriter: a root op, a benefit, and a match that is separate from the rewrite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PatternError(ValueError):
 
 
 class Failure(NamedTuple):
-    """Why a pattern declines an op; shown where an op is left over.
+    """Why a pattern declines an op; shown where an op is left unconverted.
 
     Attributes:
         reason: A phrase that completes "not rewritten because ...".
@@ -32,11 +32,11 @@ M = TypeVar("M")
 
 
 class Declaration(Protocol):
-    """What a pattern set has to know of a declarative pattern to match it together with others."""
+    """The interface of declarative patterns that a pattern set needs to match them together."""
 
     @property
     def programs(self) -> Sequence[Program]:
-        """The questions that an op has to answer, one program for each order of commutative operands."""
+        """The questions about an op, one program for each order of commutative operands."""
 
     def conclude(self, program: Program, found: Found) -> Any | Failure:
         """Returns what the rewrite needs to know of ops that one of the programs matches, or why it declines."""
@@ -51,12 +51,12 @@ class Pattern(NamedTuple, Generic[M]):
         match: Looks at the op without changing anything; returns what the rewrite needs to know, or a `Failure`.
         rewrite: Replaces the op; may rely on what `match` saw.
         benefit: Patterns of one root are tried in falling order of benefit, equal ones in the order of the set.
-        depth: How far above the root `match` looks: 1 is what makes its operands. When something changes that far
+        depth: How far above the root `match` looks: 1 is the producers of its operands. When something changes that far
             above an op, the op is looked at again.
-        producers: Names of the ops one of which has to make an operand, by the operand's index. A pattern set doesn't
+        producers: Names of the ops one of which must define an operand, by the operand's index. A pattern set doesn't
             try the pattern where they don't.
-        declaration: What the pattern was made from, if it is declarative.
-        note: What the user has to know where the pattern was applied, as a phrase; empty if there is nothing.
+        declaration: The rule that the pattern was created from, if it is declarative.
+        note: A warning for the user where the pattern was applied, as a phrase; empty if there is none.
     """
 
     name: str

@@ -64,7 +64,7 @@ class PatternSet:
             yield from bucket
 
     def notes(self, applied: Mapping[str, int]) -> list[Diagnostic]:
-        """Returns what the user has to know of the patterns that were applied.
+        """Returns the warnings of the patterns that were applied.
 
         Args:
             applied: How often each pattern was applied, by its name.

@@ -29,15 +29,15 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Asked = tuple[Question, frozenset[Any], str]
-"""A question, the answers that it must have one of, and what to say if it hasn't (empty: made up from the IR)."""
+"""A question, the answers that it must have one of, and the reason if it hasn't (empty: derived from the IR)."""
 
 
 class Bound(NamedTuple):
-    """What a name stands for where a program matches.
+    """The binding of a name where a program matches.
 
     Attributes:
-        value: What functions get.
-        origin: The captured value, the matched op or the attribute; what a result is made from.
+        value: The value that functions get.
+        origin: The captured value, the matched op or the attribute; what a result is computed from.
     """
 
     value: Any
@@ -70,7 +70,7 @@ class Program:
         self._asks: list[Ask] | None = None
 
     def run(self, op: Operation) -> tuple[Found, int]:
-        """Asks an op of the right name; returns the ops found and how many questions were answered well."""
+        """Matches an op of the right name; returns the ops found and how many questions were answered right."""
         if self._asks is None:
             self._asks = [compiled(question, self.slots) for question, _, _ in self.asked]
         found: Found = [None] * len(self.slots)
@@ -86,7 +86,7 @@ class Program:
         return reason or explain.of(question, expected, found, self.slots)
 
     def bind(self, found: Found) -> dict[str, Bound]:
-        """Returns what each name stands for, from the ops that `run` found for a matched op."""
+        """Returns the binding of each name, from the ops that `run` found for a matched op."""
         bound = {name: _bind(value_at, found, self.slots, path, kind) for name, (path, kind) in self.captures.items()}
         for name, (path, attribute) in self.attributes.items():
             held = attribute_of(found[self.slots[path]], attribute)
@@ -178,7 +178,7 @@ def _flatten(root: Op, swapped: set[Op]) -> Program:
 
 
 def _has_results(op: Op) -> bool:
-    """Tells whether an op may have several results."""
+    """Returns whether an op may have several results."""
     return any((op_info.signature_of(name) or op_info.ANYTHING).results[1] > 1 for name in op.names)
 
 

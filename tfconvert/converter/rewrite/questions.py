@@ -1,7 +1,7 @@
-"""What can be asked of an op while patterns are matched, one question at a time.
+"""The questions about an op by which patterns are matched, one at a time.
 
-A position is a path of operand indices from the root: `(1, 0)` is the first operand of what makes the root's second.
-Questions are values, so that patterns which ask the same one can share its answer; `compiled` makes a function of one.
+A position is a path of operand indices from the root: `(1, 0)` is the first operand of the root's second operand's op.
+Questions are values, so that patterns with the same one can share its answer; `compiled` turns one into a function.
 It reads and writes a list of the ops found so far, in which every position that has an op has a slot.
 """
 
@@ -26,16 +26,16 @@ Found = list[Any]
 Ask = Callable[[Found], Hashable]
 
 _CLOSE = 1e-6
-"""Relative difference up to which a constant is a number that a pattern asks for."""
+"""Relative difference up to which a constant equals a number in a pattern."""
 
 
 class Kind(IntEnum):
     """Kinds of questions; on a position they are asked in this order."""
 
     PRODUCER = 0
-    """The name of the op that makes a value; finds the op."""
+    """The name of the defining op of a value; finds the op."""
     SAME_OP = 1
-    """Whether the op that makes a value is the one at another position; finds the op."""
+    """Whether the defining op of a value is the one at another position; finds the op."""
     ARITY = 2
     """How many operands an op has."""
     AT_LEAST = 3
@@ -71,16 +71,16 @@ class Kind(IntEnum):
 
 
 STRUCTURE = frozenset((Kind.PRODUCER, Kind.SAME_OP, Kind.ARITY, Kind.AT_LEAST))
-"""What is asked first: cheap, and told apart by one look-up however many patterns there are."""
+"""The first questions: cheap, and answered by one look-up however many patterns there are."""
 
 
 class Question(NamedTuple):
     """One question.
 
     Attributes:
-        kind: What is asked.
-        path: Of which position.
-        argument: What else there is to know: another position, a number, an attribute's name and default.
+        kind: The kind of the question.
+        path: The position that it is about.
+        argument: Another position, a number, or an attribute's name and default, if the kind needs it.
     """
 
     kind: Kind

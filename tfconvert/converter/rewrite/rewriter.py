@@ -1,4 +1,4 @@
-"""What a pattern may do to the IR while the driver runs."""
+"""The edits that patterns may do to the IR while the driver runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Op = TypeVar("Op", bound=Operation)
 
 
 def fuse_locations(locations: Sequence[Location]) -> Location:
-    """Returns the location of something that stands for several ops; nested fusions are flattened.
+    """Returns the location of something that replaces several ops; nested fusions are flattened.
 
     The last location stays the last one, which gives the result its name.
     """
@@ -51,7 +51,7 @@ def ops_within(op: Operation) -> Iterator[Operation]:
 
 
 class Rewriter:
-    """Edits around one op, remembered until the driver looks at what they mean for other ops.
+    """Edits around one op, remembered until the driver enqueues the ops that they affect.
 
     Attributes:
         root: The op that the pattern matched.
@@ -71,7 +71,7 @@ class Rewriter:
 
         Args:
             op: The op; without a location of its own it gets that of the root, once the rewrite is done fused with
-                those of all ops that the rewrite made superfluous.
+                those of all ops that the rewrite made dead.
             before: Where to insert, the root by default.
         """
         if op.location is UNKNOWN_LOC:
@@ -96,7 +96,7 @@ class Rewriter:
         self.erase(root)
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Lets every user of one value use another; the users are looked at again."""
+        """Replaces all uses of one value by another; the users are visited again."""
         for use in tuple(old.uses):
             user = use.operation
             user.set_operand(use.index, new)
@@ -104,7 +104,7 @@ class Rewriter:
         self._dropped.append(old)
 
     def erase(self, op: Operation) -> None:
-        """Erases an op without uses; what made its operands is looked at again."""
+        """Erases an op without uses; the producers of its operands are visited again."""
         for each in (*ops_within(op), op) if op.regions else (op,):
             self._dropped.extend(each.operands)
         if op.name not in CONSTANT_OPS and op is not self.root:
@@ -113,10 +113,10 @@ class Rewriter:
         op.erase()
 
     def finish(self, has_side_effects: Callable[[Operation], bool]) -> tuple[list[Operation], list[Operation]]:
-        """Erases what nothing uses any more, and gives what was inserted the locations of all that went.
+        """Erases dead ops, and sets the location of inserted ops to those of all erased ones.
 
         Args:
-            has_side_effects: Tells which ops may not be erased although nothing uses them.
+            has_side_effects: Returns whether an op must not be erased although nothing uses it.
 
         Returns:
             The ops that changed, and the ops whose results lost a use.
@@ -144,7 +144,7 @@ class Rewriter:
         return changed, losers
 
     def _locate(self) -> None:
-        # What went first is nearest to the root.
+        # The op that was erased first is nearest to the root.
         own = self.root.location
         fused = fuse_locations([*reversed(self._gone), own])
         for op in self._inserted:
@@ -153,7 +153,7 @@ class Rewriter:
 
 
 def is_unused(op: Operation) -> bool:
-    """Tells whether an op has results and nothing uses them."""
+    """Returns whether an op has results and nothing uses them."""
     for result in op.results:
         if result.first_use is not None:
             return False

@@ -1,4 +1,4 @@
-"""Patterns that the user of the converter gives it, beside its own."""
+"""The user's patterns, beside the converter's own."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.diagnostics import error
 
 DIALECTS = ("tf.", "tfl.")
-"""What patterns may start at: the model's ops, or those that it is made of in the end."""
+"""The dialects of root ops: the model's ops, or those of the result."""
 
 
 def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[Any], ...]:
     """Returns the patterns that start at ops of a dialect.
 
     Args:
-        patterns: All that the user gave.
+        patterns: All of the user's patterns.
         dialect: One of `DIALECTS`.
 
     Raises:
@@ -25,7 +25,7 @@ def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[
     """
     for pattern in patterns:
         if not isinstance(pattern, Pattern):
-            raise error("wrong-option", f"patterns holds {pattern!r}, which is no pattern",
+            raise error("wrong-option", f"patterns holds {pattern!r}, which is not a pattern",
                         hint="make one with tfconvert.patterns.rule")  # fmt: skip
         if not pattern.root.startswith(DIALECTS):
             raise error("wrong-option", f"pattern {pattern.name!r} starts at {pattern.root}",

@@ -1,4 +1,4 @@
-"""What is checked of a declarative pattern when it is defined."""
+"""Verifies declarative patterns when they are defined."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from tfconvert.converter.rewrite.program import ops_of
 
 _MAX_OPS = 64
 _MAX_COMMUTING = 6
-"""More commutative ops than this would make a program for each of a hundred orders."""
+"""More commutative ops than this would need a program for each of a hundred orders."""
 
 ROOT = "root"
-"""The name of the op that a pattern starts at, wherever functions ask for it."""
+"""The name of the op that a pattern starts at, in functions' parameters."""
 
 
 def check_rule(
@@ -143,7 +143,7 @@ def _check_op(op: Op) -> None:
 
 def _check_attribute(name: str, signature: op_info.Signature, attribute: str, value: Any) -> None:
     if attribute in signature.derived:
-        raise PatternError(f"{name} doesn't keep {attribute}, which its operands tell; constrain their element type")
+        raise PatternError(f"{name} doesn't keep {attribute}, which its operands imply; constrain their element type")
     free = attribute.startswith("_") or attribute == "device"
     if signature.attributes is not None and attribute not in signature.attributes and not free:
         known = ", ".join(sorted(signature.attributes)) or "none"
@@ -160,7 +160,7 @@ def _check_attribute(name: str, signature: op_info.Signature, attribute: str, va
 
 
 def _names_of(root: Op) -> set[str]:
-    """Returns the names that functions may ask for; checks that each stands for one thing."""
+    """Returns the names that functions may read; checks that each is bound once."""
     kinds: dict[str, str] = {ROOT: "op"}
     limits: dict[str, Limits] = {}
     for op in ops_of(root):
@@ -168,10 +168,10 @@ def _names_of(root: Op) -> set[str]:
             if op.label in kinds:
                 raise PatternError(f"the name {op.label!r} is taken twice")
             kinds[op.label] = "op"
-        for name, kind, given in _captures_of(op):
+        for name, kind, constraint in _captures_of(op):
             if kinds.setdefault(name, kind) != kind:
                 raise PatternError(f"{name!r} is captured as {kinds[name]} and as {kind}")
-            limits[name] = _joined(name, limits.get(name, NO_LIMITS), given)
+            limits[name] = _joined(name, limits.get(name, NO_LIMITS), constraint)
             if kind == REST and sum(1 for other in ops_of(root) for each in other.operands if _is(each, name)) > 1:
                 raise PatternError(f"the rest {name!r} is captured twice")
     return set(kinds)
@@ -191,29 +191,29 @@ def _captures_of(op: Op) -> Iterator[tuple[str, str, Limits]]:
 
 
 def _joined(name: str, one: Limits, other: Limits) -> Limits:
-    """Returns what both ask for, of the same capture."""
+    """Returns the conjunction of two constraints on the same capture."""
     elements = one.elements & other.elements if one.elements and other.elements else one.elements or other.elements
     ranks = {limits.rank if limits.dims is None else len(limits.dims) for limits in (one, other)} - {None}
     dims = zip(one.dims or (), other.dims or (), strict=False)
     if (one.elements and not elements) or len(ranks) > 1 or any(min(a, b) >= 0 and a != b for a, b in dims):
-        raise PatternError(f"{name!r} can't be all that is asked of it")
+        raise PatternError(f"{name!r} can't satisfy all its constraints")
     return Limits(elements, one.rank if other.rank is None else other.rank, one.dims or other.dims)
 
 
 def _check_function(function: Callable[..., Any], names: set[str], what: str) -> None:
     for name in parameters_of(function):
         if name not in names:
-            raise PatternError(f"{what} asks for {name!r}, which nothing captures")
+            raise PatternError(f"{what} reads {name!r}, which nothing captures")
 
 
 def _check_native(native: Callable[..., None], names: set[str]) -> None:
     if not parameters_of(native):
-        raise PatternError("a function that makes the result needs the rewriter as its first parameter")
-    _check_function(native, {*names, parameters_of(native)[0]}, "the function that makes the result")
+        raise PatternError("a function that creates the result needs the rewriter as its first parameter")
+    _check_function(native, {*names, parameters_of(native)[0]}, "the function that creates the result")
 
 
 class _Results:
-    """Checks what a pattern makes."""
+    """Checks the result side of a pattern."""
 
     def __init__(self, root: Op, replacements: Mapping[Any, Sequence[Term]], names: set[str]) -> None:
         self._matched = set(ops_of(root))
@@ -229,7 +229,7 @@ class _Results:
             least, most = _signature(op.names[0], op).results
             if not least <= len(terms) <= most:
                 wanted = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
-                raise PatternError(f"{_title(op)} has {wanted} results, and {len(terms)} are given for them")
+                raise PatternError(f"{_title(op)} has {wanted} results, but {len(terms)} replacements")
             for term in terms:
                 if isinstance(term, Capture) and term.kind == REST:
                     raise PatternError(f"the rest {term.name!r} can't take the place of one result")
@@ -242,7 +242,7 @@ class _Results:
                 self._check_term(term, reachable)
 
     def _reachable(self, op: Op) -> set[Any]:
-        """Returns what the result of an op may be made from: the captures and ops that the op itself is made from."""
+        """Returns what the result of an op may use: the captures and ops that the op itself is computed from."""
         below = set(in_order(op)) - {op}
         return below | {name for inner in (*below, op) for name, _, _ in _captures_of(inner)}
 
@@ -254,13 +254,13 @@ class _Results:
                 continue
             seen.add(term)
             if term.limits != NO_LIMITS and _op_of(term) not in self._matched and not isinstance(term, Capture):
-                raise PatternError("a result can't be asked to be like something; conditions are for what is matched")
+                raise PatternError("a result can't have constraints; they are for what is matched")
             if isinstance(term, Capture):
                 self._check_capture(term, reachable)
             elif isinstance(term, Computed):
                 _check_function(term.function, self._names, "a computed value")
             elif (op := _op_of(term)) is not None:
-                pending.extend(self._check_made(op, term.index if isinstance(term, Result) else 0, reachable))
+                pending.extend(self._check_created(op, term.index if isinstance(term, Result) else 0, reachable))
 
     def _check_capture(self, term: Capture, reachable: set[Any]) -> None:
         if term.name not in self._names:
@@ -268,8 +268,8 @@ class _Results:
         if term.name not in reachable:
             raise PatternError(f"{term.name!r} may come after the op whose result it is to replace")
 
-    def _check_made(self, op: Op, index: int, reachable: set[Any]) -> Sequence[Term]:
-        """Checks an op of a result; returns the terms that it is made from."""
+    def _check_created(self, op: Op, index: int, reachable: set[Any]) -> Sequence[Term]:
+        """Checks an op of a result; returns the terms that it is computed from."""
         if op in self._matched:
             if op in self._replacements:
                 raise PatternError(f"{_title(op)} is replaced, so that no result can use it")
@@ -279,9 +279,9 @@ class _Results:
         if op.copied is not None and op.copied not in self._matched:
             raise PatternError(f"{_title(op)} is to be rebuilt, but isn't matched")
         if len(op.names) != 1 and op.copied is None:
-            raise PatternError(f"{_title(op)} is to be made and needs one name")
+            raise PatternError(f"{_title(op)} is to be created and needs one name")
         if op.commutes or op.label:
-            raise PatternError(f"{_title(op)} is to be made: names and orders are for what is matched")
+            raise PatternError(f"{_title(op)} is to be created: names and orders are for what is matched")
         _check_op(op)
         for value in op.attributes.values():
             self._check_value(op, value)
@@ -297,7 +297,7 @@ class _Results:
             _check_function(value.function, self._names, "a computed attribute")
 
     def _check_types(self, op: Op, index: int) -> None:
-        """Checks that the result types of an op that is made can be told."""
+        """Checks that the result types of an op that is created are known."""
         if op.result_types:
             known = index < len(op.result_types)
         elif self._final.get(op):

@@ -1,7 +1,7 @@
-"""What is known of one value, as it travels from a function to another.
+"""The lattice of the shape analysis: shape, constant, known elements of a value; `join` is the meet over callers.
 
-A fact is about all the times that a value is computed: what two callers, two branches or two iterations say is joined,
-which leaves what both know.
+A fact holds for all the times that a value is computed: facts of two callers, branches or iterations are joined,
+which leaves what both have in common.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class Fact(NamedTuple):
-    """What is known of a value.
+    """The known facts of a value.
 
     Attributes:
         shape: Its shape; -1 where a dimension isn't known or not always the same, `None` for an unknown rank.
@@ -37,7 +37,7 @@ class Fact(NamedTuple):
         return Fact(self.shape)
 
     def without_symbols(self) -> Fact:
-        """Returns the fact without dimensions and elements that only mean something where they were found."""
+        """Returns the fact without symbols, which are meaningful only in the function where they were found."""
         shape, partial = self.shape, self.partial
         return Fact(
             None if shape is None else tuple([dim if dim >= 0 else -1 for dim in shape]),
@@ -47,12 +47,12 @@ class Fact(NamedTuple):
 
 
 def fact_of(known: Known, value: Value) -> Fact:
-    """Returns what is known of a value."""
+    """Returns the fact of a value."""
     return Fact(known.shapes.get(value), known.constants.get(value), known.partial(value))
 
 
 def join(one: Fact, other: Fact) -> Fact:
-    """Returns what holds for a value that is one or the other; dimensions that differ are -1."""
+    """Returns the fact of a value that is one or the other; dimensions that differ are -1."""
     if one == other:
         return one
     constant = one.constant if one.constant is not None and _are_same(one.constant, other.constant) else None
@@ -77,7 +77,7 @@ def _join_partials(one: Partial | None, other: Partial | None) -> Partial | None
 
 
 def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
-    """Returns a shape with what a type says of it; only what was found where the two contradict each other."""
+    """Returns a shape merged with that of a type; the shape alone where the two contradict each other."""
     try:
         return merge(found, declared)
     except MismatchError:
@@ -85,10 +85,10 @@ def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
 
 
 def constant_of(fact: Fact, element: Attribute) -> Constant | None:
-    """Returns a value that is known whole, `None` if it is not.
+    """Returns a fully known value as a constant, `None` if it isn't fully known.
 
     Args:
-        fact: What is known of it.
+        fact: Its fact.
         element: Its element type.
     """
     if fact.constant is not None:

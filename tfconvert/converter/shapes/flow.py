@@ -1,12 +1,12 @@
-"""Shapes across functions: what callers hand to branches and bodies, and what comes back.
+"""Interprocedural shape inference: from callers into branches and bodies, and back.
 
-A function that one op alone runs takes what that op hands to it, and nothing else: its arguments are as specific as the
-operands. A loop's variables begin as what is handed to the loop; then the body is looked at, and what it returns is
-joined with what it took, until nothing changes. Dimensions that differ become unknown, so that each can change once,
-and what is known of a function's arguments is kept between two looks at the op that runs it: however deep loops are
-nested, a function is looked at as often as its arguments change, and a few times more at most.
+The arguments of a function that one op alone runs are that op's operands, and nothing else: they are as specific as the
+operands. A loop's variables begin as the operands of the loop; then the body is analysed, and its results are
+joined with its arguments, until nothing changes. Dimensions that differ become unknown, so that each can change once,
+and the facts of a function's arguments are kept between two visits of the op that runs it: however deep loops are
+nested, a function is analysed as often as its arguments change, and a few times more at most.
 
-Functions with several callers, exported ones and those that nobody knows the callers of take what their types say.
+The arguments of functions with several or unknown callers, and of exported ones, have the types that they declare.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Value
 
 _MAX_ROUNDS = 8
-"""A loop whose variables still change after so many looks is taken to change all of them: their dimensions, and after
-as many looks again their ranks."""
+"""After this many iterations the dimensions of a loop's variables are widened, and after as many
+again their ranks."""
 
 
 class _Body:
-    """A function, and what is known of it.
+    """A function, and its facts.
 
     Attributes:
         function: The function.
         blocks: Its blocks.
-        is_fixed: Whether its arguments are what their types say.
+        is_fixed: Whether its arguments have just their declared types.
         is_loop: Whether it is part of a loop.
-        entry: What is known of its arguments; `None` as long as nobody has run it.
-        is_stale: Whether `entry` has changed since it was looked at.
-        is_open: Whether it is being looked at.
-        results: What it returns, as far as it has been looked at.
-        folded: What its ops were computed to.
+        entry: The facts of its arguments; `None` until a caller is analysed.
+        is_stale: Whether `entry` has changed since its last analysis.
+        is_open: Whether it is being analysed.
+        results: The facts of its results, as far as it has been analysed.
+        folded: The results of its folded ops.
         invariant: The arguments that a loop's body returns at their own places.
     """
 
@@ -94,7 +94,7 @@ class _Body:
         return self._invariant
 
     def enter(self, facts: Iterable[Fact]) -> bool:
-        """Joins what is known of the arguments with what somebody hands to them; tells whether that changes it."""
+        """Joins the facts of the arguments with those of a caller's operands; returns whether they changed."""
         if self.is_fixed:
             return False
         joined = list(facts) if self.entry is None else list(map(join, self.entry, facts))
@@ -104,7 +104,7 @@ class _Body:
         return True
 
     def widen(self, *, keeps_ranks: bool) -> None:
-        """Forgets what is known of the variables of a loop that won't settle."""
+        """Widens the variables of a loop that doesn't converge."""
         self.enter(
             fact if index in self.invariant else Fact((-1,) * len(fact.shape) if keeps_ranks and fact.shape else None)
             for index, fact in enumerate(self.entry or ())
@@ -112,7 +112,7 @@ class _Body:
 
 
 _Task = Generator[_Body, None, None]
-"""Looks at a function; yields the functions that have to be looked at before it goes on."""
+"""Analyses a function; yields the functions that must be analysed before it goes on."""
 
 
 def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
@@ -120,7 +120,7 @@ def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
 
     Args:
         functions: The module's functions.
-        outside: Names that something else than functions refers to.
+        outside: Names that ops outside of functions refer to.
 
     Raises:
         ConversionError: Shapes contradict each other (`shape-mismatch`) where no condition decides whether they meet,
@@ -130,7 +130,7 @@ def infer(functions: Mapping[str, FuncOp], outside: Iterable[str] = ()) -> None:
 
 
 class _Flow:
-    """The functions of a module on their way to types that agree."""
+    """The functions of a module during the analysis."""
 
     def __init__(self, functions: Mapping[str, FuncOp], outside: Iterable[str]) -> None:
         self._functions = functions
@@ -145,7 +145,7 @@ class _Flow:
             )
 
     def run(self) -> None:
-        """Looks at everything and writes down what is found: callers first, then what they run."""
+        """Analyses everything and updates the IR: callers first, then the functions that they run."""
         for body in self._bodies.values():
             if body.is_fixed and body.is_stale:
                 self._look(body, writes=True)
@@ -157,7 +157,7 @@ class _Flow:
                 self._look(body, writes=True)
 
     def _look(self, body: _Body, *, writes: bool) -> None:
-        """Looks at a function and at those that it runs, without recursion."""
+        """Analyses a function and those that it runs, without recursion."""
         stack = [(body, self._task(body, writes=writes))]
         while stack:
             current, task = stack[-1]
@@ -210,16 +210,16 @@ class _Flow:
                 self._known.forget(result)
 
     def _run_construct(self, found: Construct, sweep: Sweep) -> _Task:
-        """Looks at what an op runs, and notes its results."""
-        given = [fact_of(self._known, value) for value in found.given]
+        """Analyses the functions that an op runs, and notes its results."""
+        operands = [fact_of(self._known, value) for value in found.given]
         bodies = [self._bodies[function] for function in found.functions]
         if found.kind is Kind.LOOP:
-            facts = yield from self._loop(found, bodies, given)
+            facts = yield from self._loop(found, bodies, operands)
         else:
             taken = bodies if found.kind is Kind.CALL else self._taken(found, bodies)
             for number, body in enumerate(bodies):
                 if body in taken:
-                    self._enter(body, _in_branch(found, number, given))
+                    self._enter(body, _in_branch(found, number, operands))
                     yield from self._settle(body)
             facts = _joined([body.results for body in taken], found.op.results)
         sweep.settle(found.op, facts)
@@ -230,21 +230,21 @@ class _Flow:
         choice = None if value is None else branch_of(found, value)
         return bodies if choice is None else [bodies[choice]]
 
-    def _loop(self, found: Construct, bodies: list[_Body], given: list[Fact]) -> Generator[_Body, None, list[Fact]]:
+    def _loop(self, found: Construct, bodies: list[_Body], operands: list[Fact]) -> Generator[_Body, None, list[Fact]]:
         condition, body = bodies
         constant = body.invariant
-        given = [fact if index in constant else fact.without_elements() for index, fact in enumerate(given)]
-        self._enter(body, given)
+        operands = [fact if index in constant else fact.without_elements() for index, fact in enumerate(operands)]
+        self._enter(body, operands)
         for rounds in range(2 * _MAX_ROUNDS + 2):
             yield from self._settle(body)
             again = body.results or [_declared(value) for value in found.op.results]
-            entry = given if body.entry is None else body.entry
+            entry = operands if body.entry is None else body.entry
             again = [entry[index] if index in constant else fact.without_elements() for index, fact in enumerate(again)]
             if not body.enter(again):
                 break
             if rounds >= _MAX_ROUNDS:
                 body.widen(keeps_ranks=rounds < 2 * _MAX_ROUNDS)
-        entry = [join(*pair) for pair in zip(given, again, strict=True)] if body.entry is None else body.entry
+        entry = [join(*pair) for pair in zip(operands, again, strict=True)] if body.entry is None else body.entry
         self._enter(condition, entry)
         yield from self._settle(condition)
         return entry
@@ -255,7 +255,7 @@ class _Flow:
         body.enter(facts)
 
     def _settle(self, body: _Body) -> _Task:
-        """Looks at a function if what it takes has changed; one that calls itself is left alone."""
+        """Analyses a function if its arguments have changed; one that calls itself is left alone."""
         if body.is_stale and not body.is_open:
             yield body
 
@@ -285,20 +285,20 @@ def _declared(value: Value) -> Fact:
     return Fact(types.shape_of(value.type))
 
 
-def _in_branch(found: Construct, number: int, given: list[Fact]) -> list[Fact]:
-    """Returns what a branch gets: if it gets the condition, that is true in the first branch, false in the second."""
+def _in_branch(found: Construct, number: int, operands: list[Fact]) -> list[Fact]:
+    """Returns the operands' facts in a branch: the condition is true in the first one, false in the second."""
     if found.op.name not in IFS or types.element_of(found.op.operands[0].type) != types.I1:
-        return given
+        return operands
     decided = Fact((), tensor_data.of_array(np.array(not number), types.I1))
     condition = found.op.operands[0]
     is_scalar = types.shape_of(condition.type) == ()
     return [
-        decided if is_scalar and value is condition else fact for value, fact in zip(found.given, given, strict=True)
+        decided if is_scalar and value is condition else fact for value, fact in zip(found.given, operands, strict=True)
     ]
 
 
 def _joined(results: Sequence[Sequence[Fact] | None], declared: Sequence[Value]) -> list[Fact]:
-    """Returns what all branches' results are; a branch that isn't known returns what the types say."""
+    """Returns the joined facts of the branches' results; of an unknown branch those of the types."""
     ways = [list(map(_declared, declared)) if facts is None else facts for facts in results]
     first, *others = ways
     for other in others:

@@ -1,4 +1,4 @@
-"""What ops do to lists of tensors, and what is known of a list."""
+"""Effects of ops on lists of tensors, and the facts of a list."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass(frozen=True, slots=True)
 class ListOp:
-    """What an op has to do with a list.
+    """The roles of an op's operands and results that are about a list.
 
     Attributes:
         lists: The operands that are lists.
-        makes: Whether the first result is a list, too: the same one if an operand is a list.
-        shape: The operand that tells the shape of an element.
+        creates: Whether the first result is a list, too: the same one if an operand is a list.
+        shape: The operand that holds the shape of an element.
         item: The operand that is an element.
         stack: The operand whose rows are elements.
         joined: The operand that is elements joined along their first dimension.
-        results: What each result that is no list is: `item`, `stack`, `joined`, or nothing of these.
-        resizes: Whether the list that it makes may have another length than the one that it takes.
+        results: The role of each result that is not a list: `item`, `stack`, `joined`, or empty.
+        resizes: Whether the list that it creates may have another length than its operand.
     """
 
     lists: tuple[int, ...] = (0,)
-    makes: bool = False
+    creates: bool = False
     shape: int | None = None
     item: int | None = None
     stack: int | None = None
@@ -39,31 +39,31 @@ class ListOp:
 
 
 OPS: Mapping[str, ListOp] = {
-    "tf.EmptyTensorList": ListOp((), makes=True, shape=0),
+    "tf.EmptyTensorList": ListOp((), creates=True, shape=0),
     "tf.TensorListConcat": ListOp(results=("joined", "")),
-    "tf.TensorListConcatLists": ListOp((0, 1), makes=True, resizes=True),
+    "tf.TensorListConcatLists": ListOp((0, 1), creates=True, resizes=True),
     "tf.TensorListConcatV2": ListOp(shape=1, results=("joined", "")),
     "tf.TensorListElementShape": ListOp(),
-    "tf.TensorListFromTensor": ListOp((), makes=True, shape=1, stack=0),
+    "tf.TensorListFromTensor": ListOp((), creates=True, shape=1, stack=0),
     "tf.TensorListGather": ListOp(shape=2, results=("stack",)),
     "tf.TensorListGetItem": ListOp(shape=2, results=("item",)),
     "tf.TensorListLength": ListOp(),
-    "tf.TensorListPopBack": ListOp(makes=True, shape=1, results=("", "item"), resizes=True),
-    "tf.TensorListPushBack": ListOp(makes=True, item=1, resizes=True),
-    "tf.TensorListReserve": ListOp((), makes=True, shape=0),
-    "tf.TensorListResize": ListOp(makes=True, resizes=True),
-    "tf.TensorListScatter": ListOp((), makes=True, shape=2, stack=0, resizes=True),
-    "tf.TensorListScatterIntoExistingList": ListOp(makes=True, stack=1),
-    "tf.TensorListScatterV2": ListOp((), makes=True, shape=2, stack=0, resizes=True),
-    "tf.TensorListSetItem": ListOp(makes=True, item=2),
-    "tf.TensorListSplit": ListOp((), makes=True, shape=1, joined=0),
+    "tf.TensorListPopBack": ListOp(creates=True, shape=1, results=("", "item"), resizes=True),
+    "tf.TensorListPushBack": ListOp(creates=True, item=1, resizes=True),
+    "tf.TensorListReserve": ListOp((), creates=True, shape=0),
+    "tf.TensorListResize": ListOp(creates=True, resizes=True),
+    "tf.TensorListScatter": ListOp((), creates=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListScatterIntoExistingList": ListOp(creates=True, stack=1),
+    "tf.TensorListScatterV2": ListOp((), creates=True, shape=2, stack=0, resizes=True),
+    "tf.TensorListSetItem": ListOp(creates=True, item=2),
+    "tf.TensorListSplit": ListOp((), creates=True, shape=1, joined=0),
     "tf.TensorListStack": ListOp(shape=1, results=("stack",)),
 }
 """The ops of lists that become ops of tensors."""
 
 
 FORWARDING = full_names(IDENTITIES | {"AddN", "ZerosLike"})
-"""Ops that do to a tensor what they do to a list."""
+"""Ops that treat tensors and lists alike."""
 
 
 @dataclass(eq=False, slots=True)
@@ -72,8 +72,8 @@ class ListClass:
 
     Attributes:
         values: The values.
-        ops: The ops of `OPS` that make or take them.
-        element: The elements' type, `None` if nothing tells it.
+        ops: The ops of `OPS` that create or take them.
+        element: The elements' type, `None` if it isn't known.
         shape: Their shape, `None` for an unknown rank.
         length: How many there are, -1 if that is not known or changes.
     """
@@ -92,5 +92,5 @@ class ListClass:
 
 
 def changes_length(op: Operation) -> bool:
-    """Tells whether the list that an op makes may have another length than the one, or the tensor, that it takes."""
+    """Returns whether the list that an op creates may have another length than its operand, a list or a tensor."""
     return OPS[op.name].resizes or bool(tf.get(op, "resize_if_index_out_of_bounds", False))

@@ -1,4 +1,4 @@
-"""Dimensions that a loop asks for again in each iteration come in as a variable, where they are known before it."""
+"""Passes dimensions that a loop reads in each iteration to it as variables, where they are known before it."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from tfconvert.schema.ir.values import Value
 _SCALAR = types.tensor(types.I32, ())
 
 
-def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int], Value | None]) -> Operation:
-    """Lets a loop have dimensions handed to it.
+def pass_dims(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int], Value | None]) -> Operation:
+    """Passes dimensions to a loop as loop-invariant variables.
 
     Args:
         op: The loop.
         calls: The module's calls.
-        symbols: Its symbolic shapes, of which those of what is new are noted.
-        known: Returns a dimension as a scalar that is there before the loop, if there is one.
+        symbols: Its symbolic shapes; those of new values are noted.
+        known: Returns a dimension as a scalar that is available before the loop, if there is one.
 
     Returns:
-        The loop that stands in its place, or itself.
+        The loop that replaces it, or itself.
     """
     blocks = [call.block for call in calls.of[op]]
     if any(len(calls.to[block]) > 1 for block in blocks):
         return op
-    asked = [_asked(block, symbols) for block in blocks]
-    scalars = {dim: known(dim) for dim in sorted({dim for dims in asked for dim in dims})}
-    handed = {dim: scalar for dim, scalar in scalars.items() if scalar is not None}
-    if not handed:
+    read = [_read_dims(block, symbols) for block in blocks]
+    scalars = {dim: known(dim) for dim in sorted({dim for dims in read for dim in dims})}
+    passed = {dim: scalar for dim, scalar in scalars.items() if scalar is not None}
+    if not passed:
         return op
-    for block, dims in zip(blocks, asked, strict=True):
-        for dim in handed:
+    for block, dims in zip(blocks, read, strict=True):
+        for dim in passed:
             argument = block.insert_arg(_SCALAR, len(block.args))
             symbols.known.note(argument, ())
             symbols.known.partials[argument] = (dim,)
@@ -48,17 +48,17 @@ def hand_in(op: Operation, calls: Calls, symbols: Symbols, known: Callable[[int]
         erase_dead(block)
     body = blocks[-1]
     assert body.last_op is not None
-    body.last_op.set_operands([*body.last_op.operands, *body.args[len(body.args) - len(handed) :]])
+    body.last_op.set_operands([*body.last_op.operands, *body.args[len(body.args) - len(passed) :]])
     for block in blocks:
         function = block.parent_op()
         assert isinstance(function, FuncOp)
         for key in ("arg_attrs", "res_attrs"):
-            function.properties.pop(key, None)  # nobody reads what a private function's values are called
+            function.properties.pop(key, None)  # nothing reads the value names of a private function
         update_function_type(function)
-    return _extended(op, list(handed.values()), symbols)
+    return _extended(op, list(passed.values()), symbols)
 
 
-def _asked(block: Block, symbols: Symbols) -> dict[int, list[Value]]:
+def _read_dims(block: Block, symbols: Symbols) -> dict[int, list[Value]]:
     """Returns the scalars of a block that are unknown dimensions, by their symbols."""
     found: dict[int, list[Value]] = {}
     for op in block.ops:
@@ -70,7 +70,7 @@ def _asked(block: Block, symbols: Symbols) -> dict[int, list[Value]]:
 
 
 def _extended(op: Operation, scalars: list[Value], symbols: Symbols) -> Operation:
-    """Returns a loop of more variables, with what was known of the one in whose place it stands."""
+    """Returns a loop of more variables, with the known facts of the one that it replaces."""
     shapes = [symbols.known.shapes.get(result) for result in op.results]
     partials = [symbols.known.partials.get(result) for result in op.results]
     made = change_signature(op, [*op.operands, *scalars], (), [_SCALAR] * len(scalars))

@@ -1,7 +1,7 @@
-"""Dimensions that are unknown until the model runs, as values at a place in a function.
+"""Materializes dynamic dimensions as values at a point in a function.
 
-A dimension that some value has there already is taken from it. One that only ops inside of a loop know is had by
-running these once before the loop, on zeros of the right shapes: what they compute doesn't matter, its shape does.
+A dimension that some value has there already is read from it. One that only ops in a loop determine is computed by
+running these once before the loop, on zeros of the right shapes: only the result's shape matters.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 _MAX_STAND_INS = 64
-"""So many ops, at most, are run once more for one dimension."""
+"""At most this many ops are run once more for one dimension."""
 
 MAKERS = frozenset({"tf.EmptyTensorList", "tf.TensorListReserve"})
-"""Ops whose tensor is made where it is first used, so that nothing before that can ask for its shape."""
+"""Ops whose tensor is created where it is first used, so that nothing before that can read its shape."""
 
 
 class Positions:
@@ -37,7 +37,7 @@ class Positions:
         self._known: dict[Block, dict[Operation, int]] = {}
 
     def of(self, op: Operation) -> int | None:
-        """Returns an op's number in its block, `None` if it came later."""
+        """Returns an op's number in its block, `None` if it was inserted later."""
         block = op.parent
         assert block is not None
         if block not in self._known:
@@ -47,7 +47,7 @@ class Positions:
 
 @dataclass(slots=True)
 class Sizes:
-    """Makes dimensions into scalars before an op.
+    """Materializes dimensions as scalars before an op.
 
     Attributes:
         symbols: The module's symbolic shapes.
@@ -58,7 +58,7 @@ class Sizes:
     symbols: Symbols
     positions: Positions
     anchor: Operation
-    _made: dict[int, Value] = field(default_factory=dict)
+    _known: dict[int, Value] = field(default_factory=dict)
     _waiting: set[int] = field(default_factory=set)
 
     @property
@@ -66,22 +66,22 @@ class Sizes:
         return Builder(self.anchor)
 
     def scalar(self, dim: int) -> Value | None:
-        """Returns a dimension as a scalar `i32` before the anchor, `None` if it can't be had there."""
+        """Returns a dimension as a scalar `i32` before the anchor, `None` if it isn't available there."""
         dim = self.symbols.find(dim)
         if dim >= 0:
             return self._insert.number(dim)
-        if dim not in self._made:
+        if dim not in self._known:
             if dim >= UNKNOWN or dim in self._waiting or len(self._waiting) > _MAX_STAND_INS:
                 return None
             self._waiting.add(dim)
             found = self._taken(dim) or self._broadcast(dim) or self._computed(dim)
             if found is None:
                 return None
-            self._made[dim] = found
-        return self._made[dim]
+            self._known[dim] = found
+        return self._known[dim]
 
     def _taken(self, dim: int) -> Value | None:
-        """Returns a dimension of a value that is there."""
+        """Returns a dimension of an available value."""
         for source in self.symbols.sources(dim):
             if self._is_there(source.value):
                 if source.axis is None:
@@ -100,7 +100,7 @@ class Sizes:
         return here is not None and there is not None and there < here
 
     def _broadcast(self, dim: int) -> Value | None:
-        """Returns what other dimensions are broadcast to: the one that is not 1."""
+        """Returns the dimension that others are broadcast to: the one that is not 1."""
         scalars = self._scalars(sorted(self.symbols.broadcasts.get(dim, ()), reverse=True))
         if not scalars:
             return None
@@ -112,7 +112,7 @@ class Sizes:
         return result
 
     def _computed(self, dim: int) -> Value | None:
-        """Returns a dimension of what an op makes of stand-ins."""
+        """Returns a dimension of an op's result on stand-in operands."""
         for source in self.symbols.sources(dim):
             if isinstance(source.value, OpResult) and source.axis is not None and _is_plain(source.value.op):
                 return self._rerun(source.value, source)
@@ -132,20 +132,20 @@ class Sizes:
         return self._insert.pick(self._insert.shape(copy.results[result.index]), source.axis)
 
     def _stand_in(self, value: Value) -> Value | None:
-        """Returns a value of the shape of another, and equal to it where that may decide about shapes."""
+        """Returns a stand-in of another value's shape, equal to it where shapes may depend on that."""
         if self._is_there(value):
             return value
         constant = self.symbols.known.constants.get(value)
         if constant is not None:
             return self._insert.constant(constant)
         shape = self.symbols.shape(value)
-        row = types.from_mlir(types.element_of(value.type))
-        if shape is None or row is None or row.name in ("variant", "resource"):
+        entry = types.from_mlir(types.element_of(value.type))
+        if shape is None or entry is None or entry.name in ("variant", "resource"):
             return None
-        if row.dtype.kind in "iu" and len(shape) <= 1:
-            return self._numbers(value, shape, row.dtype)
+        if entry.dtype.kind in "iu" and len(shape) <= 1:
+            return self._numbers(value, shape, entry.dtype)
         sizes = self._scalars(shape)
-        return None if sizes is None else self._insert.zeros(sizes, row.mlir)
+        return None if sizes is None else self._insert.zeros(sizes, entry.mlir)
 
     def _numbers(self, value: Value, shape: types.Shape, dtype: np.dtype[np.generic]) -> Value | None:
         """Returns an integer scalar or vector, such as a shape, whose every element is known or a dimension."""
@@ -170,7 +170,7 @@ class Sizes:
 
 
 def _is_plain(op: Operation) -> bool:
-    """Tells ops of which shapes, and what small operands of integers say, are enough to know the result's shape."""
+    """Returns whether an op's result shape depends only on shapes and on small integer operands."""
     name = op.name.removeprefix("tf.")
     if shape_function(name) is None or name in _VALUES_TELL or not is_pure(op):
         return False
@@ -184,7 +184,7 @@ _VALUES_TELL = frozenset({
     "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum", "SparseToDense", "Unique", "UniqueV2",
     "UniqueWithCounts", "UniqueWithCountsV2", "Where",
 })  # fmt: skip
-"""Ops whose result's shape depends on what they compute with."""
+"""Ops whose result shape depends on their operands' elements."""
 
 _TABLES_TELL = frozenset({
     "BatchToSpace", "BatchToSpaceND", "MirrorPad", "Pad", "PadV2", "SpaceToBatch", "SpaceToBatchND",

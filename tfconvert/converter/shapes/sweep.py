@@ -1,7 +1,7 @@
-"""One block's ops in program order: what their results are, and the rewrites that follow from it.
+"""Shape inference of one block in program order, and the rewrites that follow from it.
 
-A sweep that only looks leaves the IR as it is: what a function computes may be looked at more than once, for other
-arguments each time, before anything is written down.
+A sweep that only analyses leaves the IR as it is: a function may be analysed more than once, for other
+arguments each time, before the IR is updated.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
 
 Folded = dict[Operation, tuple[list[Constant], Sequence[Constant] | None]]
-"""Op -> the constants that it was last computed of, and the results, `None` if it couldn't be."""
+"""Op -> the constant operands of its last folding, and the results, `None` if it failed."""
 
 
 class Sweep:
     """The sweep of one block.
 
     Args:
-        block: What is swept.
-        known: What has been found out about values so far.
-        writes: Whether the IR is rewritten; otherwise `known` alone grows.
-        tolerates: Whether ops may contradict themselves, because nobody knows whether they ever run.
-        folded: What ops were computed to before.
+        block: The block.
+        known: The facts of values so far.
+        writes: Whether the IR is updated; otherwise only `known` is.
+        tolerates: Whether shape errors are ignored (code that may be unreachable).
+        folded: The results of earlier foldings.
     """
 
     __slots__ = ("_block", "_folded", "_known", "_tolerates", "_writes")
@@ -55,8 +55,8 @@ class Sweep:
         """Notes the block's arguments.
 
         Args:
-            facts: What is known of them, beside their types.
-            keeps_returns: Whether arguments stay what they are where the block ends in them.
+            facts: Their facts, beside their types.
+            keeps_returns: Whether arguments are kept where the terminator uses them.
         """
         for index, argument in enumerate(self._block.args):
             self._known.forget(argument)
@@ -73,7 +73,7 @@ class Sweep:
                     self._sink(argument, constant, keeps_returns)
 
     def _sink(self, argument: Value, constant: Constant, keeps_returns: bool) -> None:
-        """Lets uses of an argument that is a constant use the constant."""
+        """Replaces uses of an argument that is a constant by the constant."""
         first, last = self._block.first_op, self._block.last_op
         uses = [use for use in argument.uses if not (keeps_returns and use.operation is last)]
         if uses and first is not None:
@@ -89,7 +89,7 @@ class Sweep:
             self._known.partials[value] = fact.partial
 
     def note_constant(self, op: Operation) -> None:
-        """Notes what a `tf.Const` is."""
+        """Notes the value of a `tf.Const`."""
         result = op.results[0]
         constant = tensor_data.constant_of(result)
         if constant is not None:
@@ -97,7 +97,7 @@ class Sweep:
             self._known.shapes[result] = types.shape_of(constant.type)
 
     def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
-        """Notes, or writes down, what is known of an op's results."""
+        """Notes, or writes into the IR, the facts of an op's results."""
         for result, fact in zip(op.results, facts, strict=True):
             constant = constant_of(fact, types.element_of(result.type))
             shape = agreed(fact.shape, types.shape_of(result.type))
@@ -108,7 +108,7 @@ class Sweep:
                 self._write_type(result, shape)
 
     def visit(self, op: Operation) -> None:
-        """Notes, or writes down, what an op's results are.
+        """Infers an op's results, and notes them or updates the IR.
 
         Raises:
             ConversionError: It contradicts itself (`shape-mismatch`), or a constant that has to be read is damaged.
@@ -160,7 +160,7 @@ class Sweep:
         return before[1]
 
     def _write_type(self, value: Value, shape: Shape | None) -> None:
-        """Writes a shape into a value's type if it says more than that."""
+        """Updates a value's type from a shape if that is more specific."""
         if shape is None:
             return
         plain = without_symbols(shape)
@@ -168,7 +168,7 @@ class Sweep:
             value.type = types.tensor(types.element_of(value.type), plain)
 
     def _replace(self, result: OpResult, constant: Constant) -> None:
-        """Lets the users of a result use a constant; an op without users is dead from here on."""
+        """Replaces the uses of a result by a constant; an op without uses is dead from here on."""
         if result.first_use is not None:
             result.replace_all_uses_with(self._insert(constant, result.op))
 
@@ -178,7 +178,7 @@ class Sweep:
         return made.results[0]
 
     def _settle_target(self, operands: Operands, shape: Shape | None) -> None:
-        """Puts a constant in the place of a reshape's computed shape, where that says the same."""
+        """Replaces a reshape's computed shape by an equivalent constant, if there is one."""
         if operands.values[1] in self._known.constants:
             return
         target = constant_target(shape)
@@ -201,14 +201,14 @@ def _whole(op: Operation, shapes: list[Shape | None], partials: list[Partial | N
 
 
 def _empty(op: Operation, shapes: list[Shape | None]) -> list[Constant] | None:
-    """Returns results that have no elements as constants: a kernel may take an empty slice for all there is."""
+    """Returns results that have no elements as constants: a kernel may mistake an empty slice for the whole value."""
     if any(shape is None or 0 not in shape or min(shape) < 0 for shape in shapes) or not tf_effects.is_pure(op):
         return None
     constants: list[Constant] = []
     for result, shape in zip(op.results, shapes, strict=True):
         element = types.element_of(result.type)
-        row = types.from_mlir(element)
-        if row is None or isinstance(element, types.ResourceType | types.VariantType):
+        entry = types.from_mlir(element)
+        if entry is None or isinstance(element, types.ResourceType | types.VariantType):
             return None
-        constants.append(tensor_data.of_array(np.empty(shape or (), row.dtype), element))
+        constants.append(tensor_data.of_array(np.empty(shape or (), entry.dtype), element))
     return constants

@@ -1,7 +1,7 @@
-"""Symbolic shapes through calls, branches and loops: which unknown dimensions are the same one.
+"""Symbolic shapes through calls, branches and loops: which unknown dimensions are equal.
 
-An unknown dimension is a symbol (`tfconvert.converter.ir.dims`). What a function takes has the symbols of what it
-is given, a loop's variables those of their initial values as far as the body gives them back unchanged. So the batch of
+An unknown dimension is a symbol (`tfconvert.converter.ir.dims`). A function's arguments have the symbols of its
+operands, a loop's variables those of their initial values as far as the body returns them unchanged. So the batch of
 an element that is set deep inside of loops is found to be the batch of an input outside of them.
 
 A list has the shape of the tensor that it becomes. Elements of a new list have symbols of their own, which are known to
@@ -28,10 +28,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _DEPTH = 4
-"""Loops nested deeper are swept once, with every dimension that may change taken to change."""
+"""Loops nested deeper are swept once, with every dimension that may change widened."""
 
 _FIRST_BROADCAST = 1 << 40
-"""Symbols from here on are of dimensions that several others are broadcast to."""
+"""Symbols from here on are for dimensions that several others are broadcast to."""
 
 _BROADCASTING = tuple(map(shape_function, ("AddV2", "SelectV2")))
 
@@ -40,7 +40,7 @@ _Task = Generator[Any, None, None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a dimension can be had.
+    """A value that has a dimension.
 
     Attributes:
         value: The value that has it.
@@ -56,11 +56,11 @@ class Symbols:
 
     Args:
         calls: The module's calls.
-        lists: What is known of its lists.
-        supposes: Whether dimensions are taken to be equal that a loop needs to be, although it may never run.
+        lists: The classes of its lists.
+        supposes: Whether dimensions that a loop requires to be equal are assumed so, although it may never run.
 
     Attributes:
-        known: What is known of each value.
+        known: The facts of each value.
         broadcasts: The dimensions that are broadcast to one, by its symbol.
     """
 
@@ -86,7 +86,7 @@ class Symbols:
                 _drive(self._sweep(block))
 
     def find(self, dim: int) -> int:
-        """Returns what a dimension is known to be: a number, or the symbol that stands for all that equal it."""
+        """Returns what a dimension is known to be: a number, or the symbol that represents all that equal it."""
         while (other := self._equal.get(dim)) is not None:
             dim = other
         return dim
@@ -97,7 +97,7 @@ class Symbols:
         return None if shape is None else tuple(map(self.find, shape))
 
     def sources(self, symbol: int) -> Sequence[Source]:
-        """Returns where a symbol can be had, in the order in which the module has the values."""
+        """Returns the values that have a symbol, in the module's order."""
         if self._sources is None:
             self._sources = {}
             for value, shape in self.known.shapes.items():
@@ -114,7 +114,7 @@ class Symbols:
             self._sources.setdefault(found, []).append(source)
 
     def _note(self, value: Value, shape: Shape | None) -> None:
-        """Notes a value's shape as far as it is known; of a list what its class tells beyond that."""
+        """Notes a value's shape as far as it is known; of a list merged with that of its class."""
         listed = self._lists.get(value)
         if listed is not None and listed.shape is not None:
             own = (listed.length, *listed.shape)
@@ -133,11 +133,11 @@ class Symbols:
                 self._equal[second] = first
 
     def _join(self, values: Sequence[Value], declared: Shape | None) -> Shape | None:
-        """Returns what is known of something that is one of several values and has a declared shape."""
+        """Returns the facts of a value that is one of several and has a declared shape."""
         return self._joined([self.known.shapes.get(value) for value in values], declared)
 
     def _joined(self, shapes: Sequence[Shape | None], declared: Shape | None) -> Shape | None:
-        """Returns what is known of one of several shapes; dimensions keep the symbol that the first has for them."""
+        """Returns the join of several shapes; dimensions keep the symbol that the first has for them."""
         ranked = [shape for shape in shapes if shape is not None]
         if len(ranked) < len(shapes) or len({len(shape) for shape in ranked}) != 1:
             return declared
@@ -178,13 +178,13 @@ class Symbols:
                 self.known.partials[result] = partial
 
     def _settle(self, value: Value) -> None:
-        """Lets a value have the dimensions that its own have been found to equal."""
+        """Updates a value's shape with the dimensions that its own have been found to equal."""
         shape = self.known.shapes.get(value)
         if shape is not None and not self._equal.keys().isdisjoint(shape):
             self.known.shapes[value] = tuple(map(self.find, shape))
 
     def _agree(self, op: Operation) -> None:
-        """Notes that what is joined along an axis has equal dimensions along the others."""
+        """Notes that values joined along an axis have equal dimensions along the others."""
         *joined, last = op.operands
         axis = constant_int(last)
         shapes = [self.known.shapes.get(value) for value in joined]
@@ -193,7 +193,7 @@ class Symbols:
             return
         for shape in shapes[1:]:
             if shape is not None and len(shape) == len(first) > 1:
-                # What stays of two dimensions had better be no broadcast one, which has to be computed.
+                # A broadcast dimension has to be computed, so that the other one is kept if possible.
                 pairs = [sorted(pair, key=self._is_plain) for pair in zip(first, shape, strict=True)]
                 del pairs[axis]
                 self._equate(*zip(*pairs, strict=True))
@@ -228,38 +228,38 @@ class Symbols:
         return self._met[whole]
 
     def _list_op(self, op: Operation) -> None:
-        row, known = OPS[op.name], self.known.shapes
-        shape = known.get(op.operands[row.lists[0]]) if row.lists else None
-        if row.stack is not None and not row.lists:
-            shape = known.get(op.operands[row.stack])
-        if row.makes and shape is not None and changes_length(op):
+        entry, known = OPS[op.name], self.known.shapes
+        shape = known.get(op.operands[entry.lists[0]]) if entry.lists else None
+        if entry.stack is not None and not entry.lists:
+            shape = known.get(op.operands[entry.stack])
+        if entry.creates and shape is not None and changes_length(op):
             shape = (-1, *shape[1:])
         if op.name == "tf.TensorListReserve":
             shape = self._reserved(op)
-        if row.makes:
+        if entry.creates:
             self._note(op.results[0], shape)
             shape = known.get(op.results[0])
         elements = None if shape is None else shape[1:]
-        if row.item is not None:
-            self._equate(elements, known.get(op.operands[row.item]))
-        if row.stack is not None:
-            stacked = known.get(op.operands[row.stack])
+        if entry.item is not None:
+            self._equate(elements, known.get(op.operands[entry.item]))
+        if entry.stack is not None:
+            stacked = known.get(op.operands[entry.stack])
             self._equate(elements, None if stacked is None else stacked[1:])
-        for result, kind in zip(op.results, row.results, strict=False):
+        for result, kind in zip(op.results, entry.results, strict=False):
             self._result(op, result, kind, shape)
         for result in op.results:
             if result not in known:
                 self._note(result, shape_of(result.type))
 
     def _reserved(self, op: Operation) -> Shape | None:
-        """Returns what the length that a list is made with tells of its shape."""
+        """Returns the shape of a new list as far as its length operand determines it."""
         listed, length = self._lists.get(op.results[0]), self.known.partials.get(op.operands[1])
         if listed is None or listed.shape is None or length is None or len(length) != 1:
             return None
         return (dim_of_element(length[0]), *(-1 for _ in listed.shape))
 
     def _result(self, op: Operation, result: Value, kind: str, shape: Shape | None) -> None:
-        """Notes what an op reads of a list of a certain shape."""
+        """Notes the elements that an op reads from a list of a certain shape."""
         if shape is None or not kind:
             return
         if kind == "item":
@@ -275,7 +275,7 @@ class Symbols:
         if calls[0].is_loop:
             yield self._loop(op, calls)
             return
-        # What a branch needs to be equal may differ wherever the other one is taken.
+        # What a branch requires to be equal may differ wherever the other one is taken.
         self._branches += len(calls) > 1
         try:
             for call in calls:
@@ -288,7 +288,7 @@ class Symbols:
             self._note(result, self._join([call.returned[index] for call in calls], shape_of(result.type)))
 
     def _pass(self, argument: Value, operand: Value) -> None:
-        """Lets an argument be what an operand is, in shape and value."""
+        """Updates an argument's facts from an operand's."""
         self._note(argument, self._join([operand], shape_of(argument.type)))
         self.known.constants.pop(argument, None)
         self.known.partials.pop(argument, None)
@@ -300,8 +300,8 @@ class Symbols:
     def _loop(self, op: Operation, calls: tuple[Call, ...]) -> _Task:
         """Sweeps a loop until the shapes of its variables are the same before and after the body.
 
-        First with the initial shapes. What the body broadcasts to something else stays what it is after that; what it
-        changes in another way is unknown.
+        First with the initial shapes. What the body broadcasts to something else stays so after that; what it
+        changes in another way is widened.
         """
         *_conditions, body = calls
         arguments, returned = body.block.args, body.returned
@@ -325,7 +325,7 @@ class Symbols:
         varying = [self._joined([shape, self.known.shapes.get(value)], None) if self._depth < _DEPTH else None
                    for shape, value in zip(shapes, returned, strict=False)]  # fmt: skip
         shapes = [shape if is_fixed else other for shape, other, is_fixed in zip(shapes, varying, fixed, strict=False)]
-        # What was found to be equal holds in the first iteration only.
+        # Equalities found so far hold in the first iteration only.
         self._equal = before
         self._enter(op, calls, fixed, shapes)
         for call in calls:
@@ -333,7 +333,7 @@ class Symbols:
         self._leave(op, shapes)
 
     def _next(self, shape: Shape | None, returned: Value) -> Shape | None:
-        """Returns the shape of a loop's variable in the next iteration, `None` if it has to be taken as unknown."""
+        """Returns the shape of a loop's variable in the next iteration, `None` if it is widened."""
         other = self.known.shapes.get(returned)
         if shape is None or other is None or len(shape) != len(other):
             return None if shape != other else shape
@@ -367,7 +367,7 @@ class Symbols:
 
 
 def _drive(task: _Task) -> None:
-    """Runs a task and those that it waits for, without recursion; what one raises reaches the one that waits for it."""
+    """Runs a task and those that it waits for, without recursion; exceptions propagate to the task that waits."""
     stack, problem = [task], None
     while stack:
         try:

@@ -1,1 +1,1 @@
-"""Lists of tensors become tensors: which values are lists, what their elements are, and what each op becomes."""
+"""Converts lists of tensors to tensors: the values that are lists, their elements, and the lowering of each op."""

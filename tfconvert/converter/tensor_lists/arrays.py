@@ -1,4 +1,4 @@
-"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops is the list, its handle is nothing.
+"""Tensor arrays of TensorFlow 1 as lists: the flow that orders an array's ops becomes the list, its handle is dropped.
 
 A handle is an operand of every op of an array, and a variable of every loop that has one in it; there it becomes a
 number that nothing reads.
@@ -30,36 +30,36 @@ LIST_TYPE = types.tensor(types.VARIANT, ())
 """The type of a flow, once it is a list."""
 
 HANDLE_TYPE = types.tensor(types.I32, ())
-"""The type of what is left of a handle."""
+"""The type of a handle's leftover."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOp:
-    """What an op has to do with a tensor array.
+    """The lowering of an op of a tensor array, and the roles of its operands and results.
 
     Attributes:
-        becomes: Makes the op of a list.
+        becomes: Creates the op of a list.
         flow: The operand that is the flow; -1 for none.
-        makes: The result that is the flow; -1 for none.
+        creates: The result that is the flow; -1 for none.
         item: The operand or result that is an element: `o2`, `r0`; empty if none is.
-        stack: The same of what holds elements one above another.
+        stack: The operand or result that holds elements stacked along its first dimension.
     """
 
     becomes: Callable[[Made], Sequence[Value]]
     flow: int = -1
-    makes: int = -1
+    creates: int = -1
     item: str = ""
     stack: str = ""
 
 
 @dataclass(eq=False, slots=True)
 class Array:
-    """Tensor arrays that get into the same places.
+    """Tensor arrays that may flow into the same values.
 
     Attributes:
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
-        is_dynamic: Whether writing behind the end makes one longer.
+        is_dynamic: Whether writing past the end makes one longer.
     """
 
     element: Attribute | None = None
@@ -73,7 +73,7 @@ class Made:
 
     Attributes:
         op: The op.
-        array: The array that it is about.
+        array: Its array.
         insert: Inserts before it.
     """
 
@@ -86,7 +86,7 @@ class Made:
         return self.insert.constant(np.array(-1 if shape is None else shape, np.int32))
 
     def tensor(self, *leading: int) -> Attribute:
-        """Returns the type of elements behind some dimensions."""
+        """Returns the elements' type with some leading dimensions."""
         assert self.array.element is not None
         shape = self.array.shape
         return types.tensor(self.array.element, None if shape is None else (*leading, *shape))
@@ -141,11 +141,11 @@ OPS: Mapping[str, ArrayOp] = {
     "tf.TensorArrayConcatV3": ArrayOp(_concat, flow=1),
     "tf.TensorArrayGatherV3": ArrayOp(_gather, flow=2, stack="r0"),
     "tf.TensorArrayReadV3": ArrayOp(_read, flow=2, item="r0"),
-    "tf.TensorArrayScatterV3": ArrayOp(_scatter, flow=3, makes=0, stack="o2"),
+    "tf.TensorArrayScatterV3": ArrayOp(_scatter, flow=3, creates=0, stack="o2"),
     "tf.TensorArraySizeV3": ArrayOp(_size, flow=1),
-    "tf.TensorArraySplitV3": ArrayOp(_split, flow=3, makes=0),
-    "tf.TensorArrayV3": ArrayOp(_new, makes=1),
-    "tf.TensorArrayWriteV3": ArrayOp(_write, flow=3, makes=0, item="o2"),
+    "tf.TensorArraySplitV3": ArrayOp(_split, flow=3, creates=0),
+    "tf.TensorArrayV3": ArrayOp(_new, creates=1),
+    "tf.TensorArrayWriteV3": ArrayOp(_write, flow=3, creates=0, item="o2"),
 }
 """The ops of tensor arrays."""
 
@@ -157,11 +157,11 @@ def _handles(op: Operation) -> list[Value]:
 
 
 def _flows(op: Operation) -> list[Value]:
-    row = OPS.get(op.name)
-    if row is None:
+    entry = OPS.get(op.name)
+    if entry is None:
         return []
-    taken = [op.operands[row.flow]] if row.flow >= 0 else []
-    return taken + ([op.results[row.makes]] if row.makes >= 0 else [])
+    taken = [op.operands[entry.flow]] if entry.flow >= 0 else []
+    return taken + ([op.results[entry.creates]] if entry.creates >= 0 else [])
 
 
 def _is_handle(value: Value) -> bool:
@@ -173,7 +173,7 @@ def _is_flow(value: Value) -> bool:
 
 
 def to_lists(calls: Calls) -> None:
-    """Makes lists of the tensor arrays of a module.
+    """Converts the tensor arrays of a module to lists.
 
     Raises:
         ConversionError: An op of a tensor array has no counterpart among those of lists (`tensor-array`), or elements
@@ -197,8 +197,8 @@ def to_lists(calls: Calls) -> None:
 
 
 def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
-    """Notes what an op tells of an array's elements; yields what contradicts what others tell."""
-    row = OPS[op.name]
+    """Merges what an op implies about an array's elements; yields contradictions with other ops."""
+    entry = OPS[op.name]
     element = op.properties.get("dtype")
     if element is not None:
         array.element = array.element or element
@@ -206,7 +206,7 @@ def _describe(op: Operation, array: Array) -> Iterator[Diagnostic]:
             yield found_at(op, "list-elements-differ", f"{element} and {array.element} are in the same tensor array")
     array.is_dynamic |= bool(tf.get(op, "dynamic_size", False))
     found = [tf.get(op, "element_shape")]
-    for place, cut in ((row.item, 0), (row.stack, 1)):
+    for place, cut in ((entry.item, 0), (entry.stack, 1)):
         if place:
             values = op.operands if place[0] == "o" else op.results
             shape = types.shape_of(values[int(place[1:])].type)

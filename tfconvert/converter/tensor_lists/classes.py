@@ -1,7 +1,7 @@
-"""Which values are the same list at different times, and what is known of its elements.
+"""The classes of values that are the same list at different times, and the facts of its elements.
 
-All elements of a list are taken to have one shape: that is what makes a tensor of it. What any op that reads or writes
-the list knows of its elements is known of all of them.
+All elements of a list must have one shape, since it becomes a tensor. What any op that reads or writes
+the list implies about its elements holds for all of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Groups:
         self._parents: dict[Value, Value] = {}
 
     def find(self, value: Value) -> Value:
-        """Returns the value that stands for a value's set."""
+        """Returns the representative of a value's set."""
         parents = self._parents
         root = value
         while (parent := parents.setdefault(root, root)) is not root:
@@ -41,21 +41,21 @@ class Groups:
         return root
 
     def join(self, values: Iterable[Value]) -> None:
-        """Makes one set of the sets of some values."""
+        """Merges the sets of some values."""
         roots = [self.find(value) for value in values]
         for other in roots[1:]:
-            # A value may be there twice: its set must not get a set that is no longer one for its parent.
+            # A value may occur twice: its set must not get a merged set as its parent.
             self._parents[self.find(other)] = self.find(roots[0])
 
     def sets(self) -> dict[Value, list[Value]]:
-        """Returns the sets by the values that stand for them."""
+        """Returns the sets by their representatives."""
         found: dict[Value, list[Value]] = {}
         for value in self._parents:
             found.setdefault(self.find(value), []).append(value)
         return found
 
     def retype(self, roots: Iterable[Value], kind: Attribute) -> None:
-        """Gives a type to all values of the sets that some values stand for."""
+        """Sets the type of all values of the sets of some representatives."""
         wanted = set(roots)
         for root, values in self.sets().items():
             if root in wanted:
@@ -68,7 +68,7 @@ def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[O
 
     Args:
         calls: The calls of the module.
-        is_one: Tells the values that matter.
+        is_one: Returns whether a value matters.
         joined: Returns the operands and results of an op that belong into one set.
     """
     groups = Groups()
@@ -83,14 +83,14 @@ def groups_of(calls: Calls, is_one: Callable[[Value], bool], joined: Callable[[O
 
 
 def is_variant(value: Value) -> bool:
-    """Tells values that may be lists."""
+    """Returns whether a value may be a list."""
     return isinstance(types.element_of(value.type), types.VariantType)
 
 
 def _lists_of(op: Operation) -> list[Value]:
-    row = OPS.get(op.name)
-    if row is not None:
-        return [*(op.operands[index] for index in row.lists), *op.results[: int(row.makes)]]
+    entry = OPS.get(op.name)
+    if entry is not None:
+        return [*(op.operands[index] for index in entry.lists), *op.results[: int(entry.creates)]]
     if op.name in FORWARDING and op.results and is_variant(op.results[0]):
         if op.name == "tf.AddN":
             return [*op.operands, *op.results]
@@ -102,9 +102,9 @@ def find(calls: Calls) -> dict[Value, ListClass]:
     """Returns the class of every list.
 
     Raises:
-        ConversionError: A list can't become a tensor: it gets into an op that takes no tensor (`list-escapes`), its
+        ConversionError: A list can't become a tensor: it is an operand of an op without tensors (`list-escapes`), its
             elements are lists (`nested-list`), their shapes or types contradict each other (`list-elements-differ`),
-            or nothing tells their rank (`list-rank`); all of these at once.
+            or their rank isn't known (`list-rank`); all of these at once.
     """
     groups = groups_of(calls, is_variant, _lists_of)
     by_root: dict[Value, ListClass] = {}
@@ -125,64 +125,64 @@ def find(calls: Calls) -> dict[Value, ListClass]:
 
 
 def _describe(found: ListClass) -> Iterator[Diagnostic]:
-    """Notes what ops tell of a list's elements; yields what is wrong with them."""
+    """Merges what ops imply about a list's elements; yields what is wrong with them."""
     for op in found.ops:
-        row = OPS[op.name]
-        if any(is_variant(item) for item in _items(op, row)) or isinstance(_declared(op), types.VariantType):
+        entry = OPS[op.name]
+        if any(is_variant(item) for item in _items(op, entry)) or isinstance(_declared(op), types.VariantType):
             yield found_at(op, "nested-list", "the elements of the list are lists")
             return
-        for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, row))):
+        for element in (_declared(op), *(types.element_of(item.type) for item in _items(op, entry))):
             if element is not None and found.element is not None and element != found.element:
                 yield found_at(op, "list-elements-differ", f"an element of type {element} gets into a list of type "
                               f"{found.element}")  # fmt: skip
                 return
             found.element = found.element or element
         try:
-            for shape in _shapes(op, row):
+            for shape in _shapes(op, entry):
                 found.shape = merge(found.shape, shape)
         except MismatchError as mismatch:
             yield found_at(op, "list-elements-differ", f"the elements of the list differ: {mismatch}",
                           "lists become tensors, so that all their elements must have one shape")  # fmt: skip
             return
     if found.shape is None or found.element is None:
-        yield found_at(found.ops[0], "list-rank", "nothing tells how many dimensions the elements of the list have",
+        yield found_at(found.ops[0], "list-rank", "the rank of the elements of the list isn't known",
                       "give the TensorArray an element_shape")  # fmt: skip
     found.length = _length(found.ops)
 
 
 def _declared(op: Operation) -> Attribute | None:
-    """Returns the type of elements that an attribute or the type of the list tells."""
+    """Returns the elements' type from an attribute or the type of the list."""
     held = types.held_by(op.results[0].type) if op.results else None
     return op.properties.get("element_dtype") or (None if held is None else types.element_of(held))
 
 
-def _items(op: Operation, row: ListOp) -> list[Value]:
+def _items(op: Operation, entry: ListOp) -> list[Value]:
     """Returns the operands and results that hold elements."""
-    found = [op.operands[index] for index in (row.item, row.stack, row.joined) if index is not None]
-    return found + [result for result, kind in zip(op.results, row.results, strict=False) if kind]
+    found = [op.operands[index] for index in (entry.item, entry.stack, entry.joined) if index is not None]
+    return found + [result for result, kind in zip(op.results, entry.results, strict=False) if kind]
 
 
-def _shapes(op: Operation, row: ListOp) -> Iterator[Shape | None]:
-    """Yields what an op tells of the shape of an element."""
-    held = types.held_by(op.results[0].type) if row.makes else None
+def _shapes(op: Operation, entry: ListOp) -> Iterator[Shape | None]:
+    """Yields the shapes of an element that an op implies."""
+    held = types.held_by(op.results[0].type) if entry.creates else None
     if held is not None:
         yield types.shape_of(held)
-    if row.shape is not None:
-        array = constant_array(op.operands[row.shape])
+    if entry.shape is not None:
+        array = constant_array(op.operands[entry.shape])
         if array is not None and array.ndim == 1:
             yield tuple(max(int(dim), -1) for dim in array)
-        elif array is None and (vector := types.shape_of(op.operands[row.shape].type)) and vector[0] >= 0:
+        elif array is None and (vector := types.shape_of(op.operands[entry.shape].type)) and vector[0] >= 0:
             yield (-1,) * vector[0]
-    kinds = {"item": row.item, "stack": row.stack, "joined": row.joined}
+    kinds = {"item": entry.item, "stack": entry.stack, "joined": entry.joined}
     for kind, index in kinds.items():
         if index is not None:
             yield _element_shape(kind, types.shape_of(op.operands[index].type))
-    for result, kind in zip(op.results, row.results, strict=False):
+    for result, kind in zip(op.results, entry.results, strict=False):
         yield _element_shape(kind, types.shape_of(result.type))
 
 
 def _element_shape(kind: str, shape: Shape | None) -> Shape | None:
-    """Returns what the shape of something tells of the shape of an element."""
+    """Returns the shape of an element that the shape of an operand or result implies."""
     if shape is None or not kind:
         return None
     if kind == "item":
@@ -221,11 +221,11 @@ _LENGTHS: Mapping[str, Callable[[Operation], int]] = {
     "tf.TensorListScatterV2": _constant_length(3),
     "tf.TensorListSplit": _split_length,
 }
-"""Op that makes a list -> how long it is."""
+"""Op that creates a list -> its length."""
 
 
 def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagnostic]:
-    """Yields the places where lists get out of what can be rewritten."""
+    """Yields the ops and functions through which lists escape."""
     for name, function in calls.functions.items():
         block = function.body.block
         is_called = block in calls.to
@@ -234,7 +234,7 @@ def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagn
             if not used or op.name in OPS or op.name in FORWARDING or calls.of.get(op):
                 continue
             if op is not block.last_op:
-                yield found_at(op, "list-escapes", "a list of tensors gets into an op that takes none")
+                yield found_at(op, "list-escapes", "a list of tensors is an operand of an op that doesn't take any")
             elif not is_called:
                 source = used[0].owner
                 at = source if isinstance(source, Operation) else function
@@ -242,4 +242,4 @@ def _escapes(calls: Calls, classes: Mapping[Value, ListClass]) -> Iterator[Diagn
                               "stack it, and return the tensor")  # fmt: skip
         if not is_called and any(argument in classes for argument in block.args):
             yield found_at(function, "list-escapes", f"a list of tensors is an argument of function {name!r}",
-                          "take a tensor, and make a list of it inside")  # fmt: skip
+                          "take a tensor, and create a list from it inside")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What each op of a list becomes where the list is a tensor: a function each, and the table of them."""
+"""The lowering of each op of a list, where the list is a tensor: a function each, and the table of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UPDATED = frozenset(
     for row in types.ELEMENT_TYPES
     if row.name in ("float", "half", "int8", "uint8", "int16", "int32", "uint32", "int64", "bool")
 )
-"""Elements that LiteRT can put into a tensor in place; a tensor of others is made anew for each."""
+"""Elements that LiteRT can put into a tensor in place; with others, the tensor is copied for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Lowered:
 
     Attributes:
         op: The op.
-        of: The list that it takes or makes.
+        of: The list that it takes or creates.
         insert: Inserts before it.
     """
 
@@ -53,11 +53,11 @@ class Lowered:
         return self.of.shape
 
     def tensor(self, *leading: int) -> Attribute:
-        """Returns the type of elements behind some dimensions."""
+        """Returns the elements' type with some leading dimensions."""
         return types.tensor(self.element, (*leading, *self.shape))
 
     def scalar(self, index: int) -> Value:
-        """Returns an integer operand as a scalar `i32`, whatever its rank is said to be."""
+        """Returns an integer operand as a scalar `i32`, whatever its declared rank."""
         value = self.insert.i32(self.op.operands[index])
         if types.shape_of(value.type) == ():
             return value
@@ -68,7 +68,7 @@ class Lowered:
         return [dim if dim >= 0 else self.insert.size(value, axis) for axis, dim in enumerate(self.shape, 1)]
 
     def padding(self, value: Value, count: Scalar) -> Value:
-        """Returns so many elements of zeros, shaped like those of a list."""
+        """Returns a number of zero elements, shaped like those of a list."""
         return self.insert.zeros([count, *self.sizes(value)], self.element)
 
     def part(self, value: Value, begin: Scalar, size: Scalar) -> Value:
@@ -80,7 +80,7 @@ class Lowered:
         return self.insert.tf("Slice", (value, *bounds), self.tensor(-1 if count is None else count))
 
     def take(self, value: Value, index: Scalar, leading: Shape = ()) -> Value:
-        """Returns the elements that indices of some shape name."""
+        """Returns the elements at indices of some shape."""
         return self.insert.tf("GatherV2", (value, index, 0), self.tensor(*leading), {"batch_dims": 0})
 
 
@@ -118,7 +118,7 @@ def _set_item(one: Lowered) -> Results:
 
 
 def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
-    """Returns a list with another element, by choosing between it and every one that there is."""
+    """Returns a list with one element replaced, by selecting between it and every existing one."""
     length = one.insert.size(value, 0)
     numbers = one.insert.tf("Range", (0, length, 1), types.tensor(types.I32, (one.of.length,)))
     flags = (one.of.length, *(1,) * len(one.shape))
@@ -129,7 +129,7 @@ def _chosen(one: Lowered, value: Value, index: Value, row: Value) -> Value:
 
 
 def _grown(one: Lowered, value: Value, length: Scalar) -> Value:
-    """Returns a list with zeros behind its end if it is shorter than it should be."""
+    """Returns a list padded with zeros if it is shorter than it should be."""
     missing = one.insert.create_or_fold("Sub", length, one.insert.size(value, 0))
     count = one.insert.create_or_fold("Maximum", missing, 0)
     return one.insert.concat([value, one.padding(value, count)], (-1, *one.shape))
@@ -139,7 +139,7 @@ def _push_back(one: Lowered) -> Results:
     value, item = one.op.operands[:2]
     row = one.insert.tf("ExpandDims", (item, 0), one.tensor(1))
     if types.is_static(one.shape) and any(op.name == "tf.EmptyTensorList" for op in one.of.ops):
-        # LiteRT's loops fail on a variable that is empty at first and then of a shape that is known beforehand, so that
+        # LiteRT's loops fail on a variable that is empty at first and then of a shape known at compile time, so that
         # this one is computed: there is one row.
         count = one.insert.size(value, 0)
         rows = one.insert.create_or_fold("Sub", one.insert.create_or_fold("AddV2", count, 1), count)
@@ -177,12 +177,12 @@ def _element_shape(one: Lowered) -> Results:
 
 
 def _as(one: Lowered, value: Value, result: int) -> Value:
-    """Returns numbers as the type of a result."""
+    """Casts numbers to the type of a result."""
     return one.insert.cast(value, types.element_of(one.op.results[result].type))
 
 
 def _concat(one: Lowered) -> Results:
-    """Joins elements, all of them equally long, by forgetting where one ends."""
+    """Joins elements of equal length, by a reshape."""
     value = one.op.operands[0]
     if not one.shape:
         raise ConversionError([found_at(one.op, "list-elements-differ", "scalars can't be joined")])
@@ -214,7 +214,7 @@ def _split(one: Lowered) -> Results:
 
 
 def _scatter(one: Lowered) -> Results:
-    """Makes a list of rows in a certain order; those that no index names are zeros."""
+    """Creates a list from rows in a certain order; elements without an index are zeros."""
     tensor, indices = one.op.operands[:2]
     count = one.scalar(3) if len(one.op.operands) > 3 else -1
     order, length = constant_array(indices), constant_int(count)
@@ -225,8 +225,8 @@ def _scatter(one: Lowered) -> Results:
     if is_enumeration(indices) and length is not None and length < 0:
         return [tensor]
     raise ConversionError([found_at(
-        one.op, "list-scatter", "the elements' places in the list are not known before the model runs",
-        "make the list of a whole tensor (TensorArray.unstack)",
+        one.op, "list-scatter", "the elements' indices in the list are not known at compile time",
+        "create the list from a whole tensor (TensorArray.unstack)",
     )])  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def _arranged(one: Lowered, tensor: Value, order: tensor_data.Array, length: int
 
 
 def _scatter_into(one: Lowered) -> Results:
-    """Writes rows into a list; rows that replace its first elements, in order, are put before the rest of it."""
+    """Writes rows into a list; rows that replace its first elements, in order, are concatenated with the rest of it."""
     value, tensor, indices = one.op.operands
     if is_enumeration(indices):
         count = one.insert.size(tensor, 0)
@@ -283,4 +283,4 @@ LOWERINGS: Mapping[str, Callable[[Lowered], Results]] = {
     "tf.TensorListSplit": _split,
     "tf.TensorListStack": _same,
 }
-"""Op -> what it becomes; new lists are made where they are first used."""
+"""Op -> its lowering; new lists are created where they are first used."""

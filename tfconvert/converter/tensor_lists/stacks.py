@@ -1,7 +1,7 @@
-"""Stacks of TensorFlow 1 in a module: which handles stand for which stack, and which functions need to have it.
+"""Stacks of TensorFlow 1 in a module: the stack of each handle, and the functions that access it.
 
 Gradients of TensorFlow 1's loops keep what they need in stacks: the loop pushes in every iteration, the gradient's loop
-pops. A stack is found only where its handle can be followed from where it is made to all its uses, and stands for no
+pops. A stack is found only where its handle can be followed from its creation to all its uses, and refers to no
 other stack there.
 """
 
@@ -44,11 +44,11 @@ class Stack:
     """One stack.
 
     Attributes:
-        root: The body of the function that makes it.
+        root: The body of the function that creates it.
         element: The elements' type.
         shape: Their shape, `None` for an unknown rank.
         ops: The ops that push and pop.
-        carriers: The bodies of the functions that it gets into from `root`; all functions of an op are, or none.
+        carriers: The bodies of the functions that it is passed to from `root`; all functions of an op, or none.
     """
 
     root: Block
@@ -64,7 +64,7 @@ class Stacks:
 
     Attributes:
         handles: The sets of values that are the same handle.
-        of: The stack that an op of `OPS` is about, in the order of the module.
+        of: The stack that an op of `OPS` accesses, in the order of the module.
     """
 
     handles: Groups
@@ -75,7 +75,7 @@ def find(calls: Calls) -> Stacks:
     """Returns the stacks of a module.
 
     Raises:
-        ConversionError: A stack can't become a list; all reasons in one: its handle gets where it can't be followed, or
+        ConversionError: A stack can't become a list; all reasons in one: its handle can't be followed, or
             may be that of several stacks (`stack-escapes`), a loop's condition changes it (`stack-in-condition`), its
             elements contradict each other (`list-elements-differ`) or are handles (`nested-list`), or an op is of a
             version that is not known (`stack-version`).
@@ -92,13 +92,13 @@ def find(calls: Calls) -> Stacks:
     problems = list(_escapes(calls, handles, by_root))
     of: dict[Operation, Stack] = {}
     for group in by_root.values():
-        makers = [op for op in group if op.name == NEW]
-        if len(makers) == 1:
-            stack = Stack(_block(makers[0]), makers[0].properties["elem_type"], ops=group)
-            problems += [*_describe(stack, makers[0]), *_carry(stack, calls)]
+        creators = [op for op in group if op.name == NEW]
+        if len(creators) == 1:
+            stack = Stack(_block(creators[0]), creators[0].properties["elem_type"], ops=group)
+            problems += [*_describe(stack, creators[0]), *_carry(stack, calls)]
             of.update(dict.fromkeys(group, stack))
         else:
-            problems.append(_ambiguous(group[0], len(makers)))
+            problems.append(_ambiguous(group[0], len(creators)))
     if problems:
         raise ConversionError(problems)
     return Stacks(handles, {op: of[op] for op in ops})
@@ -123,10 +123,10 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
-def _describe(stack: Stack, maker: Operation) -> Iterator[Diagnostic]:
-    """Notes what pushes tell of a stack's elements; yields what is wrong with them."""
+def _describe(stack: Stack, creator: Operation) -> Iterator[Diagnostic]:
+    """Merges what pushes imply about a stack's elements; yields what is wrong with them."""
     if isinstance(stack.element, types.ResourceType | types.VariantType):
-        yield found_at(maker, "nested-list", "the elements of the stack are handles")
+        yield found_at(creator, "nested-list", "the elements of the stack are handles")
         return
     for op in stack.ops:
         if op.name in _CHANGING:
@@ -142,7 +142,7 @@ def _describe(stack: Stack, maker: Operation) -> Iterator[Diagnostic]:
 
 
 def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
-    """Notes the functions that a stack gets into; yields why it can't."""
+    """Notes the functions that a stack is passed to; yields why it can't be."""
     changing = {_block(op) for op in stack.ops if op.name in _CHANGING}
     changed = _reached(changing, stack.root, calls, siblings=False)
     stack.carriers = _reached(changed, stack.root, calls, siblings=True)
@@ -150,7 +150,7 @@ def _carry(stack: Stack, calls: Calls) -> Iterator[Diagnostic]:
         function, to = block.parent_op(), calls.to.get(block, ())
         assert isinstance(function, FuncOp)
         if not to or not is_private(function):
-            yield found_at(stack.ops[0], "stack-escapes", "the stack is used outside of the function that makes it")
+            yield found_at(stack.ops[0], "stack-escapes", "the stack is used outside of the function that creates it")
             return
         kinds = {call.is_condition for call in to}
         if kinds == {True, False} or (True in kinds and block in changed):
@@ -163,7 +163,7 @@ def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bo
 
     Args:
         blocks: The bodies to begin with.
-        root: The body that has no part in it.
+        root: The body at which the walk stops.
         calls: The calls.
         siblings: Whether all bodies that an op calls are reached if one is.
     """
@@ -181,7 +181,7 @@ def _reached(blocks: Iterable[Block], root: Block, calls: Calls, *, siblings: bo
 
 
 def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterator[Diagnostic]:
-    """Yields the places where handles get out of what can be followed."""
+    """Yields the ops and functions through which handles escape."""
 
     def is_one(value: Value) -> bool:
         return _is_handle(value) and handles.find(value) in stacks
@@ -193,15 +193,15 @@ def _escapes(calls: Calls, handles: Groups, stacks: Collection[Value]) -> Iterat
             if op.name in OPS or op.name in _FORWARDING or calls.of.get(op) or (is_called and op is block.last_op):
                 continue
             if any(is_one(value) for value in (*op.operands, *op.results)):
-                yield found_at(op, "stack-escapes", "the handle of a stack gets where it can't be followed")
+                yield found_at(op, "stack-escapes", "the handle of a stack is used in a way that can't be followed")
         if not is_called and any(is_one(argument) for argument in block.args):
             yield found_at(function, "stack-escapes", f"the handle of a stack is an argument of function {name!r}",
-                          "make the stack in the graph that uses it")  # fmt: skip
+                          "create the stack in the graph that uses it")  # fmt: skip
 
 
 def _ambiguous(op: Operation, count: int) -> Diagnostic:
     if not count:
-        return found_at(op, "stack-escapes", "the stack is not made in this model")
+        return found_at(op, "stack-escapes", "the stack is not created in this model")
     return found_at(op, "stack-escapes", f"the handle may be that of one of {count} stacks")
 
 

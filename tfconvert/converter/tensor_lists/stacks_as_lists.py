@@ -1,4 +1,4 @@
-"""Stacks as lists: pushing and popping make new lists, which functions take as arguments and return."""
+"""Stacks as lists: pushing and popping create new lists, which functions take as arguments and return."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 Lists = dict[Stack, Value]
-"""What each stack is at some place."""
+"""The current list of each stack."""
 
 
 def to_lists(calls: Calls, stacks: Stacks) -> None:
-    """Makes lists of stacks, in all functions; what is left of a handle is a number that nothing reads."""
+    """Converts stacks to lists, in all functions; what is left of a handle is a number that nothing reads."""
     stacks.handles.retype({stacks.handles.find(_handle(op)) for op in stacks.of}, HANDLE_TYPE)
     carried: dict[Block, list[Stack]] = {}
     for stack in dict.fromkeys(stacks.of.values()):
@@ -40,7 +40,7 @@ def _handle(op: Operation) -> Value:
 
 
 def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stack]], calls: Calls) -> None:
-    """Rewrites a function, from its first op to its last, with what each stack is on the way."""
+    """Rewrites a function, from its first op to its last, with the current list of each stack."""
     own = carried.get(block, ())
     lists: Lists = {stack: block.insert_arg(LIST_TYPE, len(block.args)) for stack in own}
     for op in list(block.ops):
@@ -51,18 +51,18 @@ def _rewrite(block: Block, stacks: Stacks, carried: Mapping[Block, Sequence[Stac
     last, is_condition = block.last_op, any(call.is_condition for call in calls.to.get(block, ()))
     if last is not None and not is_condition:
         last.set_operands([*last.operands, *(lists[stack] for stack in own)])
-    _restate_attributes(block, len(own), 0 if is_condition else len(own))
+    _pad_attributes(block, len(own), 0 if is_condition else len(own))
 
 
 def _call(op: Operation, taken: Sequence[Stack], lists: Lists) -> None:
-    """Lets an op take what stacks are before it, and return what they are after it."""
+    """Passes the current lists of stacks to an op as operands, and replaces them by its results."""
     if taken:
         op.properties.pop("output_shapes", None)
         made = change_signature(op, [*op.operands, *(lists[stack] for stack in taken)], (), [LIST_TYPE] * len(taken))
         lists.update(zip(taken, made.results[-len(taken) :], strict=True))
 
 
-def _restate_attributes(block: Block, arguments: int, results: int) -> None:
+def _pad_attributes(block: Block, arguments: int, results: int) -> None:
     """Adds empty attributes for arguments and results that were added, where the others have some."""
     function = block.parent_op()
     assert isinstance(function, FuncOp)
@@ -100,7 +100,7 @@ def _close(op: Operation, stack: Stack, lists: Lists) -> Sequence[Value]:
 _OPS: Mapping[str, Callable[[Operation, Stack, Lists], Sequence[Value]]] = {
     CLOSE: _close, NEW: _new, POP: _pop, PUSH: _push,
 }  # fmt: skip
-"""Op -> what makes a list of it; they return what stands for the op's results."""
+"""Op -> its rewrite for lists, which returns the replacements of the op's results."""
 
 
 def _shape(insert: Builder, stack: Stack) -> Value:

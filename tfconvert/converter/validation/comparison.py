@@ -1,4 +1,4 @@
-"""When two values count as equal, for every check."""
+"""Equality of two values, for every check."""
 
 from __future__ import annotations
 

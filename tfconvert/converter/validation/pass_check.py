@@ -1,7 +1,7 @@
 """Translation validation: runs a module before and after a pass on the same random inputs and compares.
 
 `tf` and `tf_executor` functions run in the reference executor, those of nothing but `tfl` ops as a file in LiteRT.
-Where passes have put operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is
+Where passes have inserted operators among `tf` ops, the executor runs both, if it knows them. What can't be compared is
 reported, never left out silently.
 """
 
@@ -38,7 +38,7 @@ def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> l
         before: The module before the pass.
         after: The module after it.
         pass_name: The pass, for the messages.
-        seed: Tells random inputs of several runs apart.
+        seed: Distinguishes the random inputs of several runs.
 
     Returns:
         A note for each function that could not be compared, with the reason.
@@ -62,7 +62,7 @@ def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> l
 
 @dataclass(slots=True)
 class _Compared:
-    """What a comparison found."""
+    """The result of a comparison."""
 
     notes: list[Diagnostic] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _Compared:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a function did: its results, and the variables that it changed."""
+    """The outcome of a function: its results, and the variables that it changed."""
 
     results: Sequence[Array]
     variables: Mapping[str, Array] = field(default_factory=dict)
@@ -158,10 +158,10 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
     refusals: list[ConversionError] = []
     draws = list(samples.draws(known, [str(index) for index in range(len(known))], seed))
     if not draws:
-        return _Compared([_unchecked(pass_name, name, "no value can be made up for a handle")])
-    for given in draws:
+        return _Compared([_unchecked(pass_name, name, "no random value exists for a handle")])
+    for inputs in draws:
         try:
-            problems = list(_differences(one.run(name, given), other, name, pass_name, given))
+            problems = list(_differences(one.run(name, inputs), other, name, pass_name, inputs))
         except ConversionError as problem:
             if problem.code not in REFUSED_INPUT:
                 raise

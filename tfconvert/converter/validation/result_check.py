@@ -1,6 +1,6 @@
 """Checks a converted model: LiteRT and the reference executor on the same random inputs must agree.
 
-The reference runs the model as it was imported, before any pass, so that a mistake of any of them shows.
+The reference runs the model as it was imported, before any pass, so that a mistake of any of them is found.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _ROUNDING = float(np.finfo(np.float32).eps)
-"""What rounding numbers near one leaves, of which a small result may be the difference."""
+"""The rounding error of numbers near one, of which a small result may be the difference."""
 
 
 def verify(source: Source, content: bytes) -> list[OutputError]:
@@ -37,7 +37,7 @@ def verify(source: Source, content: bytes) -> list[OutputError]:
     Raises:
         ConversionError: The outputs differ (`verification-failed`), LiteRT is not installed (`litert-missing`) or
             refuses the file (`runtime-error`), an op has no reference kernel, no random inputs suit a function, or no
-            value can be made up for one (`unverifiable-input`).
+            value exists for an input (`unverifiable-input`).
     """
     runtime.require()
     module = source.open()
@@ -99,7 +99,7 @@ def _runs(
     if refusals and not suits:
         raise refusals[0]
     if not suits:
-        raise error("unverifiable-input", f"an input of {interface.function!r} is a handle, which can't be made up",
+        raise error("unverifiable-input", f"an input of {interface.function!r} is a handle, which has no random values",
                     hint="verify this model with inputs of your own")  # fmt: skip
 
 

@@ -34,8 +34,8 @@ def draws(kinds: Sequence[Attribute], names: Sequence[str], seed: int = 0) -> It
 
     Args:
         kinds: The arguments' types.
-        names: Tell arguments of the same type apart.
-        seed: Tells runs apart.
+        names: Distinguish arguments of the same type.
+        seed: Distinguishes runs.
     """
     for draw in range(DRAWS if kinds else 1):
         values = [value_of(kind, name, draw, seed) for kind, name in zip(kinds, names, strict=True)]
@@ -49,30 +49,30 @@ def value_of(tensor_type: Attribute, name: str, draw: int, seed: int = 0) -> Arr
 
     Args:
         tensor_type: The type. Dimensions that it doesn't know get a size by their place, an unknown rank is a scalar.
-        name: Tells values of the same type apart.
+        name: Distinguishes values of the same type.
         draw: 0 draws small numbers, as networks are fed; 1 wider ones; 2 has zeros, equal values and the like.
-        seed: Tells runs apart.
+        seed: Distinguishes runs.
 
     Returns:
-        The value; `None` if none can be made up: a handle of a resource, a variant.
+        The value; `None` if there is none: a handle of a resource, a variant.
     """
     element = types.element_of(tensor_type)
-    row = types.from_mlir(element)
-    if row is None or row.name in ("resource", "variant"):
+    entry = types.from_mlir(element)
+    if entry is None or entry.name in ("resource", "variant"):
         return None
     sizes = types.shape_of(tensor_type) or ()
     shape = tuple((_OTHER if axis else _LEADING)[draw % DRAWS] if dim < 0 else dim for axis, dim in enumerate(sizes))
     random = np.random.default_rng([zlib.crc32(name.encode()), draw, seed])
-    if row.dtype.kind == "O":
+    if entry.dtype.kind == "O":
         value = np.empty(shape, object)
         value.reshape(-1)[:] = [_WORDS[at] for at in random.integers(0, len(_WORDS), value.size)]
         return value
-    if row.dtype.kind == "b":
+    if entry.dtype.kind == "b":
         return np.asarray(random.random(shape) < 0.5)
-    if row.dtype.kind in "iu" or row.name in ("int4", "uint4"):
-        low = 0 if row.dtype.kind == "u" or draw == 0 or row.name == "uint4" else -8
-        return random.integers(low, 8, shape).astype(row.dtype)
+    if entry.dtype.kind in "iu" or entry.name in ("int4", "uint4"):
+        low = 0 if entry.dtype.kind == "u" or draw == 0 or entry.name == "uint4" else -8
+        return random.integers(low, 8, shape).astype(entry.dtype)
     numbers = random.uniform(-1, 1, shape) * (1.0, 20.0, 1.0)[draw % DRAWS]
     if draw % DRAWS == 2:
         numbers = np.round(numbers * 2) / 2
-    return numbers.astype(row.dtype)
+    return numbers.astype(entry.dtype)

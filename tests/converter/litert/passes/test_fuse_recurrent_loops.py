@@ -155,31 +155,31 @@ def _seen(block: Block, x: str, states: list[str]) -> list[str]:
 
 DECLINED = {
     "there is an op with effects in it, tf.RandomStandardNormal": _rnn(_noisy),
-    "what it runs until is not just a count": rnn_loop().replace("tf.Less", "tf.LessEqual"),
+    "its condition is not just a count": rnn_loop().replace("tf.Less", "tf.LessEqual"),
     "that it runs as often as its sequence is long can't be seen": rnn_loop(
         runs=lambda block, count: block.constant(3, "i32")
     ),
     "its state stays what it was where a mask says so": _rnn(_masked),
     "its state is mixed of old and new, as a GRU's is": _rnn(_gru),
-    "its new state is no activation (Tanh, Relu, Relu6 or none) of products": rnn_loop(activation="Sigmoid"),
-    "its output is no LSTM's": loop(_hard),
-    "its new state is no LSTM's": loop(_subtracted),
-    "the activation of its state is none of Tanh, Relu and Relu6": lstm_loop(activation="Neg"),
+    "its new state is not an activation (Tanh, Relu, Relu6 or none) of products": rnn_loop(activation="Sigmoid"),
+    "its output is not an LSTM's": loop(_hard),
+    "its new state is not an LSTM's": loop(_subtracted),
+    "the activation of its state is not one of Tanh, Relu and Relu6": lstm_loop(activation="Neg"),
     "it has two activations, Tanh and Relu": loop(_unlike),
     "its output is clipped, but not projected": loop(_squeezed),
-    "its last cell state is used, which the operator doesn't give": lstm_loop(results=(0, 2)),
-    "its cell state is not handed on to the next step as it is": loop(_faded),
+    "its last cell state is used, which the operator doesn't return": lstm_loop(results=(0, 2)),
+    "its cell state is not forwarded to the next step as it is": loop(_faded),
     "its gates are convolutions, not products with matrices": _rnn(_convolved),
     "its gates are not products of just an input and its last output": _rnn(
         lambda block, x, states: [block.unary("Tanh", block.product(states[0], block.weights(UNITS, UNITS), UNITS))]
     ),
     "one value is multiplied by two matrices in a gate": _rnn(_doubled),
-    "a gate looks at elements of something else than the state": loop(_seen),
-    "its gates don't look at its last output": _rnn(_swapped, 2),
+    "a gate reads elements of something other than the state": loop(_seen),
+    "its gates don't read its last output": _rnn(_swapped, 2),
     "its input is computed in the loop, not read from a sequence": _rnn(
         lambda block, x, states: [rnn(block, block.unary("Exp", x), states[0])]
     ),
-    "something else than outputs is taken out of it": _rnn(
+    "something other than outputs is read from it": _rnn(
         lambda block, x, states: [(new := rnn(block, x, states[0])), block.unary("Exp", new)]
     ),
     "its initial state has another shape than its states": _rnn(

@@ -24,17 +24,17 @@ Pads = tuple[tuple[int, int], ...]
 
 
 def channels_first(operands: Operands) -> bool:
-    """Tells whether channels come right after the batch."""
+    """Returns whether channels come right after the batch."""
     return operands.text("data_format", "NHWC").startswith("NC")
 
 
 def spatial_of(values: Sequence[int], is_channels_first: bool) -> Sequence[int]:
-    """Returns the part of a shape or a list of strides that is about space."""
+    """Returns the spatial part of a shape or a list of strides."""
     return values[2:] if is_channels_first else values[1:-1]
 
 
 def image_shape(batch: int, space: Sequence[int], channels: int, is_channels_first: bool) -> Shape:
-    """Returns the shape of images in the layout asked for."""
+    """Returns the shape of images in a layout."""
     return (batch, channels, *space) if is_channels_first else (batch, *space, channels)
 
 
@@ -73,7 +73,7 @@ def _convolution(operands: Operands, rank: int) -> Shapes:
     is_first = channels_first(operands)
     depth = image[1] if is_first else image[-1]
     if depth > 0 and kernel[-2] > 0 and depth % kernel[-2]:
-        raise MismatchError(f"{depth} input channels are no multiple of those of the filter, {text(kernel)}")
+        raise MismatchError(f"{depth} input channels are not a multiple of those of the filter, {text(kernel)}")
     groups = depth // kernel[-2] if depth > 0 and kernel[-2] > 0 else 1
     if kernel[-1] > 0 and kernel[-1] % groups:
         raise MismatchError(f"{kernel[-1]} output channels can't be divided among {groups} groups")
@@ -100,7 +100,7 @@ def _depthwise(operands: Operands) -> Shapes:
 
 
 def _transposed(operands: Operands) -> Shapes:
-    """The result's shape is an operand; a batch that is not told is the gradient's."""
+    """The result's shape is an operand; an unknown batch is the gradient's."""
     gradient = operands.shape(2)
     kernel = operands.shape(1)
     rank = 5 if "3D" in operands.op.name else 4

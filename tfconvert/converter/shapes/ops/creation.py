@@ -1,4 +1,4 @@
-"""Shapes of ops that make tensors out of a shape or a few numbers: fills, ranges, random numbers, spectra."""
+"""Shapes of ops that create tensors from a shape or a few numbers: fills, ranges, random numbers, spectra."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _as_shape(elements: Partial | None) -> Shape | None:
     if elements is None:
         return None
     if any(-(1 << 63) <= element < 0 for element in elements):
-        raise MismatchError(f"{list(elements)} is no shape")
+        raise MismatchError(f"{list(elements)} is not a shape")
     return tuple(map(dim_of_element, elements))
 
 
@@ -88,7 +88,7 @@ def _spectrum(operands: Operands, *, is_real_result: bool) -> Shape | None:
 
 
 def _list_item(operands: Operands) -> Shapes:
-    """Who reads an element of a list says which shape it expects, -1 for what may be anything."""
+    """Readers of a list's element declare the shape that they expect, -1 where any dimension will do."""
     elements = operands.elements(2) if operands.shape(2) not in ((), None) else None
     if elements is None:
         return (None,)

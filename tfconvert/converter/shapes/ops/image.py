@@ -27,7 +27,7 @@ def _resize(operands: Operands) -> Shapes:
 
 
 def _resize_gradient(operands: Operands) -> Shapes:
-    """The gradient has the shape of what was resized; the nearest neighbour's is told as a size."""
+    """The gradient has the shape of what was resized; the nearest neighbour's is an operand."""
     gradient = with_rank(operands.shape(0), 4, "the gradient")
     if operands.op.name == "tf.ResizeNearestNeighborGrad":
         return ((gradient[0], *_size(operands, 1), gradient[3]),)

@@ -138,7 +138,7 @@ def _unique(operands: Operands) -> Shapes:
 
 
 def _unique_along(operands: Operands) -> Shapes:
-    """`UniqueV2`: along an axis, or of a vector where no axis is told."""
+    """`UniqueV2`: along an axis, or of a vector where there is no axis."""
     shape, axes = operands.shape(0), operands.ints(1)
     counts = ((-1,),) * (len(operands.op.results) - 2)
     if shape is None or axes is None:
@@ -196,7 +196,7 @@ def _in_top_k(operands: Operands) -> Shapes:
 
 
 def _embedding(operands: Operands) -> Shapes:
-    """`ResourceGather`: the table's shape is known where the handle's type tells it."""
+    """`ResourceGather`: the table's shape is known where the handle's type has it."""
     producer = operands.producer(0)
     indices = operands.shape(1)
     if producer is None or producer.name != "tf.VarHandleOp" or indices is None:

@@ -17,8 +17,8 @@ def _fused_batch_norm(operands: Operands) -> Shapes:
     image = with_rank(operands.shape(0), rank, "the input")
     place = 1 if operands.text("data_format").startswith("NC") else rank - 1
     # In training the mean and variance may be empty: they are computed.
-    given = operands.shapes(1, 3 if operands.attribute("is_training", True) else 5)
-    vectors = [with_rank(shape, 1, "scale, offset, mean or variance") for shape in given]
+    shapes = operands.shapes(1, 3 if operands.attribute("is_training", True) else 5)
+    vectors = [with_rank(shape, 1, "scale, offset, mean or variance") for shape in shapes]
     channels = merge_all([image[place : place + 1], *vectors])
     assert channels is not None
     result = (*image[:place], *channels, *image[place + 1 :])

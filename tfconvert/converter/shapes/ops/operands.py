@@ -1,4 +1,4 @@
-"""What a shape function sees of an op, and what is known of values while a function is swept."""
+"""The view that shape functions have of an op, and the facts of values while a function is swept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EMPTY: Attribute = ArrayAttr.get([])
 
 
 class Known:
-    """What is known of the values of a module.
+    """The facts of the values of a module.
 
     Attributes:
         shapes: A value's shape, with symbols for unknown dimensions; `None` for an unknown rank.
@@ -53,13 +53,13 @@ class Known:
         return found
 
     def forget(self, value: Value) -> None:
-        """Drops what is known of a value's elements."""
+        """Drops the known elements of a value."""
         self.constants.pop(value, None)
         self.partials.pop(value, None)
         self._arrays.pop(value, None)
 
     def array(self, value: Value) -> tensor_data.Array | None:
-        """Returns a constant's value if it is small enough to be about shapes."""
+        """Returns a constant's value if it is small enough to hold shapes."""
         found = self._arrays.get(value)
         if found is None:
             constant = self.constants.get(value)
@@ -149,7 +149,7 @@ class Operands:
         return found
 
     def producer(self, index: int) -> Operation | None:
-        """Returns the op that makes an operand, `None` for a function's argument."""
+        """Returns the defining op of an operand, `None` for a function's argument."""
         owner = self._operand(index).owner
         return owner if isinstance(owner, Operation) else None
 
@@ -162,7 +162,7 @@ class Operands:
         try:
             return tf.get(self.op, name, default)
         except TypeError:
-            raise MismatchError(f"its attribute {name!r} makes no sense") from None
+            raise MismatchError(f"its attribute {name!r} has no value") from None
 
     def declared_shape(self, name: str, op: Operation | None = None) -> Shape | None:
         """Returns an attribute that is a shape, `None` if it is absent or of unknown rank.
@@ -178,7 +178,7 @@ class Operands:
         if attribute is None:
             return None
         if type(attribute) is not tf.ShapeAttr:
-            raise MismatchError(f"the attribute {name!r} is no shape")
+            raise MismatchError(f"the attribute {name!r} is not a shape")
         return attribute.shape
 
     def integer(self, name: str, default: int = 0) -> int:
@@ -191,7 +191,7 @@ class Operands:
         if attribute is None:
             return default
         if type(attribute) is not IntegerAttr:
-            raise MismatchError(f"its attribute {name!r} is no integer")
+            raise MismatchError(f"its attribute {name!r} is not an integer")
         return attribute.value
 
     def text(self, name: str, default: str = "") -> str:
@@ -208,14 +208,14 @@ class Operands:
         attribute = self.op.properties.get(name, _EMPTY)
         items = attribute.data if type(attribute) is ArrayAttr else None
         if items is None or not all(type(item) is IntegerAttr for item in items):
-            raise MismatchError(f"its attribute {name!r} is no list of integers")
+            raise MismatchError(f"its attribute {name!r} is not a list of integers")
         if length is not None and len(items) != length:
             raise MismatchError(f"its attribute {name!r} should have {length} elements, but has {len(items)}")
         return tuple([item.value for item in items if type(item) is IntegerAttr])
 
 
 ShapeFunction = Callable[[Operands], Sequence[Shape | None]]
-"""Returns the results' shapes as far as the op tells them; raises `MismatchError` on a contradiction."""
+"""Returns the results' shapes as far as the op determines them; raises `MismatchError` on a contradiction."""
 
 ValueFunction = Callable[[Operands], Sequence[Partial | None]]
 """Returns the results' elements as far as they are known."""

@@ -53,7 +53,7 @@ def _pool_with_indices(operands: Operands) -> Shapes:
 
 
 def _gradient(operands: Operands) -> Shapes:
-    """A pooling's gradient has the shape of what was pooled."""
+    """A pooling's gradient has the shape of the pooled value."""
     return (operands.shape(0),)
 
 

@@ -1,4 +1,4 @@
-"""Shapes of ops that move, join, cut or repeat elements, and of those that tell shapes."""
+"""Shapes of ops that move, join, cut or repeat elements, and of those that return shapes."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def reshaped(shape: Shape | None, target: Partial) -> Shape:
     """Returns the shape of a reshaped value.
 
     Args:
-        shape: What is reshaped.
-        target: The shape asked for, with at most one -1 for what is left over.
+        shape: The shape of the operand.
+        target: The requested shape, with at most one -1 for what is left over.
 
     Raises:
         MismatchError: There is more than one -1, or the numbers of elements differ.
@@ -79,7 +79,7 @@ def reshaped(shape: Shape | None, target: Partial) -> Shape:
     if target.count(-1) > 1:
         raise MismatchError(f"only one dimension of {list(target)} may be -1")
     if any(UNKNOWN < element < -1 for element in target):
-        raise MismatchError(f"{text(target)} is no shape")
+        raise MismatchError(f"{text(target)} is not a shape")
     result = list(map(dim_of_element, target))
     missing = [index for index, dim in enumerate(result) if dim == -1]
     if shape is None:
@@ -141,7 +141,7 @@ def _transpose(operands: Operands) -> Shapes:
     shape = with_rank(shape, len(order))
     places = [axis_of(axis, len(order)) for axis in order]
     if len(set(places)) != len(places):
-        raise MismatchError(f"{list(order)} is no permutation")
+        raise MismatchError(f"{list(order)} is not a permutation")
     return (tuple(shape[place] for place in places),)
 
 
@@ -197,7 +197,7 @@ def _unpack(operands: Operands) -> Shapes:
 
 
 def with_at_least_one(shape: Shape) -> int:
-    """Returns the rank of a shape that is no scalar's."""
+    """Returns the rank of a shape that is not a scalar's."""
     with_rank_at_least(shape, 1)
     return len(shape)
 

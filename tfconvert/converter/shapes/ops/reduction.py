@@ -28,7 +28,7 @@ def _reduce(operands: Operands) -> Shapes:
         places = operands.shape(1)
         if keep:
             return ((-1,) * len(shape),)
-        # Distinct axes can't be told from repeated ones, so only a single axis says something about the rank.
+        # Unknown axes may be repeated, so only a single axis determines the rank.
         is_single = places is not None and (len(places) == 0 or places == (1,))
         return ((-1,) * (len(shape) - 1) if is_single and shape else None,)
     reduced = {axis_of(axis, len(shape)) for axis in axes}
@@ -60,7 +60,7 @@ def _bias_gradient(operands: Operands) -> Shapes:
 
 
 def _segment(operands: Operands) -> Shapes:
-    """How many segments there are is known only once the ids are, and those are sorted: the last tells."""
+    """How many segments there are is known only once the ids are, and those are sorted: the last one determines it."""
     shape = operands.shape(0)
     with_rank(operands.shape(1), 1, "the segment ids")
     if shape is None:
@@ -95,7 +95,7 @@ def _histogram(operands: Operands) -> Shapes:
 
 
 def _losses(operands: Operands) -> Shapes:
-    """Softmax cross entropy: a loss a row, and the gradient."""
+    """Softmax cross entropy: a loss for each row, and the gradient."""
     logits, labels = operands.shape(0), operands.shape(1)
     if logits is None or labels is None:
         return ((-1,), (-1, -1))

@@ -54,7 +54,7 @@ def shape_function(op_name: str) -> ShapeFunction | None:
 
 
 def infer_shapes(operands: Operands, noted: list[Shape | None]) -> list[Shape | None]:
-    """Returns the results' shapes: what the op tells, merged with what the results' types say already.
+    """Returns the results' shapes: what the op determines, merged with the results' types.
 
     Unknown dimensions that come from an operand are symbols; others are -1.
 
@@ -101,7 +101,7 @@ def _is_followed(result: OpResult, shape: Shape | None) -> bool:
 
 
 def _fits(partial: Partial | None, result: OpResult, shape: Shape | None) -> bool:
-    """Tells whether there are as many elements as there should be, each within its type: overflow is not followed."""
+    """Returns whether there are as many elements as there should be, each within its type: overflow is not followed."""
     if partial is None or shape is None or len(partial) != (shape[0] if shape else 1):
         return False
     limit = 1 << 31 if types.element_of(result.type) == types.I32 else 1 << 63
@@ -114,5 +114,5 @@ def _contradiction(operands: Operands, message: str) -> ConversionError:
         operands.op,
         "shape-mismatch",
         f"{message} (operands: {shapes or 'none'})",
-        "the graph contradicts itself, or an input shape given for it doesn't fit",
+        "the graph contradicts itself, or an input shape passed for it doesn't fit",
     )

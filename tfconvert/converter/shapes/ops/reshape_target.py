@@ -1,4 +1,4 @@
-"""The constant that may stand for a computed shape operand of a reshape.
+"""The constant that may replace a computed shape operand of a reshape.
 
 Before:
 

@@ -1,6 +1,6 @@
-"""Shapes of LiteRT's operators that compute whole sequences: fusing puts them in long before anything else of LiteRT's.
+"""Shapes of LiteRT's operators that compute whole sequences: fusions insert them long before any other op of LiteRT's.
 
-Batch and time of a result are those of the input, whichever comes first; its last dimension the fusion has said.
+Batch and time of a result are those of the input, whichever comes first; its last dimension was set by the fusion.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def _segment(operands: Operands) -> Shapes:
 
 
 def _counted_segment(operands: Operands) -> Shapes:
-    """The same where the number of segments is told."""
+    """The same where the number of segments is an operand."""
     shape = with_rank_at_least(operands.shape(0), 1)
     merge(with_rank(operands.shape(1), 1), with_rank(operands.shape(2), 1))
     found = operands.partial(3)
@@ -28,7 +28,7 @@ def _counted_segment(operands: Operands) -> Shapes:
 
 
 def _rank(operands: Operands, shape: int) -> int:
-    """Returns how many dimensions an operand speaks of that is a sparse tensor's shape."""
+    """Returns the rank of a sparse tensor, from the operand that holds its shape."""
     return with_rank(operands.shape(shape), 1)[0]
 
 

@@ -1,4 +1,4 @@
-"""The five masks of `StridedSlice`, made plain: one entry a dimension of the result or of what is sliced."""
+"""The five masks of `StridedSlice`, made explicit: one entry for each dimension of the result or of the operand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfconvert.schema.dialects.types import Shape
 
 
 class Entry(NamedTuple):
-    """What a slice does at one place.
+    """An entry of a slice.
 
     Attributes:
         axis: The dimension that is sliced, -1 where a new one of length 1 comes in.
@@ -29,11 +29,11 @@ class Entry(NamedTuple):
 
 
 def entries(operands: Operands, rank: int) -> list[Entry] | None:
-    """Returns what a `StridedSlice` does, in the order of the dimensions.
+    """Returns the entries of a `StridedSlice`, in the order of the dimensions.
 
     Args:
         operands: The op, whose operands 1 to 3 are begin, end and strides.
-        rank: The rank of what is sliced.
+        rank: The rank of the sliced value.
 
     Returns:
         The entries, or `None` if not even their number is known.

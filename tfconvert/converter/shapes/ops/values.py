@@ -1,6 +1,6 @@
 """Values of shape arithmetic: integer scalars and vectors whose elements are known one by one.
 
-`Shape` of a value with an unknown batch is `[symbol, 7, 7, 160]`; slicing, packing and small arithmetic carry that on,
+`Shape` of a value with an unknown batch is `[symbol, 7, 7, 160]`; slicing, packing and small arithmetic propagate that,
 so that a reshape downstream knows three of its four dimensions, and which batch the fourth one is.
 """
 
@@ -27,7 +27,7 @@ from tfconvert.schema.dialects.tf_traits import SAME_ELEMENTS
 Partials = list[Partial | None]
 
 _LIMIT = 1 << 62
-"""Results of arithmetic beyond this are left alone: what overflows is the kernels' business."""
+"""Results of arithmetic beyond this stay unknown: overflow is the kernels' business."""
 
 
 def _shape(operands: Operands) -> Partials:
@@ -53,7 +53,7 @@ def _same_each(operands: Operands) -> Partials:
 
 
 def _cast(operands: Operands) -> Partials:
-    """Integers keep their values if they fit into 32 bits; what a float becomes is the kernel's business."""
+    """Integers keep their values if they fit into 32 bits; conversion of floats is the kernel's business."""
     found = operands.partial(0)
     if found is None or any(element > UNKNOWN and not -(1 << 31) <= element < 1 << 31 for element in found):
         return [None]
