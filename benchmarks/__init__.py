@@ -1,1 +1,1 @@
-"""The model zoo, and what is measured on it: speed, memory, and results beside the official converter's."""
+"""The model zoo, and benchmarks on it: speed, memory, and results compared with the official converter's."""

@@ -1,6 +1,6 @@
-"""The networks of the zoo, as rows: which libraries have them, and what numbers their inputs hold.
+"""The table of the zoo's networks: the libraries that have them, and the ranges of their inputs.
 
-Here is every architecture of keras.applications with up to 120 MB of weights, and three larger ones that stand for
+Here is every architecture of keras.applications with up to 120 MB of weights, and three larger ones that represent
 deeper nets of their families: ResNet101, ResNet101V2 and InceptionResNetV2.
 """
 
@@ -68,4 +68,4 @@ BENCH_SET: Final = (
     "NASNetMobile",
     "ConvNeXtTiny",
 )
-"""One net of each family: what `make bench` measures."""
+"""One net of each family, measured by `make bench`."""

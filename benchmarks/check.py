@@ -1,8 +1,8 @@
-"""Converts the models of the zoo, runs the results in LiteRT, and says how they fare; one line a model.
+"""Converts the models of the zoo, runs the results in LiteRT, and reports on them; one line per model.
 
     python -m benchmarks.check                            all that has been exported
     python -m benchmarks.check --only MobileNetV2 --diff  and which operators differ from the official result
-    python -m benchmarks.check --set bench --official     make official results that are missing first
+    python -m benchmarks.check --set bench --official     create missing official results first
 
 Exit status 1 if a model doesn't convert, doesn't run, is further than `--tolerance` from TensorFlow, or has more
 operators or bytes than the official converter's result.
@@ -30,13 +30,13 @@ TOLERANCE = 1e-4
 
 @dataclass(slots=True)
 class Outcome:
-    """How a model fared.
+    """The results of a model.
 
     Attributes:
         entry: The model.
         seconds: Wall time of the conversion.
-        problems: What is wrong; empty if nothing is.
-        ours: What our result is like; `None` if there is none that runs.
+        problems: The problems; empty if there are none.
+        ours: The figures of our result; `None` if there is none that runs.
         official_operators: The official result's operators, `None` if there is no such result.
         official_size: Its bytes.
         official_error: Its relative error; 0 if not measured.
@@ -53,7 +53,7 @@ class Outcome:
     details: list[str] = field(default_factory=list)
 
     def compare(self, tolerance: float) -> None:
-        """Notes what is worse than it has to be."""
+        """Records what is worse than it has to be."""
         if self.ours is None:
             return
         if not self.ours.error <= tolerance:
@@ -96,7 +96,7 @@ class Outcome:
 
 
 def check(entry: Entry, folder: Path, tolerance: float, with_official: bool) -> Outcome:
-    """Converts a model and looks at the result."""
+    """Converts a model and checks the result."""
     outcome = Outcome(entry)
     result = folder / f"{entry.flavour}-{entry.architecture.name}.tflite"
     command = [sys.executable, "-m", "tfconvert", str(entry.saved_model), "-o", str(result), "--quiet"]
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.check", description=(__doc__ or "").split("\n")[0])
     add_selection(parser)
-    parser.add_argument("--official", action="store_true", help="make official results that are missing, run them too")
+    parser.add_argument("--official", action="store_true", help="create missing official results, run them too")
     parser.add_argument("--diff", action="store_true", help="list operators that differ from the official result's")
     parser.add_argument("-v", "--verbose", action="store_true", help="show all that a failed conversion wrote")
     parser.add_argument("--tolerance", type=float, default=TOLERANCE, help="relative, default: %(default)s")

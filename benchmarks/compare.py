@@ -3,7 +3,7 @@
     python -m benchmarks.compare --output out/benchmark.md
     python -m benchmarks.compare --only MobileNetV2,ResNet50 --runs 5
 
-Both convert the same SavedModel in processes of their own, in turns, and what they make is run side by side. With
+Both convert the same SavedModel in processes of their own, in turns, and their results are run side by side. With
 `--output` the tables go into that file, the raw figures into a .json and a picture into a .png beside it.
 """
 
@@ -35,7 +35,7 @@ def official_command(entry: Entry, result: Path) -> list[str]:
 
 
 def read_through(folder: Path) -> None:
-    """Reads all files, so that whoever comes first doesn't pay for the disk."""
+    """Reads all files, so that the first one doesn't pay for the disk."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:
@@ -61,7 +61,7 @@ def compare(entry: Entry, folder: Path, runs: int, seconds: float) -> Comparison
 
 
 def _warm_up(entry: Entry, folder: Path) -> None:
-    """Lets both converters write their compiled Python and the kernel read their libraries."""
+    """Runs both converters once, so that their Python is compiled and their libraries are in the page cache."""
     for command in (our_command(entry, folder / "warm.tflite"), official_command(entry, folder / "warm.tflite")):
         measure(command, REPOSITORY)
 

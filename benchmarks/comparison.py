@@ -1,4 +1,4 @@
-"""Figures of a comparison with the official converter, and how they are setup: Markdown, JSON, a picture."""
+"""Figures of a comparison with the official converter, and their output: Markdown, JSON, a picture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Side:
 
     Attributes:
         runs: Its runs, each a whole process.
-        result: What came out.
+        result: The result.
     """
 
     runs: list[Run]
@@ -56,22 +56,22 @@ class Comparison:
 
     @property
     def faster(self) -> float:
-        """How many times less time ours takes."""
+        """The ratio of the official converter's time to ours."""
         return self.official.seconds / self.ours.seconds
 
     @property
     def lighter(self) -> float:
-        """How many times less memory ours takes."""
+        """The ratio of the official converter's memory to ours."""
         return self.official.peak / self.ours.peak
 
     @property
     def inference(self) -> float:
-        """How long our result's inference takes as a part of the official result's."""
+        """The ratio of our result's inference time to the official result's."""
         return self.ours.result.latency / self.official.result.latency
 
 
 def conditions(runs: int) -> dict[str, Any]:
-    """Returns what the figures depend on."""
+    """Returns the conditions of the measurement."""
     return {
         "runs": runs,
         "processor": _processor(),

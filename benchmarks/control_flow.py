@@ -20,7 +20,7 @@ from benchmarks.scaling import stage_seconds
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 SLACK = 1.15
-"""How much faster than the nodes the time may grow."""
+"""The limit of the growth of time relative to nodes."""
 
 INPUT, OUTPUT = "input", "output"
 
@@ -67,12 +67,12 @@ class Graph:
         return self.graph
 
     def opened(self, value: str, predicate: str = "") -> tuple[str, str]:
-        """Adds a Switch; returns what is alive in either branch."""
+        """Adds a Switch; returns the value that is alive in each branch."""
         switch = self.node("Switch", value, predicate or self.node("Less", value, self.constant(1)))
         return switch, f"{switch}:1"
 
     def loop(self, value: str, body: Callable[[str], str], frame: str) -> str:
-        """Adds a loop that goes on below 100."""
+        """Adds a loop that continues below 100."""
         enter = self.node("Enter", value, frame=frame)
         bound = self.node("Enter", self.constant(100), frame=frame, constant=True)
         merge = self.node("Merge", enter, "")
@@ -84,7 +84,7 @@ class Graph:
 
 
 def sequential(count: int) -> pb.GraphDef:
-    """Returns conditionals, each of which takes the result of the one before."""
+    """Returns conditionals, each of which uses the result of the previous one."""
     graph = Graph()
     value = INPUT
     for _ in range(count):
@@ -105,7 +105,7 @@ def shared(count: int) -> pb.GraphDef:
 
 
 def nested(count: int) -> pb.GraphDef:
-    """Returns conditionals, each in a branch of the one before."""
+    """Returns conditionals, each in a branch of the previous one."""
     graph = Graph()
     value, others = INPUT, list[str]()
     for _ in range(count):
@@ -118,7 +118,7 @@ def nested(count: int) -> pb.GraphDef:
 
 
 def loops(count: int) -> pb.GraphDef:
-    """Returns loops, each of which takes the result of the one before."""
+    """Returns loops, each of which uses the result of the previous one."""
     graph = Graph()
     value = INPUT
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Makes one model of the zoo; `zoo.py` runs it in a process of its own.
+"""Creates one model of the zoo; `zoo.py` runs it in a process of its own.
 
 Fresh networks answer nearly the same to any input: their norms do nothing, their biases are zero, and their batch-norm
 statistics fit no data, so signals fade or burst on the way. A wrong converter could go unnoticed. So norms and biases
@@ -33,7 +33,7 @@ SPREAD = 0.4
 """Standard deviation of a logit over inputs; a larger one magnifies rounding as it magnifies answers."""
 
 DAMPING = 0.2
-"""What the last norm of a residual branch is multiplied by."""
+"""The factor of the last norm of a residual branch."""
 
 FAINT = 1e-3
 LEAST_DIFFERENCE = 0.01
@@ -56,7 +56,7 @@ def load_library(flavour: Flavour) -> Any:
 
 
 def build(library: Any, name: str) -> Any:
-    """Returns a network with fresh weights and an input of known size; some leave theirs open unless measured."""
+    """Returns a network with fresh weights and an input of known size; some leave theirs open by default."""
     network = getattr(library.applications, name)
     model = network(weights=None)
     return model if None not in model.input_shape[1:] else network(weights=None, input_shape=USUAL_SHAPE)
@@ -75,7 +75,7 @@ def _role(weight: Any) -> str:
 
 
 def randomize(model: Any, random: np.random.Generator) -> None:
-    """Gives norms and biases random values."""
+    """Sets norms and biases to random values."""
     for layer in all_layers(model):
         if getattr(layer, "layers", None):
             continue
@@ -91,7 +91,7 @@ def randomize(model: Any, random: np.random.Generator) -> None:
 
 
 def damp_residuals(model: Any) -> None:
-    """Makes the last norm of each residual branch weak, as training does.
+    """Scales the last norm of each residual branch down, as training does.
 
     Without it a net of a hundred random blocks is chaotic: it amplifies the rounding of any runtime, TensorFlow's on
     another machine included, to more than a ten-thousandth of the answer.
@@ -119,7 +119,7 @@ def _set(objects: list[Any], attribute: str, value: float) -> Iterator[None]:
 
 
 def calibrate(model: Any, batch: np.ndarray) -> None:
-    """Makes the statistics of all batch norms those of a batch: one training step that forgets what was before."""
+    """Sets the statistics of all batch norms to those of a batch: one training step without history."""
     layers = list(all_layers(model))
     norms = [layer for layer in layers if type(layer).__name__ in ("BatchNormalization", "SyncBatchNormalization")]
     droppers = [layer for layer in layers if type(layer).__name__ == "Dropout"]

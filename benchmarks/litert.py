@@ -35,7 +35,7 @@ Runner = Callable[..., Arrays]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What running a .tflite file tells.
+    """The results of running a .tflite file.
 
     Attributes:
         size: Its bytes.
@@ -70,7 +70,7 @@ class Measured:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Measured:
-        """Makes one of what `to_dict` returned."""
+        """Inverse of `to_dict`."""
         errors = {int(batch): float(error) for batch, error in values["errors"].items()}
         return Measured(values["size"], Counter(values["operators"]), errors, values["latency"])
 
@@ -127,7 +127,7 @@ def measure_here(io: Path, models: Sequence[Path], seconds: float) -> list[Measu
     """Measures models in this process."""
     samples = load_samples(io)
     runners = [load(model) for model in models]
-    # Batch 1 comes last: what gets timed is the shape that the model is at then.
+    # Batch 1 comes last: the timed shape is the model's current one.
     errors = [
         {batch: error_of(runner, samples[batch]) for batch in sorted(samples, reverse=True)} for runner in runners
     ]
@@ -154,7 +154,7 @@ def measure_results(io: Path, models: Sequence[Path], seconds: float = 0.0) -> l
 
 
 def last_line(text: str) -> str:
-    """Returns the last line that says something."""
+    """Returns the last line that is not empty."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no message")
 
 

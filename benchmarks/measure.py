@@ -28,21 +28,21 @@ class Run:
 
 
 def child_environment() -> dict[str, str]:
-    """Returns the environment that commands run in: compiled Python is cached, as on anybody's machine."""
+    """Returns the environment that commands run in: compiled Python is cached, as on a user's machine."""
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     left_out = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONHASHSEED")
     return {**{name: value for name, value in os.environ.items() if name not in left_out}, **quiet}
 
 
 def measure(command: list[str], folder: Path) -> Run:
-    """Runs a command and returns what it took.
+    """Runs a command and returns its cost.
 
     Args:
         command: Program and arguments.
         folder: The working folder.
 
     Raises:
-        RuntimeError: The command failed; what it wrote is in the message.
+        RuntimeError: The command failed; its output is in the message.
     """
     done = subprocess.run(
         [sys.executable, "-I", "-S", __file__, *command],

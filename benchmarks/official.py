@@ -3,7 +3,7 @@
     python -m benchmarks.official SAVED_MODEL RESULT
     python -m benchmarks.official FROZEN_GRAPH RESULT INPUT OUTPUT
 
-Kept as small as a user's own script would be, since the whole process is what gets measured.
+Kept as small as a user's own script would be, since the whole process is measured.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Converts a zoo of recurrent networks, runs the results in LiteRT, and says how they fare; one line a network.
+"""Converts a zoo of recurrent networks, runs the results in LiteRT, and reports on them; one line per network.
 
     python -m benchmarks.recurrent                         all of it
     python -m benchmarks.recurrent --only 'k3/gru/*'       those whose names fit
-    python -m benchmarks.recurrent --official --json F     beside the official converter's results
+    python -m benchmarks.recurrent --official --json F     compare with the official converter's results
 
 Each file runs on several batches and times, resized between runs, and twice on each (the second
-time on what the interpreter then holds). Exit status 1 if a network doesn't
+time on the interpreter's state). Exit status 1 if a network doesn't
 convert to builtin operators, is further from TensorFlow than 1e-4 (1e-3 after 200 steps) of the largest number, or has
-more operators than the official converter's file. An official file that is wrong on any of the runs is no bar.
+more operators than the official converter's file. An official file that is wrong on any of the runs is not a bar.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from benchmarks.zoo import QUIET_TENSORFLOW
 from tfconvert.schema.tflite.tables import TFLITE
 
 RUNS = 2
-"""How often each input is given."""
+"""The number of runs of each input."""
 
 Result = TypeVar("Result")
 
 
 class Worker:
-    """A process of its own for what may crash; it is started anew when it has."""
+    """A process of its own for code that may crash; it is restarted after a crash."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
@@ -77,12 +77,12 @@ class Worker:
 def errors_of(path: Path, samples: Sequence[Sequence[Sample]]) -> list[float]:
     """Returns a file's relative errors in LiteRT on samples of the same input, one after the other.
 
-    The input is set before the first of them only: the others run with what the interpreter holds.
+    The input is set before the first of them only: the others run on the interpreter's state.
     """
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_path=str(path), num_threads=1)
-    # The signature only tells which tensor is called what: its runner sets inputs at each run.
+    # The signature only maps names to tensors: its runner sets inputs at each run.
     signature = interpreter.get_signature_runner(SIGNATURE)
     inputs, outputs = (
         {name: detail["index"] for name, detail in details.items()}
@@ -106,7 +106,7 @@ def errors_of(path: Path, samples: Sequence[Sequence[Sample]]) -> list[float]:
 
 
 def convert_officially(model: Path, target: Path) -> str:
-    """Converts by the official converter; returns what went wrong, empty if nothing did."""
+    """Converts by the official converter; returns the error, empty if there was none."""
     import tensorflow as tf
     from tensorflow.lite.python.convert_phase import ConverterError
 
@@ -138,7 +138,7 @@ class File:
         return self.operators.total()
 
     def judge(self, case: Case) -> None:
-        """Notes on which runs it is wrong, and which of its operators LiteRT lacks."""
+        """Records on which runs it is wrong, and which of its operators LiteRT lacks."""
         foreign = sorted(set(self.operators) - set(TFLITE.enums["BuiltinOperator"]))
         sizes = [f"{batch}x{time}" for batch, time in case.sizes() for _ in range(RUNS)]
         wrong = [size for size, error in zip(sizes, self.errors, strict=True) if not error <= case.tolerance]
@@ -154,7 +154,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How both converters fare on a network; `official` is `None` if that was not asked for."""
+    """The results of both converters on a network; `official` is `None` if it was not requested."""
 
     case: Case
     ours: File
@@ -172,7 +172,7 @@ class Outcome:
 
     @property
     def form(self) -> str:
-        """What has become of the network."""
+        """The outcome of the network's conversion."""
         names = self.ours.operators
         if any("_SEQUENCE_" in name for name in names):
             return "part" if "WHILE" in names else "fused"
@@ -199,7 +199,7 @@ def check(case: Case, folder: Path, runtime: Worker, official: Worker | None = N
         case: The network.
         folder: Where the models go.
         runtime: Runs files.
-        official: Runs the official converter; `None` if that isn't asked for.
+        official: Runs the official converter; `None` if it was not requested.
     """
     saved = folder / case.name
     network = build(case)
@@ -230,13 +230,13 @@ def _convert_in(worker: Worker, saved: Path, target: Path) -> str:
 
 
 def _run(file: File, case: Case, path: Path, samples: Sequence[Sequence[Sample]], runtime: Worker) -> None:
-    """Runs a file, if it could be made, and notes what comes out."""
+    """Runs a file, if there is one, and records the results."""
     if file.problem:
         return
     file.operators = operators(path)
     try:
         file.errors = runtime(errors_of, path, samples)
-    except (RuntimeError, ValueError) as problem:  # What LiteRT says of a file or an input that it refuses.
+    except (RuntimeError, ValueError) as problem:  # LiteRT's errors for a file or an input that it rejects.
         file.problem = f"LiteRT: {str(problem).splitlines()[0]}"
     else:
         file.judge(case)

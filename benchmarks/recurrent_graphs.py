@@ -1,4 +1,4 @@
-"""Builds the networks of the recurrent zoo that are graphs of TensorFlow 1: cells, and what unrolls or loops them."""
+"""Builds the recurrent zoo's graphs of TensorFlow 1: cells, and unrolled or looped calls of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROJECTED = 3
 
 
 def build(case: Case) -> tuple[Callable[[Arrays], Arrays], Callable[[Path], None]]:
-    """Returns what runs a graph, and what saves it."""
+    """Returns functions that run a graph, and that save it."""
     import tensorflow as tf
 
     v1 = tf.compat.v1
@@ -27,7 +27,7 @@ def build(case: Case) -> tuple[Callable[[Arrays], Arrays], Callable[[Path], None
         v1.disable_control_flow_v2()
     try:
         with graph.as_default(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # The cells are said to be old, which is why they are here.
+            warnings.simplefilter("ignore", UserWarning)  # The cells are deprecated, which is why they are here.
             inputs = {name: v1.placeholder(dtype, shape, name) for name, (shape, dtype) in case.specs().items()}
             answers = _apply(v1, case, dict(inputs))
             results = tf.nest.flatten(answers if "states" in case else answers[0])

@@ -101,11 +101,11 @@ SWITCHES = {
     "dropout": ("dropout", 0.5),
     "same": ("padding", "same"),
 }
-"""What an option tells a layer's constructor."""
+"""The constructor arguments of each option."""
 
 
 def _recurrent(tf: Any, library: Any, case: Case, **settings: Any) -> Any:
-    """Returns a recurrent layer, and what wraps it."""
+    """Returns a recurrent layer, and its wrapper."""
     settings |= dict(SWITCHES[option] for option in case.options if option in SWITCHES)
     layers = library.layers
     plain = {"lstm": "LSTM", "gru": "GRU", "rnn": "SimpleRNN"}
@@ -154,7 +154,7 @@ def _own_cell(tf: Any, library: Any) -> Any:
 
 
 def _function(tf: Any, case: Case, random: np.random.Generator) -> Call:
-    """Returns a loop that somebody wrote without layers."""
+    """Returns a loop that is written without layers."""
     kernel, recurrent, bias = (
         tf.Variable(random.normal(0, 0.4, shape).astype(np.float32))
         for shape in ((FEATURES, UNITS), (UNITS, UNITS), (UNITS,))
@@ -196,7 +196,7 @@ def _for_loop(tf: Any, step: Call, x: Any, h: Any) -> Any:
 
 
 def _decoder(tf: Any, case: Case, step: Call, speak: Call, x: Any, h: Any) -> Any:
-    """Feeds what it says back to itself."""
+    """Feeds its output back to itself."""
 
     def body(time: Any, h: Any, word: Any, outputs: Any) -> Any:
         h = step(h, word)

@@ -1,6 +1,6 @@
-"""The recurrent zoo: which networks there are, by name, and what each is fed with.
+"""The recurrent zoo: its networks by name, and the inputs of each.
 
-A name says all about a network: `k3/lstm/seq+mask/dynamic` is an LSTM layer of Keras 3 which returns its sequence,
+A name is a network's description: `k3/lstm/seq+mask/dynamic` is an LSTM layer of Keras 3 which returns its sequence,
 behind a Masking layer, with open batch and time.
 """
 
@@ -16,7 +16,7 @@ from benchmarks.samples import Arrays
 
 FEATURES, UNITS, TIME, LONG = 5, 4, 8, 200
 WORDS = 9
-"""How many words an embedding knows; word 0 stands for none."""
+"""The size of an embedding's vocabulary; word 0 is padding."""
 BATCH = 2
 SIDE = 5
 """Height and width of images in a sequence."""
@@ -27,7 +27,7 @@ SHAPES = {
     "time": ((BATCH, TIME), (BATCH, TIME + 5), (BATCH, 1)),
     "dynamic": ((1, TIME), (3, TIME + 5), (2, 1)),
 }
-"""The batches and times that a network is run with, one after the other, by what of its shape is open."""
+"""The batches and times that a network is run with in turn, by the open dimensions of its shape."""
 
 TABLE = """
 k3/lstm   last                      static batch time dynamic
@@ -177,7 +177,7 @@ tf/foldl        last                static batch
 tf/autograph    seq                 static dynamic
 tf/decoder     seq                 static batch
 """
-"""Library, cell and what is special about it; and what each is made with of `SHAPES`."""
+"""Library, cell and options; and those of `SHAPES` that each is built with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +186,9 @@ class Case:
 
     Attributes:
         library: `k3` and `tfk` for layers of Keras 3 and of tf_keras, `tf1` for graphs, `tf` for functions.
-        cell: What runs over the sequence.
-        options: What is special about it.
-        shape: What is open, see `SHAPES`.
+        cell: The cell that runs over the sequence.
+        options: Its options.
+        shape: The open dimensions, see `SHAPES`.
     """
 
     library: str
@@ -205,7 +205,7 @@ class Case:
 
     @property
     def merge(self) -> str | None:
-        """How a bidirectional layer's directions are merged, `None` if there is one only."""
+        """The merge mode of a bidirectional layer's directions, `None` if there is one only."""
         return next(
             (option.partition("-")[2] or "concat" for option in self.options if option.startswith("bidi")), None
         )
@@ -227,12 +227,12 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """How far from TensorFlow it may be, relative to the largest number."""
+        """The tolerance against TensorFlow, relative to the largest number."""
         return 1e-3 if "long" in self else 1e-4
 
     @property
     def seed(self) -> int:
-        """Where its random numbers begin."""
+        """The seed of its random numbers."""
         return zlib.crc32(self.name.encode())
 
     def sizes(self) -> list[tuple[int, int]]:

@@ -1,11 +1,11 @@
-"""Measures what a sweep of the rewriter costs when nothing matches, by the number of patterns.
+"""Measures the cost of a sweep of the rewriter when nothing matches, by the number of patterns.
 
     python -m benchmarks.rewriter --ops 5000
 
 The graph is made of a few kinds of ops; each family of patterns differs in one thing, and comes close to matching.
 Times are of a whole run of the driver, a microsecond being one of an op; `walk` is a bare loop over the ops.
-Exit status 1 if an op takes more than 4 us. Patterns written as functions that say nothing of their operands are shown
-for comparison: nobody can share what they ask.
+Exit status 1 if an op takes more than 4 us. Patterns that are functions without constraints on operands are shown
+for comparison: their tests can't be shared.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tfconvert.schema.tflite import operators
 
 COUNTS = (1, 20, 200, 2000)
 LIMIT = 4.0
-"""Microseconds that an op may take."""
+"""The budget of an op, in microseconds."""
 
 Patterns = list[Pattern[Any]]
 
 X, Y = value("x"), value("y")
 KINDS = (("add", 2), ("add", 2), ("mul", 2), ("relu", 1), ("exp", 1), ("leaky_relu", 1))
-"""What the graph is made of, with the number of operands."""
+"""The ops of the graph, with the number of operands."""
 
 
 def _unary() -> list[str]:
@@ -71,7 +71,7 @@ def _has_operands(name: str) -> bool:
 
 
 def producers(count: int) -> Patterns:
-    """Patterns that start at the same op and differ in what makes its operands."""
+    """Patterns that start at the same op and differ in the defining ops of its operands."""
     pairs = product(_unary(), _absent())
     return [rule(f"{a} {b}", tfl.add(op(a, X), op(b, Y)), X) for a, b in islice(pairs, count)]
 
@@ -94,7 +94,7 @@ def attributes(count: int) -> Patterns:
 
 
 def filtered(count: int) -> Patterns:
-    """Patterns that are functions and tell what has to make an operand."""
+    """Patterns that are functions and declare the defining op of an operand."""
     names = _absent()
     return [Pattern(f"{index}", "tfl.add", _decline, _nothing, producers={index % 2: (names[index % len(names)],)})
             for index in range(count)]  # fmt: skip
@@ -154,7 +154,7 @@ def _least(work: Callable[[], object], runs: int) -> float:
 
 def _walk(region: Region) -> None:
     for each in region.block.ops:
-        each.name  # noqa: B018  # a sweep that does nothing but look
+        each.name  # noqa: B018  # a sweep that only reads
 
 
 def sweep(region: Region, patterns: PatternSet, ops: int, runs: int) -> float:

@@ -17,7 +17,7 @@ GRIDS = (1, 3, 8, 28)
 def images(seed: int, count: int, shape: tuple[int, int, int], numbers: tuple[float, float]) -> np.ndarray:
     """Returns random images with patterns of all sizes.
 
-    Images of nothing but noise would look all alike to a network that averages over them in the end.
+    Images of pure noise would look all alike to a network that averages over them in the end.
 
     Args:
         seed: For the random numbers.
@@ -53,7 +53,7 @@ def save_samples(path: Path, samples: Mapping[int, Sample]) -> None:
         for side, half in (("in", sample.inputs), ("out", sample.outputs))
         for name, array in half.items()
     }
-    # numpy's stub takes a keyword of another type for one of the arrays.
+    # numpy's stub mistakes a keyword of another type for one of the arrays.
     np.savez(path, **arrays)  # type: ignore[arg-type]
 
 

@@ -26,20 +26,20 @@ from benchmarks.zoo import REPOSITORY
 
 NODES = "1000,10000,100000"
 SLACK = 1.1
-"""How much faster than the nodes the time may grow."""
+"""The limit of the growth of time relative to nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a graph of some size takes.
+    """The cost of a graph of some size.
 
     Attributes:
         shape: The kind of graph.
         nodes: Its size.
         seconds: Median wall time of the whole process.
         peak: Median peak memory in bytes.
-        stages: Seconds of each stage, empty if not asked for.
-        official: Median wall time of the official converter's process, run in turn with ours; `None` if not asked for.
+        stages: Seconds of each stage, empty if not requested.
+        official: Median wall time of the official converter's process, run in turn with ours; `None` if not requested.
     """
 
     shape: str
@@ -67,7 +67,7 @@ class Point:
 
 
 def stage_seconds(command: list[str]) -> dict[str, float]:
-    """Runs a conversion and returns what its report says of each stage.
+    """Runs a conversion and returns its report's time of each stage.
 
     Raises:
         RuntimeError: It failed.
@@ -81,7 +81,7 @@ def stage_seconds(command: list[str]) -> dict[str, float]:
 
 
 def point(shape: str, nodes: int, folder: Path, options: argparse.Namespace) -> Point:
-    """Measures one size; the two converters take turns, so that both meet the same machine.
+    """Measures one size; the two converters take turns, so that both run under the same conditions.
 
     Raises:
         RuntimeError: The conversion failed.
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", default=NODES, metavar="N,...", help="ascending, default: %(default)s")
     parser.add_argument("--shape", choices=(*SHAPES, "all"), default="all", help="default: %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="of each size, default: %(default)s")
-    parser.add_argument("--official", action="store_true", help="measure the official converter beside ours")
+    parser.add_argument("--official", action="store_true", help="measure the official converter too")
     parser.add_argument("--stages", action="store_true", help="show the time of each stage too")
     options = parser.parse_args(arguments)
     sizes = [int(size) for size in options.nodes.split(",")]

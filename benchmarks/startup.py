@@ -1,4 +1,4 @@
-"""Measures how long it takes until anything happens: `import tfconvert` and `tfconvert --help`.
+"""Measures the start-up time: `import tfconvert` and `tfconvert --help`.
 
     python -m benchmarks.startup --runs 20
     python -m benchmarks.startup --modules SAVED_MODEL   what converting a model loads, and how long that takes
@@ -27,8 +27,8 @@ class Case:
     """Something that is started.
 
     Attributes:
-        name: What it is.
-        arguments: What the interpreter is told.
+        name: Its name.
+        arguments: The interpreter's arguments.
         budget: The seconds it may take; 0 for no budget.
     """
 
@@ -51,8 +51,8 @@ CASES = (
     Case("python", ("-c", "pass")),
     Case("import tfconvert", ("-c", "import tfconvert"), 0.15),
     Case("tfconvert --help", ("-m", "tfconvert", "--help"), 0.20),
-    Case("what every conversion loads", ("-c", _LOADED.format("False"))),
-    Case("what some conversions load", ("-c", _LOADED.format("True"))),
+    Case("modules that every conversion loads", ("-c", _LOADED.format("False"))),
+    Case("modules that some conversions load", ("-c", _LOADED.format("True"))),
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ class Builder:
     """Adds nodes to a GraphDef.
 
     Attributes:
-        graph: What has been added so far.
+        graph: The nodes added so far.
         count: How many nodes that is.
     """
 
@@ -34,7 +34,7 @@ class Builder:
         self._random = np.random.default_rng(seed)
 
     def node(self, op: str, *inputs: str, name: str = "", dtype: str = "T") -> pb.NodeDef:
-        """Adds a node of float32 and returns it; `dtype` names the attribute that says so."""
+        """Adds a node of float32 and returns it; `dtype` names the attribute for that."""
         node = self.graph.node.add(op=op, name=name or f"n{self.count}", input=inputs)
         node.attr[dtype].type = pb.DT_FLOAT
         self.count += 1

@@ -7,11 +7,11 @@
 The models go into a cache folder outside of the repository, one folder each:
 
     k3/MobileNetV2/saved_model/     the model
-    k3/MobileNetV2/io.npz           inputs, and what TensorFlow answers
-    k3/MobileNetV2/manifest.json    how it was made; written last, so its presence says that all is there
+    k3/MobileNetV2/io.npz           inputs, and TensorFlow's answers
+    k3/MobileNetV2/manifest.json    how it was created; written last, so its presence means that all files are there
     k3/MobileNetV2/official.tflite  the official converter's result, with --official
 
-A model whose manifest fits is kept. Each one is made in a process of its own: TensorFlow gives memory back only so.
+A model whose manifest fits is kept. Each one is created in a process of its own: TensorFlow frees memory only so.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pathlib import Path
 from benchmarks.architectures import ARCHITECTURES, BENCH_SET, FLAVOURS, Architecture, Flavour
 
 RECIPE = 2
-"""Counts up whenever `export_model` makes other models than before, so that old ones are made anew."""
+"""The version of `export_model`'s models, incremented so that old ones are created anew."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 QUIET_TENSORFLOW = {
@@ -71,7 +71,7 @@ class Entry:
 
     @property
     def folder(self) -> Path:
-        """Where all of it lies."""
+        """The model's folder."""
         return self.cache / self.flavour / self.architecture.name
 
     @property
@@ -91,18 +91,18 @@ class Entry:
 
     @property
     def manifest(self) -> Path:
-        """How the model was made."""
+        """The recipe of the model."""
         return self.folder / "manifest.json"
 
     def settings(self) -> str:
-        """Returns a hash of all that decides what the model is."""
+        """Returns a hash of everything that determines the model."""
         library = "keras" if self.flavour == "k3" else "tf_keras"
         versions = [importlib.metadata.version(name) for name in ("tensorflow", library)]
         recipe = json.dumps([RECIPE, asdict(self.architecture), self.flavour, versions])
         return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
     def exists(self) -> bool:
-        """Whether the model is there, as this version of the script makes it."""
+        """Whether the model is there, as this version of the script creates it."""
         try:
             made = json.loads(self.manifest.read_text())
         except (FileNotFoundError, json.JSONDecodeError):
@@ -153,7 +153,7 @@ def run_module(module: str, *arguments: str) -> None:
     """Runs a module of this package in a process of its own, without TensorFlow's chatter.
 
     Raises:
-        RuntimeError: It failed; what it wrote is in the message.
+        RuntimeError: It failed; its output is in the message.
     """
     environment = {**os.environ, **QUIET_TENSORFLOW}
     done = subprocess.run(
@@ -206,7 +206,7 @@ def add_selection(parser: argparse.ArgumentParser, which: str = "all", flavour: 
 
     Args:
         parser: Where to add them.
-        which: The set that is chosen if nothing is said.
+        which: The default set.
         flavour: The flavour that is.
     """
     parser.add_argument(
@@ -229,13 +229,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.zoo", description=(__doc__ or "").split("\n")[0])
     add_selection(parser)
-    parser.add_argument("--list", action="store_true", help="say what there is, and make nothing")
+    parser.add_argument("--list", action="store_true", help="list the models, and create nothing")
     parser.add_argument("--official", action="store_true", help="convert each by the official converter too")
     options = parser.parse_args(arguments)
     failed = 0
     for entry in selected(parser, options):
         if options.list:
-            print(describe(entry) if entry.exists() else f"{entry.label:24} not made")
+            print(describe(entry) if entry.exists() else f"{entry.label:24} not created")
             continue
         start = time.perf_counter()
         try:

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 import pytest
 
-# These must stand before TensorFlow is first imported, by whichever test comes first.
+# These must be set before any test imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
@@ -41,7 +41,7 @@ class SourceFile:
 
     Attributes:
         path: Where it is, relative to the repository's root.
-        text: What it holds.
+        text: Its contents.
         tree: The same, parsed.
     """
 

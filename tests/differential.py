@@ -2,7 +2,7 @@
 
     python -m tests.differential --count 10000
 
-also checks that each graph's text is read back as it was printed and that TensorFlow's MLIR takes it. What a node
+also checks that each graph's text round-trips and that TensorFlow's MLIR accepts it. What a node
 yields is seen by a PyFunc behind each of its outputs: it runs when the output is alive, in every iteration of a loop.
 """
 
@@ -65,7 +65,7 @@ class Session:
         self._config = config
 
     def _token(self, index: int) -> bytes:
-        """Returns what a PyFunc calls in order to note a value of an output."""
+        """Returns the function that a PyFunc calls to record a value of an output."""
         with self._graph.as_default():
             while len(self._tokens) <= index:
 
@@ -78,7 +78,7 @@ class Session:
         return self._tokens[index]
 
     def run(self, graphs: Sequence[pb.GraphDef]) -> list[Seen]:
-        """Returns what is seen of each graph; they run side by side in one session."""
+        """Returns the values observed of each graph; they run side by side in one session."""
         whole = pb.GraphDef()
         watched: list[tuple[int, str]] = []
         for number, graph in enumerate(graphs):
@@ -122,7 +122,7 @@ def import_whole(graph: pb.GraphDef, name: str = "main") -> ModuleOp:
 
 
 def run_ours(module: ModuleOp) -> tuple[Seen, set[str]]:
-    """Returns what our executor sees of a module, and the outputs that depend on which input was first at a Merge."""
+    """Returns the values that our executor observes, and the outputs that depend on a Merge's first input."""
     values: dict[Any, int] = Counter()
     seen: Seen = defaultdict(list)
 
@@ -139,7 +139,7 @@ def run_ours(module: ModuleOp) -> tuple[Seen, set[str]]:
 
 
 def _raced(module: ModuleOp, alive: dict[Any, int]) -> set[str]:
-    """Returns what depends on a Merge that got several live values, of which the first one counts."""
+    """Returns the outputs that depend on a Merge with several live inputs, of which the first one counts."""
     raced: set[str] = set()
     waiting: list[Operation] = [
         op
@@ -169,24 +169,24 @@ def _raced(module: ModuleOp, alive: dict[Any, int]) -> set[str]:
 
 def _is_same(node: pb.NodeDef, ours: list[int] | None, theirs: list[int] | None) -> bool:
     if node.attr["is_constant"].b and ours and theirs:
-        return set(ours) == set(theirs)  # It runs once; what watches it does in every iteration.
+        return set(ours) == set(theirs)  # It runs once; its observer runs in every iteration.
     return ours == theirs
 
 
 @dataclass(slots=True)
 class Summary:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
         counts: How many graphs, nodes, outputs, dead ones, ... there were.
-        problems: What did not agree.
+        problems: The differences.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
     def compare(self, label: str, graph: pb.GraphDef, module: ModuleOp, theirs: Seen) -> None:
-        """Runs a graph, imported as `module`, here and compares what is seen of it."""
+        """Runs a graph, imported as `module`, here and compares the observed values."""
         ours, raced = run_ours(module)
         self.counts["graphs"] += 1
         self.counts["nodes"] += len(graph.node)
@@ -205,7 +205,7 @@ class Summary:
                     self.problems.append(f"{label}: {output} is {ours.get(output)}, not {theirs.get(output)}")
 
     def check_text(self, tf: ModuleType, label: str, module: ModuleOp) -> None:
-        """Checks that a module is read back as it was printed, and that TensorFlow's MLIR takes the text."""
+        """Checks that a module round-trips, and that TensorFlow's MLIR accepts the text."""
         text = str(module)
         again = IRParser(text).parse_module()
         verify(again)
@@ -240,7 +240,7 @@ def compare_graphs(tf: ModuleType, seeds: Sequence[int], size: int, *, texts: bo
 
 
 def print_summary(counts: Mapping[str, int], problems: Sequence[str], seconds: float) -> None:
-    """Prints what a comparison found; ends the process with status 1 if there are problems."""
+    """Prints the result of a comparison; ends the process with status 1 if there are problems."""
     for what, count in counts.items():
         print(f"{count:9} {what}")
     print(f"{len(problems):9} problems, {seconds:.0f} s")
@@ -251,7 +251,7 @@ def print_summary(counts: Mapping[str, int], problems: Sequence[str], seconds: f
 
 
 def main() -> None:
-    """Compares as many graphs as the command line says and prints what was found."""
+    """Compares as many graphs as the command line states and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="how many graphs")
     parser.add_argument("--seed", type=int, default=0, help="the first graph's seed")

@@ -3,7 +3,7 @@
     python -m tests.program_differential --count 1000
     python -m tests.program_differential --count 1000 --effects
 
-Programs with effects (`tests/random_programs.py`) also tell in which order those come, in the imported graph and after
+Programs with effects (`tests/random_programs.py`) also record the order of those, in the imported graph and after
 each pass on `tf` ops; as files they are not run.
 """
 
@@ -43,11 +43,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(slots=True)
 class Summary:
-    """What was compared.
+    """The totals of a comparison.
 
     Attributes:
         counts: How much of each kind.
-        problems: What differs.
+        problems: The differences.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -62,7 +62,7 @@ class Summary:
 
 
 def session_results(tf: ModuleType, program: Program) -> list[list[Array]]:
-    """Returns what TensorFlow's session computes of each of a program's inputs."""
+    """Returns the results of TensorFlow's session for each of a program's inputs."""
     tf1 = tf.compat.v1
     config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -78,7 +78,7 @@ def check_program(tf: ModuleType, summary: Summary, name: str, program: Program)
 
     Args:
         tf: TensorFlow.
-        summary: Gets what is found.
+        summary: Collects the results.
         name: The program, for the messages.
         program: The program.
     """
@@ -131,7 +131,7 @@ def check_programs(tf: ModuleType, seeds: Sequence[int], *, statements: int = 8,
 
 
 def main() -> None:
-    """Compares as many programs as the command line says and prints what was found."""
+    """Compares as many programs as the command line states and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first program's seed")

@@ -1,7 +1,7 @@
 """Random V1 graphs: Switch and Merge in any arrangement, loops in loops, control edges wherever they are legal.
 
-Every graph ends whatever its values are: a loop goes on only while its own counter is below a constant, and what is
-handed to the next iteration is dead in the last one. Apart from that anything goes, most of it of a kind that no
+Every graph ends whatever its values are: a loop goes on only while its own counter is below a constant, and values
+passed to the next iteration are dead in the last one. Apart from that anything goes, most of it of a kind that no
 front end would write: Merges of unrelated branches, dead control edges, loops that are entered dead.
 """
 
@@ -49,7 +49,7 @@ class _Scope:
     is_root: bool = True
 
     def add(self, *values: Value) -> None:
-        """Lets values be used."""
+        """Adds values to the scope."""
         self.values += values
         self.controls += values[:1]
 
@@ -78,7 +78,7 @@ class _Builder:
         self.graph.versions.producer = 1882
 
     def fill(self, scope: _Scope, count: int, depth: int) -> None:
-        """Adds nodes that use what the scope has."""
+        """Adds nodes that use the scope's values."""
         kinds: Sequence[tuple[Callable[..., None], int]] = (
             (self.constant, 2), (self.computation, 6), (self.switch, 5), (self.switch_n, 1), (self.merge, 5),
             (self.point, 2),
@@ -138,7 +138,7 @@ class _Builder:
         return any(value.is_guarded for value in inputs) or any(text[1:] in guards for text in node.input)
 
     def constant(self, scope: _Scope, element: pb.DataType | None = None) -> None:
-        """Adds a constant; in a frame something has to say that it is in it."""
+        """Adds a constant; in a frame an input has to place it there."""
         chosen = self.random.choice((INT, BOOL)) if element is None else element
         name = self._constant(chosen, self.random.randint(-3, 5))
         node = self.graph.node[-1]
@@ -189,7 +189,7 @@ class _Builder:
         scope.add(Value(name, INT, guarded), *(Value(f"{name}:{at}", INT, guarded) for at in range(1, count)))
 
     def _scalar(self, value: Value) -> Value:
-        """Returns an integer whose shape is noted: the text of _SwitchN has no place for another type of index."""
+        """Returns an integer whose shape is recorded: the text of _SwitchN has no place for another type of index."""
         name = self.node("Identity", [value], None, INT)
         self.graph.node[-1].attr["_output_shapes"].list.shape.add()
         return replace(value, name=name)
@@ -208,7 +208,7 @@ class _Builder:
         scope.add(Value(name, element, guarded), Value(f"{name}:1", INT, guarded))
 
     def _somewhat_later(self, value: Value, scope: _Scope) -> Value:
-        """Returns a value, or what is computed of it alone."""
+        """Returns a value, or one that is computed from it alone."""
         if self.random.random() < 0.5:
             return value
         op = self.random.choice(("Identity", "Neg" if value.type == INT else "LogicalNot"))
@@ -217,7 +217,7 @@ class _Builder:
         return scope.values[-1]
 
     def point(self, scope: _Scope) -> None:
-        """Adds a node that has control edges only, and a constant that tells whether it ran."""
+        """Adds a node that has control edges only, and a constant that shows whether it ran."""
         op = self.random.choice(("NoOp", "ControlTrigger"))
         name = self.node(op, (), None)
         controls = self._add_controls(self.graph.node[-1], scope)
@@ -285,7 +285,7 @@ class _Builder:
         size: int,
         depth: int,
     ) -> None:
-        """Adds the loop's body and what is handed to the next iteration: guarded values, or the loop wouldn't end."""
+        """Adds the loop's body and the values of the next iteration: guarded values, or the loop wouldn't end."""
         body = [Value(f"{value.name}:1", value.type, is_guarded=True) for value in switches]
         inside.values += body
         one = self.node("Identity", [body[0]], None, INT)

@@ -2,7 +2,7 @@
 
 `tf.cond` and `tf.while_loop` nest in each other, with control dependencies into, inside of and out of them; Switches
 and Merges written by hand stand between. Programs with effects write down, in a variable, the order in which they come:
-each effect is told to wait for the one before, wherever that was.
+each effect has a control input from the one before, wherever that was.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a piece of program can use.
+    """The scope of a piece of program.
 
     Attributes:
-        values: The values in sight; what it makes is added.
+        values: The values in sight; its results are added.
         depth: How many conditionals and loops are around it.
     """
 
@@ -54,8 +54,8 @@ class Program:
     Attributes:
         graph: The GraphDef.
         inputs: Its placeholders' names with values for them.
-        outputs: What to fetch.
-        log: The tensor that tells the order of its effects; empty if it has none.
+        outputs: The fetches.
+        log: The tensor that holds the order of its effects; empty if it has none.
     """
 
     graph: Any
@@ -81,8 +81,8 @@ class Builder:
     Attributes:
         tf: TensorFlow, with control flow V1.
         random: Draws everything.
-        variable: What effects write to; `None` if there are to be none.
-        token: What the next effect waits for.
+        variable: The variable that effects write to; `None` if there are to be none.
+        token: The control input of the next effect.
     """
 
     tf: ModuleType
@@ -144,7 +144,7 @@ class Builder:
             scope.values.append(Value(self.tf.identity(self.pick(scope, kind)), kind))
 
     def effect(self, scope: Scope) -> None:
-        """Adds an effect that waits for the one before, and lets the next one wait for it."""
+        """Adds an effect that waits for the one before, and that the next one waits for."""
         tf = self.tf
         with tf.control_dependencies([self.token]):
             before = self.variable.read_value()
@@ -220,7 +220,7 @@ class Builder:
         self._merge(scope, inputs, kind)
 
     def three_ways(self, scope: Scope) -> None:
-        """Adds a Merge of three inputs: a Switch behind a Switch."""
+        """Adds a Merge of three inputs: a Switch after a Switch."""
         raw, kind = self.tf.raw_ops, self.random.choice((SCALAR, VECTOR))
         no, yes = raw.Switch(data=self.pick(scope, kind), pred=self.pick(scope, BOOL))
         yes_no, yes_yes = raw.Switch(data=yes, pred=self.pick(scope, BOOL))
@@ -254,7 +254,7 @@ def random_program(tf: ModuleType, random: Random, *, statements: int = 10, effe
         tf: TensorFlow.
         random: Draws everything.
         statements: How many statements it has outside of branches and loops.
-        effects: Whether it has effects, the order of which it tells.
+        effects: Whether it has effects, the order of which it records.
     """
     tf1 = tf.compat.v1
     was_v2 = tf1.control_flow_v2_enabled()

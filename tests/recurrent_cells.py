@@ -1,4 +1,4 @@
-"""Random cells of recurrent layers, and what is almost one: an LSTM, a simple RNN, a GRU with something changed."""
+"""Random cells of recurrent layers, and near misses: an LSTM, a simple RNN, a GRU with something changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.recurrent_draws import Draws
 Tensor = Any
 
 STATES = {"lstm": 2, "rnn": 1, "gru": 1}
-"""How many states each kind of cell has; the first is its output."""
+"""The number of states of each kind of cell; the first is its output."""
 
 
 class Cell:
@@ -19,10 +19,10 @@ class Cell:
 
     Args:
         tf: TensorFlow.
-        draws: What it is like.
+        draws: The draws of its form.
         features: How many elements its inputs have.
         batch: The batch, -1 if it is open.
-        gain: A scalar that the model is given, by which weights may be multiplied; one most of the time.
+        gain: A scalar input of the model that weights may be multiplied by; one most of the time.
 
     Attributes:
         kind: LSTM, simple RNN or GRU.
@@ -109,7 +109,7 @@ class Cell:
         return [update * h + (1.0 - update) * new]
 
     def _activations(self) -> list[Callable[[Tensor], Tensor]]:
-        """Returns the activations of the state and of what enters it: the same, if nothing is mutated."""
+        """Returns the activations of the state and of the input to it: the same, if nothing is mutated."""
         tf, draws = self._tf, self._draws
         options = [tf.tanh, tf.nn.relu, tf.nn.relu6]
         found = [draws.pick("activation", *options, odds=(4, 1, 1))] * 2

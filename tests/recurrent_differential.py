@@ -26,18 +26,18 @@ from tests.recurrent_draws import Array
 from tests.recurrent_programs import Program, random_program
 
 TOLERANCE = 1e-5
-"""How far off a result may be, relative to the largest number."""
+"""The tolerance, relative to the largest number."""
 
 Feeds = Sequence[dict[str, Array]]
 
 
 @dataclass(slots=True)
 class Summary:
-    """What was compared.
+    """The totals of a comparison.
 
     Attributes:
         counts: How much of each kind.
-        problems: What differs.
+        problems: The differences.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class Summary:
 
 
 def run_in_litert(content: bytes, feeds: Feeds) -> list[list[Array]]:
-    """Returns what one interpreter computes of inputs, one after the other, resized where they change."""
+    """Returns the results of one interpreter for inputs, one after the other, resized where they change."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=content, num_threads=1)
@@ -66,7 +66,7 @@ def run_in_litert(content: bytes, feeds: Feeds) -> list[list[Array]]:
 
 
 def run_in_tensorflow(tf: ModuleType, program: Program, feeds: Feeds) -> list[list[Array]]:
-    """Returns what TensorFlow computes."""
+    """Returns TensorFlow's results."""
     tf1 = tf.compat.v1
     config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
@@ -84,7 +84,7 @@ def check(tf: ModuleType, seed: int, runtime: Worker, summary: Summary) -> None:
         tf: TensorFlow.
         seed: The network's seed.
         runtime: Runs files.
-        summary: Gets what is found.
+        summary: Collects the results.
     """
     try:
         program = random_program(tf, seed)
@@ -102,7 +102,7 @@ def check(tf: ModuleType, seed: int, runtime: Worker, summary: Summary) -> None:
         else:
             summary.problems.append(f"seed {seed}: {problem} {sorted(program.mutations)}")
         return
-    except (RuntimeError, ValueError) as problem:  # What LiteRT says of a file or an input that it refuses.
+    except (RuntimeError, ValueError) as problem:  # LiteRT's errors for a file or an input that it rejects.
         summary.problems.append(f"seed {seed}: {problem} {sorted(program.mutations)}")
         return
     form = _form(model.report.operators)
@@ -131,7 +131,7 @@ def convert(program: Program) -> tfconvert.Model:
 
 
 def _form(operators: Counter[str]) -> str:
-    """Returns what has become of a network's layers."""
+    """Returns the form of a network's layers after conversion."""
     fused = any("_SEQUENCE_" in name for name in operators)
     if fused and "WHILE" in operators:
         return "fused in part"
@@ -164,7 +164,7 @@ def check_networks(tf: ModuleType, seeds: Sequence[int]) -> Summary:
 
 
 def main() -> None:
-    """Compares as many networks as the command line says and prints what was found."""
+    """Compares as many networks as the command line states and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="how many networks")
     parser.add_argument("--seed", type=int, default=0, help="the first network's seed")

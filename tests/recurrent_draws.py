@@ -1,4 +1,4 @@
-"""What is drawn at random for a program: by name, so that whoever asks twice gets the same answer."""
+"""The random choices of a program: by name, so that equal names get equal answers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Draws:
         mutability: How likely each mutation is.
         part: Whose choices these are.
         twin: Whose weights these are, if several parts choose alike.
-        made: The mutations that have taken place.
+        mutations: The mutations that have taken place.
     """
 
     seed: int
     mutability: float
     part: str = ""
     twin: str = ""
-    made: set[str] = field(default_factory=set)
+    mutations: set[str] = field(default_factory=set)
 
     def _random(self, name: str) -> Random:
         return Random(f"{self.seed}/{self.part}/{name}")
@@ -47,15 +47,15 @@ class Draws:
         return self._random(name).choices(options, odds)[0]
 
     def happens(self, name: str, odds: float = 0.5) -> bool:
-        """Returns whether something is so that makes no layer another one."""
+        """Returns whether a variation is drawn that does not change the meaning of a layer."""
         return self._random(name).random() < odds
 
     def mutates(self, name: str) -> bool:
         """Returns whether something is other than a layer has it, or may have it."""
-        is_made = self._random(f"mutation: {name}").random() < self.mutability
-        if is_made:
-            self.made.add(name)
-        return is_made
+        is_drawn = self._random(f"mutation: {name}").random() < self.mutability
+        if is_drawn:
+            self.mutations.add(name)
+        return is_drawn
 
     def shuffled(self, name: str, items: Sequence[Choice]) -> list[Choice]:
         """Returns items in another order."""

@@ -1,4 +1,4 @@
-"""Random loops of all kinds around a step of recurrent layers, and what is almost one."""
+"""Random loops of all kinds around a step of recurrent layers, and near misses."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Step = Callable[[list[Tensor], list[Tensor], Tensor], list[Tensor]]
 
 @dataclass(slots=True)
 class Layer:
-    """What a loop has to do.
+    """The layer that a loop implements.
 
     Attributes:
         tf: TensorFlow.
-        draws: What it is like.
-        sequences: What it goes through.
+        draws: The draws of its form.
+        sequences: The sequences that it iterates over.
         axis: Along which of the sequences' axes the steps lie.
         time: How many steps there are, -1 if that is open.
-        step: What it does.
+        step: The body.
         initial: The states before the first step.
-        output: Which of the states is what it puts out.
+        output: The index of the state that is its output.
         is_widened: Whether the states grow to the batch in the first step.
     """
 
@@ -42,7 +42,7 @@ class Layer:
     is_widened: bool
 
     def run(self) -> dict[str, Tensor]:
-        """Returns what comes out, by name: `outputs`, steps first, `h`, ... not all loops have everything."""
+        """Returns the results, by name: `outputs`, steps first, `h`, ... not all loops have everything."""
         draws = self.draws
         kinds = {_while: 60, _scanned: 8, _folded: 4, _autographed: 8, _unrolled: 20 if self.time > 0 else 0}
         if self.is_widened:
@@ -55,7 +55,7 @@ class Layer:
         is_known = self.time > 0 and draws.happens("count is known")
         count = tf.constant(self.time) if is_known else tf.shape(self.sequences[0])[self.axis]
         if draws.mutates("one step less"):
-            count = tf.maximum(count - 1, 1)  # LiteRT's loops allot rows for a first step, even if there is none.
+            count = tf.maximum(count - 1, 1)  # LiteRT's loops allocate rows for a first step, even if there is none.
         if draws.mutates("few steps"):
             count = tf.minimum(count, draws.pick("few", 2, 100))
         return count
@@ -71,7 +71,7 @@ class Layer:
         return values[at] if self.axis == 0 else values[:, at]
 
     def written(self, new: list[Tensor], old: Sequence[Tensor], rows: list[Tensor]) -> Tensor:
-        """Returns what a step adds to what is collected."""
+        """Returns the value that a step collects."""
         draws = self.draws
         if not draws.mutates("collects something else"):
             return new[self.output]
@@ -151,7 +151,7 @@ def _scanned(layer: Layer) -> dict[str, Tensor]:
 
 
 def _folded(layer: Layer) -> dict[str, Tensor]:
-    """`tf.foldl`, or from behind."""
+    """`tf.foldl`, or backwards."""
 
     def step(states: list[Tensor], rows: list[Tensor]) -> list[Tensor]:
         return layer.step(list(rows), list(states), layer.tf.constant(1))

@@ -22,12 +22,12 @@ class Program:
     """A network.
 
     Attributes:
-        graph: What TensorFlow has made of it, a GraphDef.
+        graph: Its GraphDef.
         inputs: The names and shapes of its inputs; -1 is the batch, -2 the number of steps, if these are open, and -3
             an open dimension that is one.
         outputs: The names of its outputs.
         sizes: The batches and numbers of steps to run it with.
-        mutations: What makes it, perhaps, no recurrent layers.
+        mutations: The mutations, due to which it may not be recurrent layers.
     """
 
     graph: Any
@@ -49,7 +49,7 @@ def random_program(tf: ModuleType, seed: int) -> Program:
     """Returns a program; the same for the same seed.
 
     Raises:
-        Exception: TensorFlow, too, can't make anything of what was drawn.
+        Exception: TensorFlow rejects the draw, too.
     """
     chances = Draws(seed, 0)
     draws = Draws(seed, chances.pick("mutability", 0.0, 0.015, 0.05, odds=(3, 5, 3)))
@@ -57,7 +57,7 @@ def random_program(tf: ModuleType, seed: int) -> Program:
         network = _Network(tf, draws)
         results = network.build()
         names = [tf.identity(result).name.partition(":")[0] for result in results]
-        return Program(graph.as_graph_def(), network.inputs, names, network.sizes(), draws.made)
+        return Program(graph.as_graph_def(), network.inputs, names, network.sizes(), draws.mutations)
 
 
 @contextmanager
@@ -132,7 +132,7 @@ class _Network:
         return tensor
 
     def _results(self, x: Tensor, draws: Draws) -> list[Tensor]:
-        """Returns what is used of some layers."""
+        """Returns the used results of some layers."""
         tf = self._tf
         form = draws.pick("form", "one", "stacked", "both", odds=(50, 15, 35))
         if form == "both":
@@ -171,7 +171,7 @@ class _Network:
         return found
 
     def _layer(self, x: Tensor, draws: Draws, name: str) -> dict[str, Tensor]:
-        """Returns what comes out of a layer: a loop with one cell or with two."""
+        """Returns the results of a layer: a loop with one cell or with two."""
         tf, axis = self._tf, self._axis
         draws = draws.within(name)
         if draws.happens("goes backwards", 0.2):
@@ -214,7 +214,7 @@ class _Network:
         return outputs
 
     def _sequences(self, x: Tensor, draws: Draws) -> list[Tensor]:
-        """Returns what a layer goes through: mostly one sequence."""
+        """Returns the sequences of a layer: mostly one."""
         tf = self._tf
         if not draws.happens("two sequences", 0.2):
             return [x]

@@ -14,7 +14,7 @@ Build = Callable[[ModuleType], tuple[Any, dict[str, Any]]]
 
 
 def traced(tf: ModuleType, *signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Returns `tf.function` as a decorator that a type checker takes."""
+    """Returns `tf.function` as a decorator that a type checker accepts."""
     decorator: Callable[[Callable[..., Any]], Any] = tf.function(input_signature=signature or None)
     return decorator
 

@@ -11,7 +11,7 @@ Program = Callable[[Any, Any, Any, Any], object]
 
 
 def state(tf: Any) -> Any:
-    """Returns a module with the variables that the programs know."""
+    """Returns a module with the variables that the programs use."""
     module = tf.Module()
     module.table = tf.Variable(np.arange(1, 13, dtype=np.float32).reshape(4, 3))
     module.total = tf.Variable([1.0, -2.0, 0.5])
@@ -182,4 +182,4 @@ PROGRAMS: Mapping[str, Program] = {
     "scatter in batches": _scatter_batch,
     **{f"slice: {name}": _slice(*arguments) for name, arguments in _SLICES.items()},
 }
-"""What is done -> the program."""
+"""The operation -> the program."""

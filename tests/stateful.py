@@ -16,7 +16,7 @@ Runner = Callable[..., dict[str, np.ndarray]]
 
 
 def runners(model: tfconvert.Model) -> Callable[[str], Runner]:
-    """Returns what gives a signature's runner; all are of one interpreter, and so of one state."""
+    """Returns a function that returns a signature's runner; all are of one interpreter, and so of one state."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=bytes(model), num_threads=1)
@@ -38,12 +38,12 @@ def compare_calls(
     tf: ModuleType, folder: Path, module: Any, signatures: Mapping[str, Any], calls: Iterable[tuple[str, Arrays]],
     tolerance: float = 1e-5,
 ) -> tfconvert.Model:  # fmt: skip
-    """Saves a module, converts it, and asserts that calls of its signatures give in LiteRT what TensorFlow gives.
+    """Saves a module, converts it, and asserts that calls of its signatures return the same in LiteRT as in TensorFlow.
 
     Args:
         tf: TensorFlow.
         folder: Where to save.
-        module: What holds the variables, with the values that they have first.
+        module: The owner of the variables, with their initial values.
         signatures: The functions by their signatures' keys.
         calls: Signatures and their inputs, in order.
         tolerance: Largest difference, absolute and relative.

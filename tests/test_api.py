@@ -94,7 +94,7 @@ def test_text_paths_do_too(digits_model: Path) -> None:
 
 
 def test_conversions_do_not_disturb_each_other(digits_model: Path, difference: Path) -> None:
-    """Whatever was converted before, the same source makes the same bytes."""
+    """Whatever was converted before, the same source yields the same bytes."""
     digits = bytes(tfconvert.convert(digits_model))
     graph = bytes(tfconvert.convert(difference))
     with pytest.raises(tfconvert.ConversionError):
@@ -127,7 +127,7 @@ def test_the_cycle_collector_is_left_as_it_was(digits_model: Path, is_enabled: b
 
 @pytest.mark.usefixtures("collector")
 def test_the_cycle_collector_stays_on_while_threads_convert(digits_model: Path) -> None:
-    """Whether to look for garbage is for the process to say, not for one of the many calls that may run in it."""
+    """Garbage collection is a setting of the process, not of one of the many calls that may run in it."""
     gc.enable()
     seen = []
     with ThreadPoolExecutor(2) as pool:
@@ -185,7 +185,7 @@ def test_a_graph_s_tensors_are_called_as_its_nodes(difference: Path) -> None:
         ({"tags": []}, "unknown-tags"),
     ],
 )
-def test_errors_are_told_to_machines_too(digits_model: Path, options: dict[str, Any], code: str) -> None:
+def test_errors_are_reported_to_machines_too(digits_model: Path, options: dict[str, Any], code: str) -> None:
     with pytest.raises(tfconvert.ConversionError) as caught:
         tfconvert.convert(digits_model, **options)
     report = caught.value.to_dict()
@@ -195,7 +195,7 @@ def test_errors_are_told_to_machines_too(digits_model: Path, options: dict[str, 
     assert problem["message"] in str(caught.value)
 
 
-def test_all_unsupported_ops_are_told_at_once_with_their_nodes(tmp_path: Path) -> None:
+def test_all_unsupported_ops_are_reported_at_once_with_their_nodes(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     nodes = [
         ("x", "Placeholder", []),
@@ -239,4 +239,4 @@ def test_an_unsupported_op_is_found_in_the_user_s_source(tf: ModuleType, tmp_pat
     line = first + next(index for index, text in enumerate(lines) if "digamma" in text)
     assert problem.op == "tf.Digamma"
     assert problem.location.startswith(f"{__file__}:{line}")
-    assert "called from" in problem.location, "of a function with two callers it is report which one"
+    assert "called from" in problem.location, "of a function with two callers the caller is reported"

@@ -1,4 +1,4 @@
-"""The example that the README shows: what it says of the converted model must be true."""
+"""The example that the README shows: its claims about the converted model must be true."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def content(digits_model: Path) -> bytes:
 
 @pytest.fixture(scope="module")
 def digits(digits_model: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the held-out images, as the model wants them, and what they are."""
+    """Returns the held-out images, as the model expects them, and their labels."""
     with np.load(digits_model.parent / "held_out.npz") as held_out:
         pixels = (held_out["pixels"] / 16).astype(np.float32)[..., np.newaxis]
         return pixels, held_out["labels"]

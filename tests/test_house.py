@@ -1,4 +1,4 @@
-"""House rules that no linter knows: sizes, docstrings, honest error handling, and a text that travels."""
+"""Project rules that no linter checks: sizes, docstrings, narrow error handling, and portable text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import PACKAGES, SourceFile
 MAX_FILE_LINES = 450
 MAX_FUNCTION_LINES = 60
 UNSLOTTED_BASES = {"Exception", "Enum", "IntEnum", "StrEnum", "Protocol", "TypedDict", "NamedTuple"}
-# Places on one particular machine; put together from pieces, so that this file does not hold what it looks for.
+# Places on one particular machine; put together from pieces, so that this file does not match itself.
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:" + "|".join(("work", "tmp", "home", "root", "Users")) + r")/\w")
 
 
@@ -35,7 +35,7 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def _committed(root: Path) -> list[Path]:
     """Returns the files that are in the repository, or would be: all but what `.gitignore` names.
 
-    Asks no git, so that the tests also run in an unpacked archive.
+    Does not use git, so that the tests also run in an unpacked archive.
     """
     lines = (root / ".gitignore").read_text("utf-8").split()
     ignored = re.compile("|".join([r"\.git", *(fnmatch.translate(line.strip("/")) for line in lines)]))
@@ -68,7 +68,7 @@ def test_modules_say_what_they_are(source_files: Sequence[SourceFile]) -> None:
 
 
 def test_every_room_has_a_first_sentence(root: Path) -> None:
-    """A folder without `__init__.py` is a package too, and says nothing."""
+    """A folder without `__init__.py` is a package too, and is easily missed."""
     folders = {path.parent for path in (root / "tfconvert").rglob("*.py") if path.parent.name != "generated"}
     assert not [str(folder.relative_to(root)) for folder in folders if not (folder / "__init__.py").is_file()]
 
@@ -110,7 +110,7 @@ def test_dataclasses_have_slots(source_files: Sequence[SourceFile]) -> None:
 
 
 def test_no_drawers(source_files: Sequence[SourceFile]) -> None:
-    """A file is named after the thing it holds; these are names for what nobody knew where to put."""
+    """A file is named after the thing it holds; these are names for leftovers."""
     drawers = {"utils", "util", "common", "helpers", "misc", "tools"}
     assert not [str(file.path) for file in source_files if file.path.stem in drawers]
 
@@ -142,7 +142,7 @@ def test_machine_paths_are_found(line: str, expected: bool) -> None:
 
 
 def test_every_top_level_folder_has_its_place(root: Path) -> None:
-    """What is not one of these names does not belong into the repository's root."""
+    """Only these names belong in the repository's root."""
     expected = {"tfconvert", "tests", "benchmarks", "examples", "docs", ".ci"}
     folders = {path.relative_to(root).parts[0] for path in _committed(root) if path.parent != root}
     assert folders <= expected
@@ -157,7 +157,7 @@ def test_the_example_is_small(digits_model: Path) -> None:
     assert sum(path.stat().st_size for path in digits_model.rglob("*") if path.is_file()) < 300_000
 
 
-def test_version_is_told_once(root: Path) -> None:
+def test_version_is_stated_once(root: Path) -> None:
     """The changelog's newest heading names the version that the package has."""
     with (root / "pyproject.toml").open("rb") as file:
         version = tomllib.load(file)["project"]["version"]

@@ -1,6 +1,6 @@
-"""The floors of the house hold: imports point down, are absolute, stand on top, and run in no circle.
+"""The layers hold: imports point down, are absolute, at the top of files, and acyclic.
 
-`schema` is the ground; `importers` and `exporters` stand on it side by side; `converter` on those; `tfconvert` on all.
+`schema` is the lowest; `importers` and `exporters` are above it, side by side; then `converter`; `tfconvert` on top.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "converter": {"schema", "importers", "exporters", "converter"},
     "tfconvert": {"schema", "importers", "exporters", "converter", "tfconvert"},
 }
-# The rooms of a package, folders and single files, from the ground up: an import goes down to another floor, never up
+# The layers of a package, folders and single files, from the lowest up: an import goes down to another layer, never up
 # and never to another room of the same floor. Rooms that are yet to be built have their place already.
 ROOMS = {
     "tfconvert.converter": (
@@ -58,8 +58,8 @@ ROOMS = {
 FLOORS = {
     package: {room: floor for floor, rooms in enumerate(floors) for room in rooms} for package, floors in ROOMS.items()
 }
-# Where a late import keeps start-up lean: `tfconvert --help` needs neither numpy nor xDSL. The two of the front door
-# are how `import tfconvert` itself stays empty-handed.
+# Where a late import keeps start-up lean: `tfconvert --help` does not need numpy. The two of the front door
+# are how `import tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
     "tfconvert.converter.cli.main",
@@ -88,7 +88,7 @@ def _package(module: str) -> str:
 
 
 def _room(module: str, package: str) -> str:
-    """Returns the room of a package that a module is in; empty for what is in none."""
+    """Returns the part of a package that a module is in; empty if it is in none."""
     return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
 
 

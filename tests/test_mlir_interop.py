@@ -1,4 +1,4 @@
-"""What we print must parse and verify in TensorFlow's own MLIR, at every stage that is in TensorFlow's dialects."""
+"""Our output must parse and verify in TensorFlow's own MLIR, at every stage that is in TensorFlow's dialects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _texts(source: Source) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def problems(tf: ModuleType, digits_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Returns what TensorFlow's MLIR says against our texts, by `model/pass`."""
+    """Returns TensorFlow's MLIR's errors for our texts, by `model/pass`."""
     folder = tmp_path_factory.mktemp("models")
     models = {"digits": Source(digits_model)}
     for name, build in _BUILDS.items():

@@ -38,7 +38,7 @@ class Network:
         flavour: The library that exports it.
         side: Height and width of its images.
         numbers: The least and greatest number in them.
-        options: What else its constructor is told.
+        options: The other arguments of its constructor.
         official: Whether to compare with the official converter's result too, which takes seconds.
     """
 
@@ -127,7 +127,7 @@ def test_network(network: Network, tf: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_frozen_graph(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:
-    """What `convert_variables_to_constants_v2` makes of a network is converted as its SavedModel is."""
+    """The result of `convert_variables_to_constants_v2` for a network is converted like its SavedModel."""
     network = NETWORKS[0]
     model = network.build()
     spec = tf.TensorSpec([None, network.side, network.side, 3], tf.float32, name="image")

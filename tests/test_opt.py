@@ -208,7 +208,7 @@ def test_announced_notes_are_compared_part_by_part(count: int) -> None:
     assert result.stderr.count("unexpected note: ") == result.stderr.count("did not come") == 1
 
 
-def test_notes_are_told_once_for_each_part() -> None:
+def test_notes_are_reported_once_for_each_part() -> None:
     text = KEPT_COMPOSITE + "// -----\n" + KEPT_COMPOSITE
     result = opt("-", "-p", "prepare-composite-functions", "--split-input-file", text=text)
     assert result.exit_code == 0

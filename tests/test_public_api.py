@@ -1,4 +1,4 @@
-"""What `tfconvert` shows to the world, and what showing it costs."""
+"""The public names of `tfconvert`, and the cost of importing it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A part of the recurrent zoo: converted, run in LiteRT on several batches and times, compared with TensorFlow.
 
-`python -m benchmarks.recurrent` runs the whole of it, and the official converter beside.
+`python -m benchmarks.recurrent` runs the whole of it, and the official converter too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ CASES = {case.name: case for case in cases()}
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Worker]:
-    """Yields a process for LiteRT, which a wrong file may crash."""
+    """Yields a process for LiteRT, which an invalid file may crash."""
     with Worker() as worker:
         yield worker
 

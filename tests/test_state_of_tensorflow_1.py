@@ -15,11 +15,11 @@ from tests.stateful import runners, same
 
 Get = Callable[..., Any]
 Program = Callable[[Any, Get, Any], Mapping[str, Any]]
-"""From TensorFlow, what makes a variable, and the input to outputs by name."""
+"""A builder: TensorFlow, a variable constructor and the input, to outputs by name."""
 
 
 def _after(tf: Any, op: Any, value: Callable[[], Any]) -> Any:
-    """Returns a value that is made after an op."""
+    """Returns a value that is computed after an op."""
     with tf.control_dependencies([op]):
         return value()
 
@@ -75,7 +75,7 @@ def _training(tf: Any, get: Get, x: Any) -> Mapping[str, Any]:
 
 
 def _not_saved(tf: Any, get: Get, x: Any) -> Mapping[str, Any]:
-    """Only what is initialized when the model is loaded: there is no checkpoint."""
+    """Only variables that are initialized when the model is loaded: there is no checkpoint."""
     local = {"collections": [tf.compat.v1.GraphKeys.LOCAL_VARIABLES]}
     small, large = get("small", [1.0, 2.0, 3.0], **local), get("large", lambda: tf.fill([2000], 0.5), **local)
     done = tf.group(tf.compat.v1.assign_add(small, x), tf.compat.v1.assign_add(large, large))
@@ -107,7 +107,7 @@ def save(tf: ModuleType, folder: Path, program: Program, use_resource: bool) -> 
 
 @pytest.fixture
 def as_in_1(tf: ModuleType) -> Any:
-    """Lets graphs have the control flow of their time."""
+    """Disables control flow v2, so that graphs have the V1 form."""
     tf.compat.v1.disable_control_flow_v2()
     yield
     tf.compat.v1.enable_control_flow_v2()

@@ -1,4 +1,4 @@
-"""Models that carry state from call to call, as people make them: recurrent layers, training, metrics, TensorFlow 1."""
+"""Models that carry state from call to call, as users write them: recurrent layers, training, metrics, TensorFlow 1."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library:
     keras = pytest.importorskip(library)
     keras.utils.set_random_seed(1)
     layers = keras.layers
-    # A bias before the normalization would have gradients of nothing but rounding, which Adam makes large.
+    # A bias before the normalization would have gradients of pure rounding errors, which Adam amplifies.
     network = keras.Sequential([
         keras.Input((6,)), layers.Dense(8, use_bias=False), layers.BatchNormalization(), layers.ReLU(), layers.Dense(3)
     ])  # fmt: skip

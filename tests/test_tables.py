@@ -33,7 +33,7 @@ Check = Callable[..., tfconvert.Model]
 
 @pytest.fixture
 def check(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> Check:
-    """Returns what asserts that functions of one operand `x` give the same in LiteRT for each of some operands."""
+    """Returns an assertion that functions of `x` return the same in LiteRT for each of some operands."""
 
     def run(functions: Functions, operands: Sequence[Array], *tracked: Any) -> tfconvert.Model:
         save(tf, tmp_path / "model", functions, *tracked)

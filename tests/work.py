@@ -11,7 +11,7 @@ from tests.run_text import parse
 from tfconvert.converter.pipeline.stage import Pass
 
 _SLACK = 1.15
-"""How much faster than the ops the work may grow."""
+"""The limit of the growth of work relative to ops."""
 
 
 def calls(function: Callable[[], object]) -> int:
@@ -32,7 +32,7 @@ def calls(function: Callable[[], object]) -> int:
 
 
 def check_linear(rewrite: Pass, small: str, large: str, times: int) -> None:
-    """Checks that so many times the ops take a pass no more than so many times the work."""
+    """Checks that the work of a pass grows no faster than the ops."""
     rewrite.apply(parse(small))  # tables are built on first use
     few, many = parse(small), parse(large)
     assert calls(lambda: rewrite.apply(many)) < _SLACK * times * calls(lambda: rewrite.apply(few))

@@ -1,4 +1,4 @@
-"""Shows what the converted example answers to digits that it has never seen.
+"""Shows the converted example's predictions for held-out digits.
 
 Run as `python examples/digits/show.py out/digits.tflite`. Needs numpy and LiteRT only (the `verify` extra); with
 `--picture FILE.png`, which draws the same answers, matplotlib too.
@@ -21,11 +21,11 @@ GRID = (4, 9)
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The held-out digits with what the model says of each.
+    """The held-out digits with the model's predictions.
 
     Attributes:
         pixels: Grey values, 0 to 16, as `[digit, row, column]`.
-        labels: What each digit is.
+        labels: The class of each digit.
         probabilities: The model's ten probabilities for each.
     """
 
@@ -113,8 +113,8 @@ def draw(answers: Answers, picture: Path) -> None:
 
 
 def main() -> None:
-    """Prints the answers, and draws them if asked to."""
-    parser = argparse.ArgumentParser(description="Shows what a converted digits model answers.")
+    """Prints the answers, and draws them if requested."""
+    parser = argparse.ArgumentParser(description="Shows the predictions of a converted digits model.")
     parser.add_argument("model", type=Path, help="the .tflite file")
     parser.add_argument("--picture", type=Path, metavar="FILE.png", help="draw the answers too")
     arguments = parser.parse_args()

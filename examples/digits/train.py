@@ -5,7 +5,7 @@ small but has the parts that a converter meets in larger ones: a strided convolu
 separable block with a residual connection, a hard-swish, global pooling, and dense layers.
 
 Run as `python examples/digits/train.py`; needs the `test` extra (TensorFlow and scikit-learn). Writes
-`saved_model/`, in the format that Keras 3 `model.export` gives, and `held_out.npz`, the digits that the net has
+`saved_model/`, in the format that Keras 3 `model.export` writes, and `held_out.npz`, the digits that the net has
 never seen, for `show.py`.
 """
 

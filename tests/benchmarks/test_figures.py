@@ -1,4 +1,4 @@
-"""How measured figures are judged and setup."""
+"""Verdicts on measured figures, and their output."""
 
 from __future__ import annotations
 

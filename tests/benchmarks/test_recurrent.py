@@ -1,4 +1,4 @@
-"""How the recurrent zoo names its networks, and how it judges files."""
+"""The recurrent zoo's names of networks, and its verdicts on files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs of the benchmarks, and how far answers are from what is expected."""
+"""Inputs of the benchmarks, and errors of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models the benchmarks choose."""
+"""The benchmarks' choice of models."""
 
 from __future__ import annotations
 

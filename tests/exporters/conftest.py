@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import Value
 
 @dataclass
 class Function:
-    """A function in the making."""
+    """A function under construction."""
 
     block: Block
     counter: int = 0
@@ -64,7 +64,7 @@ Body = Callable[[Function], Sequence[Value]]
 
 @dataclass
 class ModuleBuilder:
-    """A module in the making."""
+    """A module under construction."""
 
     module: ModuleOp = field(default_factory=lambda: ModuleOp.of([]))
 

@@ -1,4 +1,4 @@
-"""What is in the files that we write, and how they are written."""
+"""The contents of the files that we write, and how they are written."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_no_two_tensors_of_a_file_have_one_name(modules: Any) -> None:
     assert names(content) == [
         ["x", "y_2", "out"], ["x_1", "arg0_2", "y"], ["x_2", "arg0_3", "y_1"], ["arg0", "loop"], ["arg0_1", "loop_1"],
     ]  # fmt: skip
-    # Signatures call their tensors what each subgraph would call them by itself.
+    # Signatures name their tensors as each subgraph would by itself.
     assert signatures(content) == {
         "first": (["x"], ["out"]),
         "second": (["x"], ["y", "x"]),

@@ -316,7 +316,7 @@ def _seen_by_another(f: Any, state: Any) -> Any:
 @pytest.mark.parametrize(
     ("shape", "make"),
     [
-        # What begins a sequence is a constant, an argument, seen by others, or in memory that doesn't grow.
+        # The initial state of a sequence is a constant, an argument, used elsewhere, or in memory that doesn't grow.
         (1, lambda f, zero: f.constant(np.zeros((1, 4), np.float32))),
         (1, lambda f, zero: f.args[1]),
         (1, lambda f, zero: _seen_by_another(f, f.op("cast", [f.args[1]], (1, 4), UNCHANGED))),

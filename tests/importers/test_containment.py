@@ -1,4 +1,4 @@
-"""Whether paths lie in a folder."""
+"""The check that paths are in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MetaGraphs beside checkpoints, as TensorFlow 1's Saver leaves them, and what may be wrong with them."""
+"""MetaGraphs beside checkpoints, as TensorFlow 1's Saver leaves them, and damaged ones."""
 
 from __future__ import annotations
 

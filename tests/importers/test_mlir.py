@@ -1,4 +1,4 @@
-"""MLIR text: what is right is read, what is wrong is told with its place, and nothing else ever happens."""
+"""MLIR text: valid text is read, errors are reported with their place, and nothing else ever happens."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_nothing_is_an_empty_module() -> None:
         ('"tf.A"() {a = ' + "9" * 5000 + "} : () -> ()", None, "4300 digits", None),
     ],
 )
-def test_mistakes_are_told_with_line_column_and_caret(
+def test_mistakes_are_reported_with_line_column_and_caret(
     text: str, place: str | None, message: str, under_caret: str | None
 ) -> None:
     problem = failure(text)
@@ -95,7 +95,7 @@ def test_a_second_place_is_named() -> None:
     assert "re-declaration of block 'a', which is on line 2" in problem.message
 
 
-def test_a_broken_rule_is_told_with_the_op() -> None:
+def test_a_broken_rule_is_reported_with_the_op() -> None:
     problem = failure(RELU.replace("-> tensor<2xf32> {", "-> tensor<3xf32> {"), first_line=5)
     assert (problem.code, problem.op, problem.node) == ("invalid-ir", "func.return", "named")
     problem = failure(RELU.replace('loc("named")', "").replace("-> tensor<2xf32> {", "-> tensor<3xf32> {"))
@@ -161,7 +161,7 @@ def test_deep_nesting_is_read_or_refused(begin: str, end: str, depth: int) -> No
 
 
 def read_or_refused(text: str) -> None:
-    """Checks that a text gives a module that can be printed, or an error of ours."""
+    """Checks that a text yields a module that can be printed, or an error of ours."""
     refused: ConversionError | None = None
     try:
         write_mlir(import_mlir(text, "file.mlir"), io.StringIO())

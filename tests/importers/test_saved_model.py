@@ -1,4 +1,4 @@
-"""SavedModels of both kinds, as TensorFlow writes them, and what is wrong with damaged ones."""
+"""SavedModels of both kinds, as TensorFlow writes them, and damaged ones."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_each_signature_is_exported_and_same_ones_share(v2_model: Path) -> None:
     assert 'tf_saved_model.index_path = ["scores"]' in text
 
 
-def test_variables_of_one_name_are_told_apart(v2_model: Path) -> None:
+def test_variables_of_one_name_are_distinguished(v2_model: Path) -> None:
     module = import_saved_model(v2_model, signatures=["dense"])
     tensors = [op for op in module.ops if isinstance(op, GlobalTensorOp)]
     values = {op.properties["type"].__str__(): tensor_data.to_array(op.properties["value"]) for op in tensors}

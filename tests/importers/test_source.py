@@ -1,4 +1,4 @@
-"""Models in memory are converted as those on the disk are; what each kind takes is refused by the others."""
+"""Models in memory are converted as those on the disk are; options of one kind are rejected by the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small graphs with V1 control flow, as protos: what the importer's tests and the interop ring are given."""
+"""Small graphs with V1 control flow, as protos, for the importer's tests and the interop ring."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ class Saved:
 
     Attributes:
         prefix: The checkpoint's path without endings.
-        inputs: What was fed, by tensor name.
-        outputs: What came out, by tensor name.
+        inputs: The feeds, by tensor name.
+        outputs: The results, by tensor name.
     """
 
     prefix: Path
@@ -34,7 +34,7 @@ def save(tf: ModuleType, folder: Path, build: Callable[[Any], tuple[dict[str, np
     Args:
         tf: TensorFlow.
         folder: Where to write.
-        build: Makes the graph; returns what to feed and what to fetch.
+        build: Builds the graph; returns the feeds and the fetches.
     """
     v1 = tf.compat.v1
     with v1.Graph().as_default(), v1.Session() as session:

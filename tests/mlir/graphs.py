@@ -14,7 +14,7 @@ import numpy as np
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Build = Callable[[Any], Sequence[Any]]
-"""Builds nodes in the default graph (given TensorFlow) and returns what is fetched."""
+"""Builds nodes in the default graph and returns the fetches; its argument is TensorFlow."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Case:
     Attributes:
         graph: The GraphDef, TensorFlow's class.
         inputs: Placeholders, with `DataType` names and shapes, -1 for an unknown dimension.
-        outputs: What is fetched.
+        outputs: The fetches.
     """
 
     graph: Any

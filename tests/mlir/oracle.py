@@ -33,7 +33,7 @@ def whole_text(module: ModuleOp) -> str:
 
 
 def problems(texts: Mapping[str, str]) -> dict[str, str]:
-    """Returns what TensorFlow's MLIR says against texts, by name; nothing for one that it parses and verifies."""
+    """Returns TensorFlow's MLIR's errors for texts, by name; none for one that it parses and verifies."""
     done = subprocess.run(
         [sys.executable, "-c", _JUDGE], input=json.dumps(texts), capture_output=True, text=True, check=False,
         timeout=120, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},

@@ -1,12 +1,12 @@
-"""Whether two modules of `tf_executor` graphs are the same, and if not, where they first differ.
+"""Compares two modules of `tf_executor` graphs, and finds the first difference.
 
 Graphs have no order, so ops are matched by the node that their locations name. Of the one module, `ours`, every op
-must have its like in the other, which may hold more and fetch nothing (TensorFlow's importer doesn't always prune).
+must have its counterpart in the other, which may be larger and lack fetches (TensorFlow's importer may not prune).
 
-What is not compared, and why:
+Not compared, and why:
 
-- `device = ""`: says nothing; we leave it out.
-- type attributes that operands and results tell (`T`, `Tin`, ...): kept or not as the dialect knows the op or not.
+- `device = ""`: the default; we leave it out.
+- type attributes that follow from operands and results (`T`, `Tin`, ...): kept only for ops unknown to the dialect.
 - types and shapes that MLIR's ops derive (a handle's `dtype`) and theirs leaves out; `output_shapes`,
   `_output_shapes`, `tf._input_shapes`: all of it is in the types of results, as is `resultSegmentSizes`.
 - `tf.device`: where something was fed is nothing to a function's argument.
@@ -14,8 +14,8 @@ What is not compared, and why:
 - `tf.producer_version`: ours alone, the name of the TensorFlow that saved the model.
 - `_read_only_resource_inputs`, `tf._construction_context`, ...: hints for TensorFlow's runtime.
 - `tf_saved_model.*`: we export signatures, TensorFlow's importer of SavedModels the functions that they call.
-- handles of bound constants in such functions: ours take the constants themselves.
-- functions' names: TensorFlow makes them unique anew; each must stand for one function in the other module.
+- handles of bound constants in such functions: ours have the constants themselves.
+- functions' names: TensorFlow makes them unique anew; each must correspond to one function in the other module.
 - shapes that one side does not know: TensorFlow infers while it imports, we in a pass.
 """
 
@@ -51,11 +51,11 @@ Key = tuple[str, str]
 
 
 class DifferenceError(Exception):
-    """The first difference: what, at which node of which function."""
+    """The first difference, with its node and function."""
 
 
 def check_same(ours: ModuleOp, theirs: ModuleOp, our_name: str = "main", their_name: str = "main") -> None:
-    """Compares a function of two modules, and what it calls.
+    """Compares a function of two modules, and its callees.
 
     Raises:
         DifferenceError: They differ.
@@ -128,7 +128,7 @@ class Comparison:
             self.check_operands(*fetches)
 
     def check_ops(self, ours: Operation, theirs: Operation) -> None:
-        """Compares two executor ops, of islands what is inside."""
+        """Compares two executor ops, of islands their bodies."""
         self.check_operands(ours, theirs)
         _check_types("a result", *([value.type for value in op.results] for op in (ours, theirs)))
         inside = [_inside(op) for op in (ours, theirs)]
@@ -139,13 +139,13 @@ class Comparison:
             _check_same("operands", *(list(map(_producer, op.operands)) for op in inside))
 
     def check_operands(self, ours: Operation, theirs: Operation) -> None:
-        """Compares what two executor ops take, controls as sets."""
+        """Compares the operands of two executor ops, controls as sets."""
         data, controls = zip(*(_split_operands(op) for op in (ours, theirs)), strict=True)
         _check_same("operands", *data)
         _check_same("controls", *(sorted(set(each)) for each in controls))
 
     def check_attributes(self, whose: str, ours: Mapping[str, Attribute], theirs: Mapping[str, Attribute]) -> None:
-        """Compares two dictionaries but for what is ignored."""
+        """Compares two dictionaries but for ignored entries."""
         left, right = (
             {key: value for key, value in each.items() if not _is_ignored(key, value)} for each in (ours, theirs)
         )
@@ -216,7 +216,7 @@ def _held(bound: Attribute, ours: Attribute) -> Attribute:
 
 
 def is_compatible(one: Attribute, other: Attribute) -> bool:
-    """Returns whether two types may be of one value: equal but for what one of them doesn't know."""
+    """Returns whether two types may be of one value: equal except where one of them is unknown."""
     elements = types.element_of(one), types.element_of(other)
     if elements[0] != elements[1] and types.dereferenced(elements[0]) != types.dereferenced(elements[1]):
         return False
@@ -257,9 +257,9 @@ def _by_node(graph: tf_executor.GraphOp) -> dict[Key, Operation]:
 
 
 def _producer(value: Value) -> tuple[str, str, int]:
-    """Returns what says where a value comes from: an argument, or a result of a node's op."""
+    """Returns a key for the origin of a value: an argument, or a result of a node's op."""
     while isinstance(value, OpResult) and isinstance(value.op.parent_op(), FuncOp):
-        # TensorFlow's importer of SavedModels puts these before a graph: an argument's handle forgets what it holds,
+        # TensorFlow's importer of SavedModels puts these before a graph: an argument's handle loses its subtype,
         # and a bound constant is read from its handle.
         assert value.op.name in ("tf.Cast", "tf.ReadVariableOp")
         value = value.op.operands[0]
@@ -275,7 +275,7 @@ def _split_operands(op: Operation) -> tuple[list[object], list[tuple[str, str, i
 
 
 def _attributes(op: Operation) -> dict[str, Attribute]:
-    """Returns an op's properties and attributes, with what OpDefs add and without what types tell."""
+    """Returns an op's properties and attributes, with defaults of OpDefs and without derived ones."""
     found = {**op.properties, **op.attributes}
     if isinstance(op, tf.TFOp) and op_defs.lookup(op.op_name) is not None:
         signature = _REGISTRY.signature(op.op_name, "")
@@ -284,7 +284,7 @@ def _attributes(op: Operation) -> dict[str, Attribute]:
 
 
 def _is_derived(value: Attribute) -> bool:
-    """Returns whether a value is one that a type may tell, too."""
+    """Returns whether a value may be derived from a type."""
     if isinstance(value, ArrayAttr):
         return all(map(_is_derived, value))
     return isinstance(value, Type | tf.ShapeAttr)

@@ -1,4 +1,4 @@
-"""What TensorFlow's importers print parses in ours, verifies, and is what our importers make of the same graph."""
+"""The output of TensorFlow's importers parses, verifies, and equals our importers' for the same graph."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_graph_with_feeds_and_fetches(tf: ModuleType, tmp_path: Path, name: st
     case = _case(tf, name)
     names, dtypes, shapes = zip(*case.inputs, strict=True)
     dims = [",".join(map(str, shape)) for shape in shapes]
-    # The public entry point takes no feeds and fetches.
+    # The public entry point has no feeds and fetches.
     convert = importlib.import_module("tensorflow.python.pywrap_mlir").import_graphdef
     theirs = _parse(convert(case.graph, "", True, names, dtypes, dims, case.outputs))
     check_same(import_graph_def(case.save(tmp_path / "graph.pb"), names, case.outputs, is_raw=True), theirs)
@@ -49,7 +49,7 @@ def test_a_graph_as_it_is(tf: ModuleType, tmp_path: Path, name: str) -> None:
     case = _case(tf, name)
     theirs = _parse(tf.mlir.experimental.convert_graph_def(case.graph, "", True))
     ours = import_graph_def(case.save(tmp_path / "graph.pb"), [], case.outputs, is_raw=True)
-    # Without feeds and fetches theirs is no entry function.
+    # Without feeds and fetches theirs is not an entry function.
     _function(ours, "main").attributes.pop("tf.entry_function")
     check_same(ours, theirs)
 

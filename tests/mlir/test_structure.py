@@ -115,7 +115,7 @@ def test_the_same_graph_is_the_same(tmp_path: Path) -> None:
         (_function_attribute, "function", "tf._implements"),
     ],
 )
-def test_a_difference_is_told_with_its_place(
+def test_a_difference_is_reported_with_its_place(
     tmp_path: Path, change: Callable[[ModuleOp], None], where: str, what: str
 ) -> None:
     theirs = _module(tmp_path)

@@ -1,4 +1,4 @@
-"""Constants as text: what is printed is read back with the same bits, in forms that TensorFlow's MLIR takes."""
+"""Constants as text: they round-trip with the same bits, in forms that TensorFlow's MLIR takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants as handles: what is read when, what is equal, what deferred expressions compute."""
+"""Constants as handles: when they are read, their equality, and deferred expressions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_small_values_are_compared_by_value_and_large_ones_by_identity() -> None
     assert isinstance(of_array(big), TensorData)
     assert of_array(big) != of_array(big)
     handle = of_array(big)
-    assert handle == handle  # what is asked is whether equality is identity
+    assert handle == handle  # checks that equality is identity
     assert len({handle, of_array(big)}) == 2
 
 

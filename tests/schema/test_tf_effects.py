@@ -1,4 +1,4 @@
-"""What ops do to states: the tables, identities of handles, effects through calls."""
+"""Effects of ops: the tables, identities of handles, effects through calls."""
 
 from __future__ import annotations
 

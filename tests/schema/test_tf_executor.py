@@ -36,9 +36,9 @@ class Rule:
 
     Attributes:
         name: The test's name.
-        text: What stands in a graph, or in a function.
-        message: What our verifier says, in part.
-        in_graph: Whether the text stands in a graph.
+        text: The contents of a graph, or of a function.
+        message: A part of our verifier's message.
+        in_graph: Whether the text is in a graph.
         by_tensorflow: Whether TensorFlow's verifier refuses the text too.
     """
 
@@ -60,7 +60,7 @@ class Rule:
 
 
 def _op(name: str, operands: str, kinds: str, results: str, attributes: str = "") -> str:
-    """Returns an op in generic form: its own form can't say most of what is wrong."""
+    """Returns an op in generic form: its custom form can't express most errors."""
     return f'"tf_executor.{name}"({operands}) {{{attributes}}} : ({kinds}) -> ({results})'
 
 

@@ -59,7 +59,7 @@ _FORMS = (
     f"tf_executor.fetch %x, %3 : {X}, {C}\n}} {{note = unit}}\ntf_executor.yield %2 : {X}\n}}",
 )
 
-# What TensorFlow's dialect has no form for, or has no op for.
+# Ops that TensorFlow's dialect has no form for, or lacks.
 _OWN_FORMS = (
     f"%0, %1 = tf_executor.Exit %x : ({X}) -> ({U}, {C})",
     f"%0, %1, %2 = tf_executor._SwitchN %x, %i of 2 (%c) : ({X}, tensor<i32>, {C}) -> ({U}, {X}, {C})",
@@ -155,7 +155,7 @@ print("RESULT" + json.dumps([tf.mlir.experimental.run_pass_pipeline(text, "", Fa
 
 
 def _reprinted(texts: list[str]) -> list[str]:
-    """Returns texts as TensorFlow's MLIR prints what it reads in them."""
+    """Returns texts as TensorFlow's MLIR parses and prints them."""
     done = subprocess.run(
         [sys.executable, "-c", _REPRINT], input=json.dumps(texts), capture_output=True, text=True, check=False,
         timeout=120, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},

@@ -1,4 +1,4 @@
-"""What the sets of ops say agrees with TensorFlow's definitions."""
+"""The sets of ops agree with TensorFlow's definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tf` ops against OpDefs: each rule with an op that breaks it, and what must pass although it looks odd."""
+"""`tf` ops against OpDefs: each rule with an op that breaks it, and odd ops that must pass."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def unpacked(module: Any, table: str, data: bytes) -> Any:
 
 
 class Recorder:
-    """Stands for a builder, and keeps the slot that the official code stores a field in."""
+    """Mocks a builder, and records the slot that the official code stores a field in."""
 
     slot = -1
 
@@ -192,7 +192,7 @@ def test_what_is_not_a_model_is_reported(content: bytes) -> None:
 
 
 def walk(view: View, depth: int = 0) -> None:
-    """Reads everything, no deeper than a sane file goes."""
+    """Reads everything, no deeper than a sane file is."""
     for name in view.stored():
         value = view[name]
         for item in value if isinstance(value, list) else [value]:

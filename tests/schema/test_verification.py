@@ -1,4 +1,4 @@
-"""The innermost op that breaks a rule is found, however deep it is, and told in few lines."""
+"""The innermost op that breaks a rule is found, however deep it is, and reported in few lines."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
 
 _WINDOW = 100
-"""How much of a long line is shown around the place of an error."""
+"""The number of characters of a long line that are shown around an error."""
 
 _NOTHING = re.compile(r"(?:\s|//[^\n]*)*")
 

@@ -1,4 +1,4 @@
-"""A model to convert, a file, a folder or a message in memory, and the part to import."""
+"""A model to convert (a file, a folder or a message in memory), and the part of it to import."""
 
 from __future__ import annotations
 

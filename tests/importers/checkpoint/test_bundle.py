@@ -147,7 +147,7 @@ def test_several_shards(partitioned: Path) -> None:
     assert list(checkpoint.entries()) == ["columns", "first", "quarters", "rows", "second", "text"]
 
 
-def test_partitioned_sources_are_told_apart(partitioned: Path) -> None:
+def test_partitioned_sources_are_distinguished(partitioned: Path) -> None:
     checkpoint = Checkpoint(partitioned)
     keys = ("rows", "columns", "quarters", "rows")
     fingerprints = [checkpoint.read(key).fingerprint() for key in keys]

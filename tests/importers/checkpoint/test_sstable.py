@@ -49,7 +49,7 @@ def compress(data: bytes) -> bytes:
 
 
 def block(entries: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """A block whose keys omit what they share with the key before."""
+    """A block whose keys omit their common prefix with the key before."""
     body = last = b""
     for key, value in entries:
         shared = 0
@@ -374,7 +374,7 @@ def test_slice_keys_sort_as_their_places() -> None:
 @settings(deadline=None, max_examples=500)
 @given(data=st.data())
 def test_damage_under_right_checksums(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """The parser behind the checksums refuses what it can't read; it never fails otherwise."""
+    """The parser after the checksums rejects invalid data; it never fails otherwise."""
     entries = partitioned({(0, 4): entry(4), (4, 4): entry(4)}) | {
         b"b": entry(2, dtype=pb.DT_STRING, size=16),
         b"c": entry(1, dtype=pb.DT_FLOAT),

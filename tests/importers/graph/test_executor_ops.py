@@ -32,7 +32,7 @@ def imported(tmp_path: Path, graph: pb.GraphDef, **arguments: object) -> ModuleO
 
 
 def executor_ops(module: ModuleOp) -> dict[str, Operation]:
-    """Returns the ops that are no islands, by node; of a NextIteration the sink."""
+    """Returns the ops that are not islands, by node; of a NextIteration the sink."""
     graph = next(op for op in module.walk() if isinstance(op, tf_executor.GraphOp))
     others = (tf_executor.IslandOp, tf_executor.FetchOp)
     return {locations.node_of(op.location): op for op in graph.body.ops if not isinstance(op, others)}
@@ -154,7 +154,7 @@ def test_functions_name_outputs_by_argument(tmp_path: Path) -> None:
     assert neg.operands[0].owner.results.index(neg.operands[0]) == 1  # type: ignore[union-attr]
 
 
-def test_a_cycle_without_next_iteration_is_told_with_its_nodes(tmp_path: Path) -> None:
+def test_a_cycle_without_next_iteration_is_reported_with_its_nodes(tmp_path: Path) -> None:
     graph = v1_graphs.loop()
     next(each for each in graph.node if each.name == "next").op = "Identity"
     with pytest.raises(ConversionError) as caught:

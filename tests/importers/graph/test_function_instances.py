@@ -105,7 +105,7 @@ def _list(graph: pb.GraphDef) -> None:
 
 
 def _growing(graph: pb.GraphDef) -> None:
-    """Makes the function call itself, each time with a function around the last one's."""
+    """Changes the function to call itself, each time with a function around the last one's."""
     function = graph.library.function[0]
     function.signature.attr.add(name="F", type="func")
     graph.node[2].attr["F"].func.name = "twice"

@@ -1,4 +1,4 @@
-"""Ops of old GraphDefs: what TensorFlow computes for them, the converted model computes, too."""
+"""Ops of old GraphDefs: the converted model computes what TensorFlow does."""
 
 from __future__ import annotations
 

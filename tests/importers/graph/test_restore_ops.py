@@ -1,4 +1,4 @@
-"""Where TensorFlow 1's variables are: under restored keys, in parts of tensors, or in what initialises them."""
+"""Where TensorFlow 1's variables are: under restored keys, in parts of tensors, or in their initialisers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fills tables: which of an init op's nodes are imported, and which files are an asset."""
+"""Table initializers: which of an init op's nodes are imported, and which files are an asset."""
 
 from __future__ import annotations
 

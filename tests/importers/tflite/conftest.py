@@ -40,13 +40,13 @@ def build_file(
     buffers: Sequence[bytes] = (),
     **model: Any,
 ) -> bytes:
-    """Returns a file of one subgraph, or of more if the fields of `Model` say so.
+    """Returns a file of one subgraph, or of more if the fields of `Model` have them.
 
     Args:
-        tensors: Fields of the tensors; what is not said is `FLOAT32`, of shape `[2]`, and named by its index.
+        tensors: Fields of the tensors; by default `FLOAT32`, of shape `[2]`, and named by its index.
         operators: Fields of the operators.
         codes: Names of builtin operators, or fields of `OperatorCode`.
-        inputs: Indices of the tensors that the subgraph is given.
+        inputs: Indices of the subgraph's input tensors.
         outputs: Indices of the tensors that it returns.
         buffers: Contents of the buffers from the second on.
         model: Further fields of `Model`.

@@ -1,4 +1,4 @@
-"""What a .tflite file means, in a form in which two files can be compared whatever the order of their tables."""
+"""The meaning of a .tflite file, in a form that compares equal regardless of the order of tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tree = dict[str, Any]
 
 
 def meaning(content: bytes) -> Tree:
-    """Returns a model's subgraphs, signatures and metadata, indices replaced by what they stand for."""
+    """Returns a model's subgraphs, signatures and metadata, indices replaced by what they refer to."""
     model = read_model(content)
 
     def data(index: int) -> bytes:

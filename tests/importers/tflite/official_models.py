@@ -1,4 +1,4 @@
-"""Small models as the official converter writes them, one for each thing that its files can say."""
+"""Small models as the official converter writes them, one for each feature of its files."""
 
 from __future__ import annotations
 

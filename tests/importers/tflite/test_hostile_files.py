@@ -91,7 +91,7 @@ def test_options_of_a_newer_version(file: File) -> None:
 
 
 def test_shared_tables_do_not_multiply() -> None:
-    """A few kilobytes of offsets to one subgraph, whose operators are one table, stand for millions of operators."""
+    """A few kilobytes of offsets to one subgraph, whose operators are one table, represent millions of operators."""
     count = 3000
     call = {"opcode_index": 0, "inputs": (0,) * 60, "outputs": (0,)}
     operators = [call] + [{}] * (count - 1)
@@ -114,7 +114,7 @@ def test_shared_tables_do_not_multiply() -> None:
 
 
 def _vectors_of(content: bytearray, count: int) -> list[int]:
-    """Returns the places of the vectors of so many tables; a table lies behind the vector that refers to it."""
+    """Returns the places of the vectors of so many tables; a table comes after the vector that refers to it."""
     numbers = struct.unpack_from(f"<{len(content) // 4}I", content)
     return [
         4 * index

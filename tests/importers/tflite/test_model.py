@@ -1,4 +1,4 @@
-"""Files with everything that the format can say, most of which converters seldom do."""
+"""Files with every feature of the format, most of which converters seldom use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the official converter writes survives the way into the IR and back, to the bit of every answer."""
+"""The official converter's files round-trip through the IR, with bit-equal results."""
 
 from __future__ import annotations
 

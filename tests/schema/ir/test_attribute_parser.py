@@ -1,4 +1,4 @@
-"""Attributes, types and locations: what is read, what is printed of it, and what is told of a mistake."""
+"""Attributes, types and locations: parsing, printing and errors."""
 
 from __future__ import annotations
 

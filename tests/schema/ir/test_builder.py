@@ -1,4 +1,4 @@
-"""Ops are created where the builder stands, and come from where it says unless they know better."""
+"""Ops are created at the insertion point, with the builder's location by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: where they begin and end, and that no text takes longer than it should."""
+"""Tokens: where they begin and end, in linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops, regions and files: what is read, and what is told of a mistake."""
+"""Ops, regions and files: parsing and errors."""
 
 from __future__ import annotations
 

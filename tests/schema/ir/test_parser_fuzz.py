@@ -1,4 +1,4 @@
-"""Damaged texts give a module or a `ParseError`, and what is read is printed and read again."""
+"""Damaged texts yield a module or a `ParseError`, and modules round-trip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PIECES = [
 
 
 def parsed(text: str) -> tuple[ModuleOp | None, ParseError | None]:
-    """Returns the module of a text, or what is wrong with it."""
+    """Returns the module of a text, or the error."""
     try:
         return Parser(REGISTRY, text, "toy.mlir", locate=True).parse_module(), None
     except ParseError as problem:

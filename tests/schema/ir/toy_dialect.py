@@ -180,7 +180,7 @@ REGISTRY = DialectRegistry([BUILTIN, TOY], {"twice": _two})
 
 
 def refusal(run: Callable[[], object]) -> tuple[str, str, str]:
-    """Returns the place, the message and what is under the caret of the error that a parser raises."""
+    """Returns the place, the message and the text under the caret of the error that a parser raises."""
     with pytest.raises(ParseError) as caught:
         run()
     head, source, caret = caught.value.report().split("\n")

@@ -1,7 +1,7 @@
 """The initialization of a model's tables before anything else runs: the part of its init op that fills them.
 
 TensorFlow 2 calls a function for each table, TensorFlow 1 has the nodes in the main graph. Vocabulary files are
-assets: the MetaGraph says which tensor holds a file's path, and the nodes that forward the path are replaced by it.
+assets: the MetaGraph states which tensor holds a file's path, and the nodes that forward the path are replaced by it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Variables of a SavedModel: the checkpoint key of each variable node.
 
 TensorFlow 2: a called function's bound inputs name objects of the saved object graph; the checkpoint has an object
-graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: what the restore op
-runs determine which key is assigned to which variable (`tfconvert/importers/graph/restore_ops.py`).
+graph of its own, whose edges have the same names, and whose nodes know their keys. TensorFlow 1: the restore op's
+assignments determine the key of each variable (`tfconvert/importers/graph/restore_ops.py`).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def check_values(functions: Sequence[FuncOp]) -> None:
     if unknown:
         raise ConversionError(
             Diagnostic("no-checkpoint", "the variable's value is not in this file", op.name, _variable_name(op),
-                       hint="freeze the graph, or give the .meta file that lies beside the checkpoint")
+                       hint="freeze the graph, or give the .meta file beside the checkpoint")
             for op in unknown
         )  # fmt: skip
 

@@ -66,9 +66,9 @@ class Tensor:
             shape = ()
         if shape is None or not types.is_static(shape):
             return None
-        made = types.tensor(quant.storage_of(types.element_of(self.type)), shape)
-        assert isinstance(made, TensorType)
-        return made
+        storage = types.tensor(quant.storage_of(types.element_of(self.type)), shape)
+        assert isinstance(storage, TensorType)
+        return storage
 
 
 class Tensors:

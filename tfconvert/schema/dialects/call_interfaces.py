@@ -19,7 +19,7 @@ from tfconvert.schema.ir.operation import Operation
 
 
 class Kind(Enum):
-    """How an op runs the functions that it names."""
+    """The control flow of an op with callees."""
 
     CALL = "call"
     BRANCHES = "branches"
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 class CallInterface(NamedTuple):
-    """How an op runs functions.
+    """The interface of an op with callees.
 
     Attributes:
         name: The op.

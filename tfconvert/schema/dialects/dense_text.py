@@ -1,4 +1,4 @@
-"""How the elements of a constant are written, between `dense<` and `>`: numbers, strings, or one string of hex digits.
+"""The text of a constant's elements, between `dense<` and `>`: numbers, strings, or one string of hex digits.
 
 The forms are MLIR's: a value that fills the tensor is written once, up to `LITERAL` elements one by one, more as the
 hexadecimal bytes of the tensor, little endian and in row-major order. Booleans are packed into bits there.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Uniform(NamedTuple):
-    """How stored integers represent real numbers: `real = scale * (stored - zero_point)`.
+    """The mapping of stored integers to real numbers: `real = scale * (stored - zero_point)`.
 
     Attributes:
         storage: The type of the stored integers.
@@ -91,7 +91,7 @@ class UniformType(Type):
 
 
 class Blocks(NamedTuple):
-    """How stored integers represent real numbers where each block of them has a scale.
+    """The mapping of stored integers to real numbers with a scale for each block.
 
     Attributes:
         storage: The type of the stored integers.

@@ -1,8 +1,8 @@
 """Constants that MLIR can't hold as numbers: TensorFlow writes their TensorProto as text into an attribute.
 
 `#tf_type<tensor_proto : "0x..."> : type` holds `tftensor$` and the text form of the proto, in hexadecimal. Tensors of
-quantised types become constants like all others when they are read; all others (variants) is kept as it
-is.
+quantised types become constants like all others when they are read; others (variants) are kept as they
+are.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) ->
     numbers = list(proto.int_val)
     if len(numbers) > count or not types.is_static(shape):
         raise VerifyError("the tensor has another size")
-    # The last number stands for all that follow.
+    # The last number is repeated for all that follow.
     numbers += (numbers[-1:] or [0]) * (count - len(numbers))
     return np.array(numbers, np.int64).astype(row.dtype).reshape(shape)
 

@@ -39,10 +39,10 @@ class Attribute:
         found: Any = interned(entry)
         if found is not None:
             return found  # type: ignore[no-any-return]
-        made = object.__new__(cls)
+        instance = object.__new__(cls)
         for name, value in zip(cls.__slots__, fields, strict=True):
-            setattr(made, name, value)
-        return keep(entry, made)
+            setattr(instance, name, value)
+        return keep(entry, instance)
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints the attribute; this is MLIR's form of an attribute of a dialect, `#dialect.name` and parameters."""
@@ -124,20 +124,20 @@ def interned(entry: Hashable) -> Any:
     return reference() if reference is not None else None
 
 
-def keep(entry: Hashable, made: A) -> A:
+def keep(entry: Hashable, instance: A) -> A:
     """Puts a new attribute into the table, unless another thread was faster; returns the one that is in the table.
 
     Args:
         entry: The class and the fields; of types that Python compares without calling back.
-        made: The attribute.
+        instance: The attribute.
     """
-    reference = _Reference(made, _forget)
+    reference = _Reference(instance, _forget)
     reference.entry = entry
     while True:
         # One call that no other thread can interrupt.
         other = _INSTANCES.setdefault(entry, reference)
         if other is reference:
-            return made
+            return instance
         found: Any = other()
         if found is not None:
             return found  # type: ignore[no-any-return]

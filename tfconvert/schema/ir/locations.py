@@ -68,10 +68,10 @@ class NameLoc(Location):
         found = interned(entry)
         if found is not None:
             return found  # type: ignore[no-any-return]
-        made = object.__new__(NameLoc)
-        made.child = child
-        made.name = name
-        return keep(entry, made)
+        instance = object.__new__(NameLoc)
+        instance.child = child
+        instance.name = name
+        return keep(entry, instance)
 
     def print_inside(self, printer: AttributePrinter) -> None:
         """Prints `"name"(child)`."""

@@ -130,11 +130,11 @@ class TensorType(Type):
         found = interned(entry)
         if found is not None:
             return found  # type: ignore[no-any-return]
-        made = object.__new__(TensorType)
-        made.element_type = element_type
-        made.encoding = encoding
-        made.shape = shape
-        return keep(entry, made)
+        instance = object.__new__(TensorType)
+        instance.element_type = element_type
+        instance.encoding = encoding
+        instance.shape = shape
+        return keep(entry, instance)
 
     @property
     def is_static(self) -> bool:

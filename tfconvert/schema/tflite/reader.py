@@ -28,7 +28,7 @@ def _damaged(what: str) -> ConversionError:
 
 
 class Allowance:
-    """How much may still be read of a file whose tables may be shared.
+    """The budget for reads of a file whose tables may be shared.
 
     A few bytes can refer to one and the same table over and over, at several levels, so that walking a small file
     would not come to an end. Reads are therefore counted, and must stay in proportion to the file's size.
@@ -40,7 +40,7 @@ class Allowance:
     __slots__ = ("left",)
 
     PER_BYTE = 8
-    """How often a valid file's bytes are read at most: vectors and strings that are equal may be stored once."""
+    """How many times a valid file's bytes are read at most: vectors and strings that are equal may be stored once."""
 
     def __init__(self, size: int) -> None:
         self.left = self.PER_BYTE * size + (1 << 16)

@@ -71,17 +71,17 @@ class Schema:
         Raises:
             KeyError: There is no such table.
         """
-        made = self._fields.get(table)
-        if made is None:
-            made = self._fields[table] = {row[0]: Field(*row) for row in self._rows[table]}
-        return made
+        found = self._fields.get(table)
+        if found is None:
+            found = self._fields[table] = {row[0]: Field(*row) for row in self._rows[table]}
+        return found
 
     def member(self, enum: str, number: int) -> str | None:
         """Returns the name of an enum's member, `None` if the number is not in use."""
-        made = self._members.get(enum)
-        if made is None:
-            made = self._members[enum] = {value: name for name, value in self.enums[enum].items()}
-        return made.get(number)
+        found = self._members.get(enum)
+        if found is None:
+            found = self._members[enum] = {value: name for name, value in self.enums[enum].items()}
+        return found.get(number)
 
 
 TFLITE = Schema(tflite_tables)

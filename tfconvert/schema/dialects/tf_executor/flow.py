@@ -1,6 +1,6 @@
 """The executor's control flow but for loops: Switch and Merge, ControlTrigger, Send and Recv.
 
-Operands and results have the names of the dialect's description. Attributes that an op declares are xDSL properties
+Operands and results have the names of the dialect's description. Attributes that an op declares are properties
 (`num_outs`); all others, such as `T` and `device`, are attributes, which nothing here reads.
 
 TensorFlow's own dialect has no Send and Recv (the dialect's description has); their text is ours:

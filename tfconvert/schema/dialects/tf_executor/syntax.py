@@ -103,11 +103,11 @@ def parse_types(
     return _resolve(parser, operands, data, position), results
 
 
-def parse_attributes(parser: Parser, said: Sequence[str] = ()) -> dict[str, Attribute]:
+def parse_attributes(parser: Parser, elided: Sequence[str] = ()) -> dict[str, Attribute]:
     """Parses an optional `{name = value}`, none of whose names may be in the text already."""
     position = parser.pos
     attributes = parser.parse_optional_attr_dict()
-    for name in said:
+    for name in elided:
         if name in attributes:
             parser.raise_error(f"expected {name!r} once, found it in the attributes too", position)
     return attributes
