@@ -1,0 +1,401 @@
+"""Draws docs/architecture.svg from the code: packages as bands, rooms as boxes on their floors, imports as arrows.
+
+The lists of rooms at the end of docs/architecture.md are written with it.
+
+    python docs/draw_architecture.py
+
+The floors are those of `ROOMS` in tests/test_layers.py, read from its syntax tree so that nothing needs to be
+installed; where a package has none there, a room stands one floor above the highest that it imports. Of the arrows,
+those that others imply are left out: if a imports b and both import c, the one from a to c is not drawn.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "architecture.svg"
+PAGE = ROOT / "docs" / "architecture.md"
+LISTS = "\n## Rooms\n"
+"""The heading in the page behind which everything is made here."""
+
+PACKAGE = "tfconvert"
+BANDS = (("converter",), ("importers", "exporters"), ("schema",))
+"""The packages below the front door, from the top; those of one row stand side by side."""
+
+WIDTH = 1180
+MARGIN = 16
+PAD = 14
+HEADER = 26
+BOX_HEIGHT = 38
+GAP = 18
+"""Between boxes of one floor."""
+FLOOR_GAP = 26
+"""Between floors, where the arrows are seen."""
+BAND_GAP = 30
+CROWD = 3
+"""More rooms on a floor than this are spread over its width."""
+LETTER = 7.4
+"""How wide a letter of a room's name is taken to be; fonts differ."""
+SMALL_LETTER = 6.2
+
+STYLE = """
+    svg { background: #ffffff; font-family: system-ui, "DejaVu Sans", Helvetica, Arial, sans-serif; }
+    .paper { fill: #ffffff; }
+    .band { fill: #f3f5f8; stroke: #c3cad4; }
+    .room { fill: #ffffff; stroke: #7f8ea3; }
+    .house { fill: #e8eef7; stroke: #7f8ea3; }
+    .name { fill: #1b2430; font-size: 12px; font-weight: 600; }
+    .count { fill: #566273; font-size: 10px; }
+    .arrow { fill: none; stroke: #4d7fb8; stroke-width: 0.9; }
+    .between { fill: none; stroke: #4d7fb8; stroke-width: 2; }
+    .head { fill: #4d7fb8; }
+    @media (prefers-color-scheme: dark) {
+      svg { background: #12161c; }
+      .paper { fill: #12161c; }
+      .band { fill: #1a2029; stroke: #3a4553; }
+      .room { fill: #232c38; stroke: #66758a; }
+      .house { fill: #1f2a3a; stroke: #66758a; }
+      .name { fill: #e8edf4; }
+      .count { fill: #a5b1c1; }
+      .arrow, .between { stroke: #76a9e0; }
+      .head { fill: #76a9e0; }
+    }
+"""
+
+
+class Room(NamedTuple):
+    """A folder or a file of a package.
+
+    Attributes:
+        module: Its full name.
+        sentence: The first sentence of its docstring.
+        lines: How many lines its files have, to two digits.
+        floors: The rooms inside it, from the ground up; none of what is drawn as one box.
+    """
+
+    module: str
+    sentence: str
+    lines: int
+    floors: Sequence[Sequence[Room]] = ()
+
+    @property
+    def name(self) -> str:
+        """The last part of its name."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def size(self) -> str:
+        """How large it is, in words."""
+        return f"{self.lines:,} lines"
+
+
+class Place(NamedTuple):
+    """Where a box is."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Code:
+    """What the syntax trees of our hand-written files say.
+
+    Attributes:
+        trees: The trees, by module.
+        lines: How many lines each has.
+        edges: Which of our modules each imports, late or not, for types or not.
+
+    Args:
+        root: The repository's root.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.trees: dict[str, ast.Module] = {}
+        self.lines: dict[str, int] = {}
+        for path in sorted((root / PACKAGE).rglob("*.py")):
+            if "generated" not in path.parts:
+                text = path.read_text("utf-8")
+                parts = path.relative_to(root).with_suffix("").parts
+                module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                self.trees[module] = ast.parse(text)
+                self.lines[module] = text.count("\n")
+        self.edges = {module: set(self._imports(tree)) for module, tree in self.trees.items()}
+
+    def _imports(self, tree: ast.Module) -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names if alias.name in self.trees)
+            elif isinstance(node, ast.ImportFrom) and node.module in self.trees:
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
+                yield from (name if name in self.trees else node.module for name in names)
+
+    def within(self, module: str) -> list[str]:
+        """Returns the modules that are a room or in it."""
+        return [name for name in self.trees if name == module or name.startswith(f"{module}.")]
+
+    def children(self, module: str) -> list[str]:
+        """Returns the rooms directly inside a package."""
+        depth = module.count(".") + 1
+        return [name for name in self.within(module) if name.count(".") == depth]
+
+    def imports(self, modules: Sequence[str]) -> dict[str, set[str]]:
+        """Returns which of some rooms each of them imports."""
+        home = {name: module for module in modules for name in self.within(module)}
+        found: dict[str, set[str]] = {module: set() for module in modules}
+        for name, module in home.items():
+            found[module] |= {home[target] for target in self.edges[name] if target in home} - {module}
+        return found
+
+
+def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Returns `ROOMS` of tests/test_layers.py: the floors of packages, from the ground up."""
+    for statement in ast.parse((root / "tests" / "test_layers.py").read_text("utf-8")).body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "ROOMS":
+            table: Mapping[str, Sequence[Sequence[str]]] = ast.literal_eval(statement.value)
+            return table
+    raise LookupError("tests/test_layers.py has no table ROOMS")
+
+
+def house(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Room:
+    """Returns a room with the floors that the table, or imports if it is a package, give it."""
+    names = code.children(module)
+    if module in table:
+        floors = [[f"{module}.{name}" for name in floor if f"{module}.{name}" in names] for floor in table[module]]
+    elif module.count(".") == 1:
+        floors = _floors(code.imports(names))
+    else:
+        floors = []
+    docstring = ast.get_docstring(code.trees[module]) or ""
+    sentence = " ".join(docstring.partition("\n\n")[0].split())
+    lines = sum(code.lines[name] for name in code.within(module))
+    inner = [[house(code, table, name) for name in floor] for floor in floors if floor]
+    return Room(module, sentence, _two_digits(lines), inner)
+
+
+def _two_digits(number: int) -> int:
+    """Rounds, so that the picture does not change with every line."""
+    return round(number, 2 - len(str(number))) if number > 99 else number
+
+
+def _floors(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """Returns rooms one floor above the highest that they import; those in a circle are together on one."""
+    floors: list[list[str]] = []
+    built: set[str] = set()
+    while len(built) < len(imports):
+        waiting = [room for room in imports if room not in built]
+        floors.append([room for room in waiting if imports[room] <= built] or waiting)
+        built.update(floors[-1])
+    return floors
+
+
+def direct(edges: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """Returns the edges that no longer way implies, in order; the edges run in no circle."""
+    reached: dict[str, set[str]] = {}
+
+    def below(node: str) -> set[str]:
+        if node not in reached:
+            reached[node] = edges[node].union(*(below(target) for target in edges[node]))
+        return reached[node]
+
+    return [
+        (source, target)
+        for source in sorted(edges)
+        for target in sorted(edges[source])
+        if not any(target in below(other) for other in edges[source] - {target})
+    ]
+
+
+def needed(room: Room) -> tuple[float, float]:
+    """Returns the least width and the height of a room's box."""
+    title = len(room.name) * LETTER
+    if not room.floors:
+        return max(title, len(room.size) * SMALL_LETTER) + 2 * PAD, BOX_HEIGHT
+    sizes = [[needed(inner) for inner in floor] for floor in room.floors]
+    widths = [sum(width for width, _ in floor) + GAP * (len(floor) - 1) for floor in sizes]
+    heights = [max(height for _, height in floor) for floor in sizes]
+    title += len(room.size) * SMALL_LETTER + 3 * PAD
+    return max(*widths, title) + 2 * PAD, HEADER + sum(heights) + FLOOR_GAP * (len(heights) - 1) + PAD
+
+
+class Drawing:
+    """The picture as lines of SVG; boxes hide what is behind them, so arrows come before the boxes that they join.
+
+    Args:
+        code: What to draw.
+    """
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+        self._places: dict[str, Place] = {}
+        self._lines: list[str] = []
+
+    def room(self, room: Room, place: Place, kind: str) -> None:
+        """Draws a room and what is in it, as a `band`, a `house` of rooms or a `room`."""
+        self._places[room.module] = place
+        self._rectangle(kind, room, place)
+        if not room.floors:
+            middle = place.x + place.width / 2
+            self._text("name", room.name, middle, place.y + 16, "middle")
+            self._text("count", room.size, middle, place.y + 30, "middle")
+            return
+        self._text("name", room.name, place.x + PAD, place.y + 18, "start")
+        self._text("count", room.size, place.x + 2 * PAD + len(room.name) * LETTER, place.y + 18, "start")
+        edges = direct(self._imports_down(room))
+        bottom = place.y + place.height - PAD
+        for floor in room.floors:
+            bottom = self._floor(floor, place, bottom, edges) - FLOOR_GAP
+        for source, target in edges:
+            self._arrow("arrow", source, target)
+        for inner in (inner for floor in room.floors for inner in floor):
+            self.room(inner, self._places[inner.module], "house" if inner.floors else "room")
+
+    def _imports_down(self, room: Room) -> dict[str, set[str]]:
+        """Returns which of the rooms inside one import which on lower floors."""
+        floor_of = {inner.module: number for number, floor in enumerate(room.floors) for inner in floor}
+        edges = self._code.imports(list(floor_of))
+        return {name: {each for each in edges[name] if floor_of[each] < floor_of[name]} for name in floor_of}
+
+    def _floor(self, floor: Sequence[Room], place: Place, bottom: float, edges: Sequence[tuple[str, str]]) -> float:
+        """Gives the rooms of a floor their places, near what they import; returns where the floor ends at the top."""
+        rooms = sorted(floor, key=lambda room: self._above(room, place, edges))
+        sizes = [needed(room) for room in rooms]
+        is_spread = len(rooms) > CROWD or not {room.module for room in rooms} & {source for source, _ in edges}
+        space = (place.width - sum(width for width, _ in sizes)) / (len(rooms) + 1)
+        x = place.x + (space if is_spread else PAD)
+        behind = sum(width + GAP for width, _ in sizes)
+        for room, (width, height) in zip(rooms, sizes, strict=True):
+            if not is_spread:
+                behind -= width + GAP
+                wanted = self._above(room, place, edges) - width / 2
+                x = max(x, min(wanted, place.x + place.width - PAD - behind - width))
+            self._places[room.module] = Place(x, bottom - height, width, height)
+            x += width + (space if is_spread else GAP)
+        return bottom - max(height for _, height in sizes)
+
+    def _above(self, room: Room, place: Place, edges: Sequence[tuple[str, str]]) -> float:
+        """Returns the middle of what a room imports, or else the middle of the room around it."""
+        targets = [self._places[target] for source, target in edges if source == room.module]
+        middles = [target.x + target.width / 2 for target in targets] or [place.x + place.width / 2]
+        return sum(middles) / len(middles)
+
+    def between(self, packages: Sequence[str]) -> None:
+        """Draws the arrows between packages, the front door first."""
+        self._arrow("between", PACKAGE, packages[0])
+        for source, target in direct(self._code.imports(packages)):
+            self._arrow("between", source, target)
+
+    def _rectangle(self, kind: str, room: Room, place: Place) -> None:
+        x, y, width, height = (f"{number:.1f}" for number in place)
+        self._lines += [
+            f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{height}" rx="5">',
+            f"  <title>{escape(f'{room.module}: {room.sentence}')}</title>",
+            "</rect>",
+        ]
+
+    def _text(self, kind: str, text: str, x: float, y: float, anchor: str) -> None:
+        self._lines.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>')
+
+    def _arrow(self, kind: str, source: str, target: str) -> None:
+        """Draws an arrow from a box's lower edge to the upper edge of one below."""
+        above, below = self._places[source], self._places[target]
+        start = _nearest(above, below.x + below.width / 2)
+        end = _nearest(below, start)
+        top, bottom = above.y + above.height, below.y
+        bend = min((bottom - top) / 2, 2 * FLOOR_GAP)
+        self._lines.append(
+            f'<path class="{kind}" marker-end="url(#{kind}-head)" d="M{start:.1f} {top:.1f} '
+            f'C{start:.1f} {top + bend:.1f} {end:.1f} {bottom - bend:.1f} {end:.1f} {bottom:.1f}"/>'
+        )
+
+    def text(self, height: float) -> str:
+        """Returns the whole picture."""
+        lines = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {height:.0f}" '
+            f'width="{WIDTH}" height="{height:.0f}">',
+            f"<title>The packages of {PACKAGE}, their rooms, and which room imports which</title>",
+            f"<style>{STYLE}</style>",
+            "<defs>",
+            *(_marker(name, size) for name, size in (("arrow-head", 6), ("between-head", 9))),
+            "</defs>",
+            f'<rect class="paper" width="{WIDTH}" height="{height:.0f}"/>',
+            *self._lines,
+            "</svg>",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def _nearest(place: Place, x: float) -> float:
+    """Returns the place on a box's edge that is nearest to a place, not too near its corners."""
+    inset = min(PAD, place.width / 4)
+    return min(max(x, place.x + inset), place.x + place.width - inset)
+
+
+def _marker(name: str, size: int) -> str:
+    half = size / 2
+    return (
+        f'<marker id="{name}" markerUnits="userSpaceOnUse" markerWidth="{size}" markerHeight="{size}" '
+        f'refX="{size}" refY="{half}" orient="auto"><path class="head" d="M0 0 L{size} {half} L0 {size} Z"/></marker>'
+    )
+
+
+def draw(root: Path = ROOT) -> str:
+    """Returns the picture of the code in a repository."""
+    code, table = Code(root), rooms_table(root)
+    packages = {name: house(code, table, f"{PACKAGE}.{name}") for row in BANDS for name in row}
+    inside = {room.module for room in packages.values()}
+    files = [module for module in code.children(PACKAGE) if module not in inside]
+    sentence = (ast.get_docstring(code.trees[PACKAGE]) or "").partition("\n")[0]
+    rooms = [house(code, {}, module)._replace(floors=()) for module in files]
+    lines = code.lines[PACKAGE] + sum(code.lines[module] for module in files)
+    drawing = Drawing(code)
+    y: float = MARGIN
+    door = Room(PACKAGE, sentence, _two_digits(lines), [rooms])
+    for row in ([door], *([packages[name] for name in names] for names in BANDS)):
+        sizes = [needed(room) for room in row]
+        height = max(height for _, height in sizes)
+        # What is left of the width goes to all of a row in equal parts.
+        spare = (WIDTH - 2 * MARGIN - sum(width for width, _ in sizes) - BAND_GAP * (len(row) - 1)) / len(row)
+        x: float = MARGIN
+        for room, (width, _) in zip(row, sizes, strict=True):
+            drawing.room(room, Place(x, y, width + spare, height), "band")
+            x += width + spare + BAND_GAP
+        y += height + BAND_GAP
+    drawing.between(sorted(inside))
+    return drawing.text(y - BAND_GAP + MARGIN)
+
+
+def rooms_of(package: str, root: Path = ROOT) -> Iterator[Room]:
+    """Yields the rooms of a package from the top floor to the ground, each before those inside it."""
+    pending = [house(Code(root), rooms_table(root), f"{PACKAGE}.{package}")]
+    while pending:
+        room = pending.pop()
+        if room.module != f"{PACKAGE}.{package}":
+            yield room
+        pending += [inner for floor in room.floors for inner in reversed(floor)]
+
+
+def lists(root: Path = ROOT) -> str:
+    """Returns the page's part on rooms: a table a package, each room with its first sentence."""
+    parts = [LISTS, "Each room is told by the first sentence of its docstring, from the top floor to the ground.\n"]
+    for package in (name for names in BANDS for name in names):
+        parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
+        for room in rooms_of(package, root):
+            name = room.module.removeprefix(f"{PACKAGE}.{package}.").replace(".", "/")
+            parts.append(f"| `{name}` | {room.sentence} |\n")
+    return "\n".join(parts[:2]) + "".join(parts[2:])
+
+
+def page(text: str, root: Path = ROOT) -> str:
+    """Returns the page with its lists as the code has them."""
+    return text.partition(LISTS)[0] + lists(root)
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(draw(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
