@@ -19,7 +19,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _COLOURS = {ERROR: "red", WARNING: "magenta"}
 
 
-class ShapeOption(click.ParamType[tuple[str, list[int]]]):
+class ShapeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """`NAME=1,224,224,3`: an input's shape; `NAME=` is a scalar, -1 leaves a dimension as it is."""
 
     name = "NAME=DIMS"
