@@ -1,4 +1,4 @@
-"""Texts of modules with as many loops and conditions as a test asks for."""
+"""Texts of modules with as many loops and conditions as a test requires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that can't be converted are told with what to do instead; nodes that only others need are no matter."""
+"""Nodes that can't be converted are reported with a hint; nodes that only dead ones need are ignored."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def test_a_graph_can_be_looked_at_that_can_not_be_converted(tmp_path: Path) -> N
 def test_all_inputs_that_are_needed_must_be_named(tmp_path: Path) -> None:
     nodes = [*map(v1_graphs.placeholder, "abcd"), node("ab", "AddV2", "a", "b", T=FLOAT),
              node("y", "AddV2", "ab", "c", T=FLOAT)]  # fmt: skip
-    told = problems(tmp_path, nodes, inputs=["b"])
-    assert [problem.code for problem in told] == ["unfed-input"] * 2
-    assert {problem.node for problem in told} == {"a", "c"}
+    found = problems(tmp_path, nodes, inputs=["b"])
+    assert [problem.code for problem in found] == ["unfed-input"] * 2
+    assert {problem.node for problem in found} == {"a", "c"}

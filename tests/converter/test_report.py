@@ -34,14 +34,14 @@ def report() -> Report:
 
 
 def test_data_is_plain_and_complete(report: Report) -> None:
-    told = report.to_dict()
-    assert json.loads(json.dumps(told)) == told
-    assert told["frozen_variables"] == 4
-    assert told["seconds"] == pytest.approx(0.7625)
-    assert told["functions"][0]["inputs"] == {"x": "f32[?,3]"}
-    assert told["verification"][0]["max_relative"] == 2e-6
-    assert told["notes"][0]["severity"] == "warning"
-    assert list(told["operators"]) == ["ADD", "CONV_2D"]
+    data = report.to_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert data["frozen_variables"] == 4
+    assert data["seconds"] == pytest.approx(0.7625)
+    assert data["functions"][0]["inputs"] == {"x": "f32[?,3]"}
+    assert data["verification"][0]["max_relative"] == 2e-6
+    assert data["notes"][0]["severity"] == "warning"
+    assert list(data["operators"]) == ["ADD", "CONV_2D"]
 
 
 def test_text_tells_the_main_things(report: Report) -> None:

@@ -27,7 +27,7 @@ class Model:
     Weights are still where they were, in the source's files: saving copies them straight to the new file.
 
     Attributes:
-        report: What the conversion did.
+        report: The report of the conversion.
     """
 
     _file: TFLiteFile
@@ -85,7 +85,7 @@ def convert(
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         patterns: Rewrites of your own, from `tfconvert.patterns`: those that start at `tf` ops run before ops are
             chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
-        composites: Fusions of your own, from `tfconvert.composites`, for functions that say what they implement
+        composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
             (`experimental_implements`); they go before the converter's.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.

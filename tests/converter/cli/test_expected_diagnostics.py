@@ -1,4 +1,4 @@
-"""Announced diagnostics: the syntax, and what is told when they and the real ones differ."""
+"""Announced diagnostics: the syntax, and the report when they and the real ones differ."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def _written(value: Any) -> str:
 
 
 def text(marks: str, arguments: Sequence[str], results: Sequence[str], returned: Sequence[int] = (0,)) -> str:
-    """Returns a module whose `main` calls a marked function, whose body is an op that nobody knows.
+    """Returns a module whose `main` calls a marked function, whose body is an unknown op.
 
     Args:
         marks: The function's attributes.

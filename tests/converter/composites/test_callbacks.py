@@ -1,4 +1,4 @@
-"""Mistakes in somebody's fusion: the error tells which fusion, which part of it, which function and which line."""
+"""Mistakes in third-party fusions: the error names the fusion, its part, the function and the line."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _of_type(*shape: int, element: Any = types.F32) -> Any:
         ("note", lambda composite: composite.nothing, "fails with AttributeError"),
     ],
 )
-def test_mistakes_are_told(part: str, does: Any, message: str) -> None:
+def test_mistakes_are_reported(part: str, does: Any, message: str) -> None:
     parts = {"check": lambda composite: None, "rewrite": _rewrite, "note": lambda composite: ""} | {part: does}
     fusion = Fusion("acme", "acme:op", "rows", **parts)
     with pytest.raises(ConversionError, match=message) as caught:

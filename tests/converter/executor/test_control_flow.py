@@ -77,7 +77,7 @@ def test_loops_see_values_around_them() -> None:
     assert run_text(LOOP, [np.array(4, np.int32), np.array(10, np.int32)]) == [4, 40]
 
 
-def test_an_endless_loop_is_stopped_if_asked_for() -> None:
+def test_an_endless_loop_is_stopped_if_required() -> None:
     inputs = [np.array(8, np.int32), np.array(1, np.int32)]
     assert run_text(LOOP, inputs, max_iterations=8) == [8, 8]
     with pytest.raises(ConversionError) as caught:

@@ -133,7 +133,7 @@ def test_a_loop_that_is_entered_dead_is_dead_outside(dead: str) -> None:
     assert run(body + instead + "tf_executor.fetch %i : tensor<i32>") == 1
 
 
-def test_an_endless_loop_is_stopped_if_asked_for() -> None:
+def test_an_endless_loop_is_stopped_if_required() -> None:
     body = loop() + "tf_executor.fetch %end : tensor<i32>"
     assert run(body, value=50, max_iterations=50) == 50
     assert code_of(run, body, value=51, max_iterations=50) == "endless-loop"

@@ -1,4 +1,4 @@
-"""What the builder works out by itself: types, folded numbers, and the dialect of what it creates."""
+"""What the builder infers: types, folded numbers, and the dialect of what it creates."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _EFFECTS = st.builds(Effects, reads=_STATES, writes=_STATES)
 
 
 def _collide(one: Effects, other: Effects) -> bool:
-    """Tells whether two ops may not change places: one writes what the other touches."""
+    """Returns whether two ops may not be swapped: one writes what the other touches."""
     for first, second in ((one, other), (other, one)):
         touched = second.reads | second.writes
         if first.writes & touched or (first.writes and ANY in touched) or (ANY in first.writes and touched):

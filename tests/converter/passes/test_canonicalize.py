@@ -35,7 +35,7 @@ def test_what_an_identity_knows_of_a_shape_is_kept(filecheck: FileCheck) -> None
     """)  # fmt: skip
 
 
-def test_effects_stay_random_numbers_that_nobody_draws_go(filecheck: FileCheck) -> None:
+def test_effects_stay_dead_random_numbers_go(filecheck: FileCheck) -> None:
     filecheck(Canonicalize(), """
     // CHECK: "tf.WriteFile"
     // CHECK-NOT: "tf.RandomUniform"

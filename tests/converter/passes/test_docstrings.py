@@ -1,4 +1,4 @@
-"""What the passes' docstrings show is what the passes do; nobody has to believe them."""
+"""The examples in the passes' docstrings are what the passes do."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ CASES = {
     "loop that writes": (text(FIRST, CALL), 2, 0),
     "loop that writes another": (text(FIRST, CALL, called="w"), 1, 0),
     "read of another type": (text(FIRST.replace("first", "one"), f"%open = {READ_OPEN}", f"%first = {READ}"), 3, 0),
-    "write that nobody sees": (text(FIRST, WRITE, WRITE), 1, 1),
+    "unobservable write": (text(FIRST, WRITE, WRITE), 1, 1),
     "write that a loop sees": (text(FIRST, WRITE, CALL, WRITE), 1, 2),
     "write that a loop doesn't see": (text(FIRST, WRITE, CALL, WRITE, called="w"), 1, 1),
 }

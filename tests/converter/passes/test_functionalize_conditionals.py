@@ -1,4 +1,4 @@
-"""The pass `functionalize-conditionals`: what it makes, and that it computes the same."""
+"""The pass `functionalize-conditionals`: its output, and that it computes the same."""
 
 from __future__ import annotations
 

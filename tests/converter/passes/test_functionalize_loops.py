@@ -1,4 +1,4 @@
-"""The pass `functionalize-loops`: what it makes, and that it computes the same."""
+"""The pass `functionalize-loops`: its output, and that it computes the same."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VARIABLE = """
 """
 
 
-def test_what_a_loop_only_reads_is_handed_on(filecheck: FileCheck) -> None:
+def test_what_a_loop_only_reads_is_forwarded(filecheck: FileCheck) -> None:
     filecheck(
         FunctionalizeLoops(),
         """

@@ -186,7 +186,7 @@ def test_a_list_goes_through_loops_and_branches_with_the_batch_of_the_input(file
 
 @pytest.mark.parametrize(("limit", "is_whole"), [("%n", True), ("%m", False)])
 def test_rows_that_are_all_of_an_open_length(limit: str, is_whole: bool, filecheck: FileCheck) -> None:
-    """The way in which TensorFlow 1 makes a list of a tensor, and a tensor of a list."""
+    """The way in which TensorFlow 1 converts a tensor to a list, and a list to a tensor."""
     vector = "(tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>"
     pick = ", ".join(f"{mask}_mask = {int(mask == 'shrink_axis')} : i64" for mask in MASKS)
     kept = "// CHECK-NOT: tf.GatherV2\n// CHECK: return %x"

@@ -56,7 +56,7 @@ def test_a_shape_is_packed_of_dimensions_that_are_there(op: str, number: str, fi
     )
 
 
-def test_zeros_of_a_shape_that_nobody_else_has_stay(filecheck: FileCheck) -> None:
+def test_zeros_of_a_unique_shape_stay(filecheck: FileCheck) -> None:
     filecheck(
         ShareShapes(),
         f"""

@@ -100,7 +100,7 @@ def test_what_decides_nothing_stays(filecheck: FileCheck) -> None:
 
 
 def _loop(start: int, end: str = "%n", step: int = 1, used: str = "%0#1") -> str:
-    """Returns a loop that counts to a limit, with a sum, a count nobody uses, and `%x`, which no iteration changes."""
+    """Returns a loop that counts to a limit, with a sum, a dead count, and `%x`, which no iteration changes."""
     kinds = "tensor<i32>, tensor<2xf32>, tensor<i32>, tensor<2xf32>, tensor<i32>"
     arguments = "%i: tensor<i32>, %s: tensor<2xf32>, %t: tensor<i32>, %x: tensor<2xf32>, %n: tensor<i32>"
     return f"""

@@ -131,7 +131,7 @@ FUNCTIONS = {
       func.return %h, %x : {HANDLE}, tensor<4xf32>
     }}""",
 }
-"""What the ops below call."""
+"""The callees of the ops below."""
 
 POPS = _if("%p", "pops", "pops")
 

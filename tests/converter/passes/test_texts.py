@@ -26,7 +26,7 @@ WRONG = 'func.func @f(%x: tensor<2xf32>) { "tf.AddV2"(%x) : (tensor<2xf32>) -> t
 
 
 def _literals(path: Path) -> Iterator[tuple[int, str]]:
-    """Yields the texts in a file, with their lines; of docstrings the examples. Parts of f-strings are no texts."""
+    """Yields the texts in a file, with their lines; of docstrings the examples. Parts of f-strings are not texts."""
     tree = ast.parse(path.read_text("utf-8"))
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
@@ -37,7 +37,7 @@ def _literals(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _parses(text: str) -> bool:
-    """Tells whether a literal is a text, and one in TensorFlow's dialects; templates are not."""
+    """Returns whether a literal is a text, and one in TensorFlow's dialects; templates are not."""
     if "func.func" not in text or "tfl." in text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What is done between passes: a broken module is told with the pass, times add up, results are compared."""
+"""Instruments: a broken module is reported with the pass, times add up, results are compared."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A pass that does what it is told."""
+    """A pass that runs a function."""
 
     work: Callable[[ModuleOp], None]
     name: ClassVar[str] = "custom"

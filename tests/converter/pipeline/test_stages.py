@@ -1,4 +1,4 @@
-"""The pipeline: each step ensures what it says, and files of other kinds are told apart."""
+"""The pipeline: each stage ensures what it declares, and unneeded files aren't loaded."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_plain_model_needs_no_more_than_the_others() -> None:
     assert _run(PLAIN) == NAMES
 
 
-def test_what_the_user_adds_is_asked_for() -> None:
+def test_what_the_user_adds_is_required() -> None:
     fusion = composites.Fusion("own", "a", "nothing", lambda composite: "", lambda composite, body: [])
     names = _run(PLAIN, Options(composites=[fusion]))
     assert names == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
@@ -128,9 +128,9 @@ def test_stages_name_what_is_there() -> None:
         own = {option.name for option in getattr(run, "__dataclass_fields__", {}).values()}
         assert set(stage.takes) <= own & settings, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
-        asked = [prefix for group in stage.needs for prefix in group]
-        assert all(re.match(r"(tf|tfl|tf_executor)\.\w+$|options\.", prefix) for prefix in asked), stage.run
-        assert {prefix.removeprefix("options.") for prefix in asked if prefix.startswith("options.")} <= set(USER)
+        needed = [prefix for group in stage.needs for prefix in group]
+        assert all(re.match(r"(tf|tfl|tf_executor)\.\w+$|options\.", prefix) for prefix in needed), stage.run
+        assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 
 
 @pytest.mark.parametrize(

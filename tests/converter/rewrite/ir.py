@@ -53,7 +53,7 @@ def _spelt_out(line: str) -> str:
 
 
 def has_side_effects(op: Operation) -> bool:
-    """Tells whether an op of either dialect may not be erased."""
+    """Returns whether an op of either dialect may not be erased."""
     return tf.has_side_effects(op) if isinstance(op, tf.TFOp) else tfl.has_side_effects(op)
 
 

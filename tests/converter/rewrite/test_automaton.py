@@ -23,7 +23,7 @@ LEAVES = ("x", "y", "k")
 
 
 def fits(term: Term, found: Value, bound: dict[str, Value]) -> list[dict[str, Value]]:
-    """Matches by recursion; returns what the captures may stand for, each way once."""
+    """Matches by recursion; returns the possible bindings of the captures, each way once."""
     if isinstance(term, Capture):
         if term.kind == "constant" and tensor_data.constant_of(found) is None:
             return []
@@ -86,7 +86,7 @@ def _has(term: Any, name: str) -> bool:
 
 
 def native(index: int, benefit: int) -> Pattern[Any]:
-    """A pattern by functions, with a producer that the automaton may ask for first."""
+    """A pattern by functions, with a producer that the automaton may query first."""
 
     def match(op: Operation) -> Failure | None:
         inner = op.operands[1]

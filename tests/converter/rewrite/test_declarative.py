@@ -61,7 +61,7 @@ def test_captures_constants_and_commutativity(first: str, second: str) -> None:
     assert last(region).operands[0] is region.block.args[0]
 
 
-def test_locations_are_fused_without_being_asked_for() -> None:
+def test_locations_are_fused_by_default() -> None:
     body = "%c = constant 1.0\n%d = constant 2.0\n%0 = tfl.add %x, %c\n%1 = tfl.mul %0, %d"
     module, region = parse(body, "%1")
     pattern = rule("r", tfl.mul(tfl.add(X, array("c")), array("d")), tfl.sub(X, computed(lambda c, d: c * d)))
@@ -132,7 +132,7 @@ def test_a_matched_op_in_the_result_is_the_op_that_was_found() -> None:
     assert not rewrite(module, region, pattern)
 
 
-def test_attributes_are_asked_for_captured_and_carried_over() -> None:
+def test_attributes_are_required_captured_and_carried_over() -> None:
     mean = tfl.mean(X, constant("axes"), keep_dims=attr("keep"))
     pattern = rule("mean", tfl.relu(mean), tfl.sum(X, constant("axes"), keep_dims=attr("keep")),
                    where=[check("dimensions go", lambda keep: keep is True)])  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is known of a value, joined."""
+"""Facts of values, joined."""
 
 from __future__ import annotations
 

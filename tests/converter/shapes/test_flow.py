@@ -123,7 +123,7 @@ _FIXED = '%r = "tf.Reshape"(%x, %k) : (tensor<*xf32>, tensor<*xi32>) -> tensor<*
     [
         (_KEEP, "%i, %r, %y, %k", "i32, 1x4xf32, 1x4xf32, 2xi32"),
         (_GROW, "%i, %r, %y, %k", "i32, ?x4xf32, 1x4xf32, 2xi32"),
-        # What grows is handed on, one iteration later.
+        # What grows is forwarded, one iteration later.
         (_GROW, "%i, %r, %x, %k", "i32, ?x4xf32, ?x4xf32, 2xi32"),
         (_RANK, "%i, %r, %y, %k", "i32, *xf32, 1x4xf32, 2xi32"),
         (_FIXED, "%i, %r, %y, %k", "i32, 1x4xf32, 1x4xf32, 2xi32"),

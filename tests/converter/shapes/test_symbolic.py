@@ -54,7 +54,7 @@ def test_what_the_body_keeps_is_the_inputs() -> None:
     assert result == x
 
 
-def test_what_the_body_changes_is_nobodys() -> None:
+def test_what_the_body_changes_is_unknown() -> None:
     result, x, y = _batches(f"""
       %0 = "tf.Const"() <{{value = dense<0> : tensor<i32>}}> : () -> tensor<i32>
       %1 = "tf.ConcatV2"(%s, %s, %0) : ({T}, {T}, tensor<i32>) -> {T}

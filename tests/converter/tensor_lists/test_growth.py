@@ -13,7 +13,7 @@ LIST = "tensor<!tf_type.variant>"
 
 
 def _loops(count: int, body_ops: int) -> str:
-    """Returns a module with loops one after another, each of which keeps a list of what it makes of the one before."""
+    """Returns a module with loops one after another, each of which builds a list from the one before."""
     lines, functions = [], []
     for number in range(count):
         lines += [

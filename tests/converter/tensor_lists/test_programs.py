@@ -17,7 +17,7 @@ MAX_LENGTH = 6
 
 
 class Program:
-    """Text that makes lists, and how long each is.
+    """Text that creates lists, and how long each is.
 
     Attributes:
         lines: The ops.
@@ -35,7 +35,7 @@ class Program:
         return name
 
     def make(self, op: str, operands: str, kinds: str, length: int, rest: str = "", attributes: str = "") -> None:
-        """Adds an op that makes a list."""
+        """Adds an op that creates a list."""
         name = f"%l{len(self.lengths)}"
         self.lengths.append(length)
         results = f"({LIST}, {ROW})" if rest else LIST

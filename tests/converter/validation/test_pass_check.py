@@ -1,4 +1,4 @@
-"""Translation validation: what a pass may change and what it may not, and what is told when nothing could be run."""
+"""Translation validation: what a pass may change and what it may not, and the report when nothing could be run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification: right results pass, wrong ones are found, and what can't be verified is told."""
+"""Verification: right results pass, wrong ones are found, and what can't be verified is reported."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_strings_are_verified(tf: ModuleType, tmp_path: Path) -> None:
 
 
 def test_a_single_text_is_verified(tmp_path: Path) -> None:
-    """LiteRT's Python binding hands on its address if it is not told better."""
+    """LiteRT's Python binding forwards its address otherwise."""
     path = tmp_path / "model.mlir"
     path.write_text("""
     func.func @main(%x: tensor<!tf_type.string>) -> tensor<2x!tf_type.string>

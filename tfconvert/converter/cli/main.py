@@ -36,7 +36,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert opt saved_model/ -p inline,freeze-variables
 
-A model whose name is a verb's is given with its folder: ./opt
+A model whose name is a verb's is passed with its folder: ./opt
 """
 
 
@@ -53,7 +53,7 @@ class MainCommand(click.Group):
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the main job's arguments; options may stand behind the model."""
+        """Parses the main job's arguments; options may follow the model."""
         ctx.allow_interspersed_args = True
         return click.Command.parse_args(self, ctx, args)
 

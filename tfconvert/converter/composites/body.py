@@ -71,5 +71,5 @@ class Body:
         return self._builder.slice(value, begin, size)
 
     def typed(self, value: Value, known: Attribute) -> Value:
-        """Returns a value as one of a type that it is known to have, since all calls say so."""
+        """Returns a value as one of a type that it is known to have, since all calls agree on it."""
         return value if value.type == known else self.tf("Identity", (value,), known)[0]

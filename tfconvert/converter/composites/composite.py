@@ -28,12 +28,12 @@ class Composite:
     """A marked function.
 
     Attributes:
-        name: What it implements.
+        name: The interface that it implements.
         function: The function, with one block.
         attributes: The mark's attributes beside the name.
         calls: The ops that call it.
         runs_in_loop: Whether a loop may run it.
-        is_run_otherwise: Whether something else refers to it: a conditional, a loop, or whoever uses the model.
+        is_run_otherwise: Whether something else refers to it: a conditional, a loop, or a user of the model.
         handed: Returns the operands that callers pass to the functions that call it.
         arguments: The types of its arguments, as far as the calls determine them.
         results: The types of its results, as far as the calls determine them.

@@ -96,7 +96,7 @@ class Calls:
             self.to.setdefault(call.block, []).append(call)
 
     def update_types(self) -> None:
-        """Updates the types of functions, and what calls say of their results, after values' types have changed."""
+        """Updates the types of functions, and the result types of calls, after values' types have changed."""
         for function in self.functions.values():
             update_function_type(function)
         for op in self.of:

@@ -164,7 +164,7 @@ class Executor:
 
         Args:
             block: The block; its arguments' values are in `values`.
-            values: What the block sees; its own values come and go in it.
+            values: The values visible to the block; its own ones are added and dropped.
         """
         for step in self._plan(block):
             op = step.op

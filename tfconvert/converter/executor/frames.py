@@ -49,7 +49,7 @@ class Frame:
         name: The frame's name, empty for the graph itself.
         parent: The iteration that it was entered from; `None` for the graph itself.
         awaited: How many Enters have not run yet.
-        parallel: How many iterations may be under way at once.
+        parallel: How many iterations may be active at once.
         iterations: Those that have not finished, by number.
         newest: The number of the last one that has begun.
         invariants: Constant Enters with their values.
@@ -69,7 +69,7 @@ class Frame:
 
     @property
     def is_done(self) -> bool:
-        """Whether no iteration is under way and none can begin."""
+        """Whether no iteration is active and none can begin."""
         return not (self.iterations or self.awaited or self.next_values)
 
     @property

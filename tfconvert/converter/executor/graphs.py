@@ -6,7 +6,7 @@ all it yields is dead. The exceptions:
 - Merge runs with its first live input and its control edges' arrival, dead or not; it is dead if all data is.
 - ControlTrigger runs even if what comes before it is dead.
 - Switch and _SwitchN yield one live value, the others dead; their control is alive.
-- Enter brings a value into a frame, dead or not; a constant one into each of the frame's iterations.
+- Enter forwards a value into a frame, dead or not; a constant one into each of the frame's iterations.
 - NextIteration forwards a live value to the next iteration. Dead ones go nowhere: that is how loops end.
 - Exit forwards a live value to the frame around. A dead one counts only in a frame's last iteration, and only when the
   whole frame has finished: then it is dead outside too, as of a loop that was entered dead.
@@ -37,7 +37,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _PARALLEL = 10
-"""How many iterations may be under way at once where an Enter doesn't say."""
+"""How many iterations may be active at once where an Enter doesn't declare it."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Node:
     Attributes:
         op: The op.
         inputs: The values it takes, a slot each: data operands, or what an island's body uses.
-        edges: How many slots and controls the graph itself brings.
+        edges: How many slots and controls the graph itself feeds.
         controls: How many of them are controls.
         consumers: For each value it yields, the nodes and slots that take it.
         controlled: The nodes that run after it.
@@ -221,7 +221,7 @@ class GraphRun:
             self._deliver_control(now, target, dead)
 
     def _deliver(self, now: Iteration, index: int, slot: int, value: MaybeDead, entering: bool = False) -> None:
-        """Brings a value to a slot of a node, which may be ready then."""
+        """Forwards a value to a slot of a node, which may become ready."""
         node = self._nodes[index]
         if not isinstance(node.op, tf_executor.MergeOp):
             if value is not None:
@@ -229,7 +229,7 @@ class GraphRun:
             self._arrive(now, index, value is None)
             return
         if index in now.merged:
-            return  # What it yields was decided before.
+            return  # Its results were decided before.
         if value is not None:
             now.merged.add(index)
             now.inputs[index] = {slot: value}

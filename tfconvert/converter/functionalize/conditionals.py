@@ -114,7 +114,7 @@ class Graph:
         return join.merge in self._inner or join.merge.value_index.first_use is not None
 
     def _conditional_effects(self) -> dict[int, list[Operation]]:
-        """Returns the ops that must run where their predicates say so, by the number of their predicates."""
+        """Returns the ops that must run under their condition, by the number of their predicates."""
         effects: dict[int, list[Operation]] = {}
         for op in self.block.ops:
             condition = self.conditions.of[op]

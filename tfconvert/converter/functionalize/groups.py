@@ -137,7 +137,7 @@ def _clusters(
 
 
 def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation, Operation]) -> Iterator[Operation]:
-    """Yields the ops of a Merge's branches; what stands before an op that was seen is not looked at again."""
+    """Yields the ops of a Merge's branches; what precedes a visited op is not visited again."""
     pending: list[tuple[Operation, int]] = []
     for branch, value in enumerate(join.merge.operands[: join.predicate.outputs]):
         if isinstance(value.owner, Operation):
@@ -155,7 +155,7 @@ def _ops_of_branches(join: Join, conditions: Conditions, seen: Mapping[Operation
 def _levels(
     ops: Sequence[Operation], nodes: Mapping[Operation, _Node], keys: Mapping[Operation, _Key]
 ) -> dict[Operation, Mapping[_Key, int]]:
-    """Returns behind how many clusters of each key each op is; clusters don't depend on each other in a cycle."""
+    """Returns how many clusters of each key precede each op; clusters don't depend on each other in a cycle."""
     edges = _Edges.of(ops, nodes)
     levels: dict[Operation, Mapping[_Key, int]] = {}
     behind: dict[_Node, Mapping[_Key, int]] = {}

@@ -45,7 +45,7 @@ def constant_int(scalar: Scalar) -> int | None:
 
 
 def is_enumeration(indices: Value) -> bool:
-    """Returns whether indices are 0, 1, 2 and so on. Constants of any size are looked into: indices are no weights."""
+    """Returns whether indices are 0, 1, 2 and so on. Constants of any size are read: indices are not weights."""
     constant = tensor_data.constant_of(indices)
     if constant is not None:
         array = tensor_data.to_array(constant)

@@ -245,7 +245,7 @@ def window(size: int, kernel: int, stride: int, padding: str, dilation: int = 1,
         pads: What `EXPLICIT` adds before and after.
 
     Raises:
-        MismatchError: The window doesn't fit at all, the step or the padding makes no sense.
+        MismatchError: The window doesn't fit at all, the step or the padding is invalid.
     """
     if stride < 1 or dilation < 1:
         raise MismatchError(f"stride {stride} and dilation {dilation} should be positive")

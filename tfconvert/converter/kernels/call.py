@@ -82,7 +82,7 @@ def wide(array: Array) -> Array:
 
 
 def typed(value: Any, dtype: Dtype) -> Array:
-    """Returns a value as an array of the given dtype, a copy only where needed."""
+    """Returns a value as an array of a dtype, a copy only where needed."""
     return np.asarray(value).astype(dtype, copy=False)
 
 

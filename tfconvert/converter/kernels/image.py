@@ -125,7 +125,7 @@ def _sample_bilinear(image: Array, down: Array, across: Array) -> Array:
 
 
 def _patches(call: Call) -> Results:
-    """Puts the pixels of each window behind each other."""
+    """Concatenates the pixels of each window."""
     (images,) = call.inputs
     size, strides, rates = (call.integers(name)[1:3] for name in ("ksizes", "strides", "rates"))
     spans = [(count - 1) * rate + 1 for count, rate in zip(size, rates, strict=True)]

@@ -17,7 +17,7 @@ def _lengths(call: Call, splits: Array, count: int) -> Array:
 
 
 def _padded(call: Call) -> Results:
-    """Writes the rows below one another, the default behind each."""
+    """Stacks the rows, each padded with the default."""
     shape, values, default, *parts = call.inputs
     kinds = call.attributes.get("row_partition_types")
     names = [each.decode() if isinstance(each, bytes) else each for each in kinds] if isinstance(kinds, tuple) else []

@@ -1,6 +1,6 @@
 """Resizing along one axis as a matrix: how much of each input pixel is in each output pixel, as TensorFlow has it.
 
-All is computed in float32 where TensorFlow does, since a pixel's place decides which others count. Matrices have the
+All is computed in float32 where TensorFlow does, since a pixel's position decides which others count. Matrices have the
 shape [outputs, inputs].
 """
 

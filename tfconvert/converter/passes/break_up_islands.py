@@ -66,7 +66,7 @@ class BreakUpIslands:
     name: ClassVar[str] = "break-up-islands"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph, nested ones too; returns how many islands went."""
+        """Rewrites every graph, nested ones too; returns how many islands were erased."""
         broken = 0
         effects = tf_effects.ModuleEffects(module).effects
         for graph in [op for op in module.walk() if isinstance(op, GraphOp)]:

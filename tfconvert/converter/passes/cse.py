@@ -51,7 +51,7 @@ class CommonSubexpressions:
     name: ClassVar[str] = "cse"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function, the regions of its ops too; returns how many ops went away."""
+        """Rewrites every function, the regions of its ops too; returns how many ops were erased."""
         merged = sum(_merge(block) for op in module.ops if isinstance(op, FuncOp) for block in op.body.blocks)
         return PassResult.of({_APPLIED: merged})
 

@@ -47,7 +47,7 @@ class DecomposeResourceOps:
     name: ClassVar[str] = "decompose-resource-ops"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name are gone."""
+        """Rewrites every function; returns how many ops of each name were expanded."""
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):

@@ -1,7 +1,7 @@
 """Pass `executor-to-functional`: breaks the islands of `tf_executor.graph`s up into plain `tf` ops in program order.
 
 Control tokens vanish: the graph's order, which respects them, is program order, and program order is what keeps
-side-effecting ops in sequence from here on. V1 control flow has no place in program order; it must be gone before.
+side-effecting ops in sequence from here on. V1 control flow has no program order; it must be functionalized before.
 
 Before:
 

@@ -49,7 +49,7 @@ class GraphPruning:
     name: ClassVar[str] = "graph-pruning"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Prunes every graph, inner ones first; returns how many executor ops went away."""
+        """Prunes every graph, inner ones first; returns how many executor ops were erased."""
         graphs = [op for op in module.walk() if isinstance(op, GraphOp)]
         pruned = sum(_prune(graph.body) for graph in reversed(graphs))
         return PassResult.of({_APPLIED: pruned})

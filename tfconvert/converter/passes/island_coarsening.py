@@ -1,7 +1,7 @@
 """Pass `island-coarsening`: joins islands that run, or are dead, together.
 
-An island that takes values and controls from one other island alone runs exactly when that one does, and right behind
-it nothing else is in the way: it joins it. Islands that take nothing of the graph always run and join each other. So a
+An island that takes values and controls from one other island alone runs exactly when that one does, and right after
+it nothing else intervenes: it joins it. Islands that take nothing of the graph always run and join each other. So a
 graph without V1 control flow becomes one island, and in others no dead value spreads further than it did.
 
 Before:
@@ -67,7 +67,7 @@ class IslandCoarsening:
     name: ClassVar[str] = "island-coarsening"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every graph, inner ones first; returns how many islands went."""
+        """Rewrites every graph, inner ones first; returns how many islands were erased."""
         joined = 0
         for graph in reversed([op for op in module.walk() if isinstance(op, GraphOp)]):
             leaders = _leaders(graph.body)

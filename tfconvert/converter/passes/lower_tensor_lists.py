@@ -1,8 +1,8 @@
 """Pass `lower-tensor-lists`: converts lists of tensors to tensors, whose first dimension numbers the elements.
 
 Lists that are passed to loops, branches and calls are tensors there, too. All elements of a list must have one shape; a
-dimension of it that is unknown until the model runs, such as a batch, is taken from a value that has it where the list
-is made. What is read before it was set is zeros.
+dimension of it that is dynamic, such as a batch, is read from a value that has it where the list
+is created. Elements that are read before they were set are zeros.
 
 Before:
 

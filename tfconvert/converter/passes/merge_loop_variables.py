@@ -73,7 +73,7 @@ class MergeLoopVariables:
     name: ClassVar[str] = "merge-loop-variables"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every loop whose functions nothing else runs; returns how many variables went."""
+        """Rewrites every loop whose functions nothing else runs; returns how many variables were merged."""
         functions = symbol_table.functions_of(module)
         ops = [op for function in functions.values() for op in function.body.walk() if op.name in KINDS]
         references = Counter(symbol_table.names_outside(module))

@@ -216,7 +216,7 @@ def _function(
     Args:
         op: The op.
         region: One of its regions.
-        role: What the region is to the op.
+        role: The region's role in the op.
         carried: The captured values that a loop carries along for its functions.
         functions: Adds functions.
     """

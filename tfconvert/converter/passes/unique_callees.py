@@ -127,7 +127,7 @@ class _Copier:
             todo += reversed(found)
 
     def _copy(self, name: str) -> str:
-        """Adds a private copy of a function behind it and returns the copy's name."""
+        """Adds a private copy of a function after it and returns the copy's name."""
         function = self._functions[name]
         copy = function.clone()
         unique = self._unique(self._origins.get(name, name))

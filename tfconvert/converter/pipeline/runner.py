@@ -24,7 +24,7 @@ class Applied(NamedTuple):
 
     Attributes:
         name: The pass.
-        result: What it returned.
+        result: Its result.
         loading: Seconds spent on importing it.
         seconds: Seconds spent on running it.
     """

@@ -233,7 +233,7 @@ def _keeps_rows(size: int, whole: Value) -> bool:
 
 
 def _ends(value: Value) -> list[tuple[Value, int]] | None:
-    """Returns the matrices that stand side by side in one, each with the column behind its last."""
+    """Returns the matrices that are concatenated along columns in one, each with its end column."""
     parts = [value]
     if isinstance(value, OpResult) and value.op.name == "tf.ConcatV2":
         *parts, axis = value.op.operands

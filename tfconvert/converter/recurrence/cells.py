@@ -31,7 +31,7 @@ ACTIVATIONS: Mapping[str, str] = {"tf.Relu": "RELU", "tf.Relu6": "RELU6", "tf.Ta
 """Activations that the operators compute exactly as the op does."""
 
 WIDE_PROJECTION = "its projection has more elements than its state, for which the operator has no room"
-"""The kernels write behind their scratch memory then, the bidirectional one from the first such element on."""
+"""The kernels write past their scratch memory then, the bidirectional one from the first such element on."""
 
 _ADDITIONS = frozenset({"tf.Add", "tf.AddV2"})
 _CHOICES = frozenset({"tf.Select", "tf.SelectV2"})
@@ -134,7 +134,7 @@ def simple_rnn(value: Value, sums: Sums) -> SimpleRnn:
 
 def _why_not_simple(value: Value) -> str:
     if _defined_by(value, *_CHOICES) is not None:
-        return "its state stays what it was where a mask says so, which no operator does"
+        return "its state is kept where a mask says so, which no operator does"
     addition = _defined_by(value, *_ADDITIONS)
     if addition is not None and any(map(_factors, addition.op.operands)):
         return "its state is mixed of old and new, as a GRU's is, for which there is no operator"

@@ -24,7 +24,7 @@ class Chain(NamedTuple):
     Attributes:
         steps: The cell of each step, at least two.
         rows: The input of each step.
-        initial: What the output, and the cell state if there is one, are before the first step; no output where that
+        initial: The output, and the cell state if there is one, before the first step; no output where that
             was zeros, so that the products with it have been folded.
     """
 

@@ -29,7 +29,7 @@ class Layer(NamedTuple):
         steps: Its input; `None` if that is the output of a previous layer.
         leaf: Its input, as it appears in the cell's sums.
         past: Its last output, as it appears there.
-        initial: What its output, and its cell state if it has one, are before the first step.
+        initial: Its output, and its cell state if it has one, before the first step.
     """
 
     cell: Cell

@@ -131,7 +131,7 @@ def rule(
     Args:
         name: Unique among the patterns it is used with; the report counts it under this name.
         root: The term that is matched, from the op whose results are replaced up to the producers of its operands.
-        to: What each result of the root is replaced by: captures, ops that were matched or are created, constants;
+        to: The replacement of each result of the root: captures, ops that were matched or are created, constants;
             nothing (`()`) for an op without results. A function instead creates the result by itself: its first
             parameter is the `Rewriter`, the others are names as in `computed`.
         where: Conditions on the captures, and values to be computed for them, tried in order.

@@ -96,7 +96,7 @@ class _Worklist:
         self._farthest = max(self._reach.values(), default=0)
 
     def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
-        """Adds ops to be looked at.
+        """Adds ops to visit.
 
         Args:
             changed: Ops whose operands changed or lost another user, and new ones. What they feed may match now, too.

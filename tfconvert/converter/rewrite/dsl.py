@@ -217,7 +217,7 @@ class Result(Term):
 
 
 Operand = Term | float | np.ndarray[Any, np.dtype[Any]]
-"""What an operand may be written as: numbers and arrays are constants."""
+"""The forms in which an operand may be written: numbers and arrays are constants."""
 
 
 def as_term(operand: Operand) -> Term:

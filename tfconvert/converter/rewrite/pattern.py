@@ -52,7 +52,7 @@ class Pattern(NamedTuple, Generic[M]):
         rewrite: Replaces the op; may rely on what `match` saw.
         benefit: Patterns of one root are tried in falling order of benefit, equal ones in the order of the set.
         depth: How far above the root `match` looks: 1 is the producers of its operands. When something changes that far
-            above an op, the op is looked at again.
+            above an op, the op is visited again.
         producers: Names of the ops one of which must define an operand, by the operand's index. A pattern set doesn't
             try the pattern where they don't.
         declaration: The rule that the pattern was created from, if it is declarative.

@@ -1,1 +1,1 @@
-"""Shapes and elements of values, as far as they are known before the model runs."""
+"""Shapes and elements of values, as far as they are known at compile time."""

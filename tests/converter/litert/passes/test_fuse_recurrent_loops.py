@@ -159,7 +159,7 @@ DECLINED = {
     "that it runs as often as its sequence is long can't be seen": rnn_loop(
         runs=lambda block, count: block.constant(3, "i32")
     ),
-    "its state stays what it was where a mask says so": _rnn(_masked),
+    "its state is kept where a mask says so": _rnn(_masked),
     "its state is mixed of old and new, as a GRU's is": _rnn(_gru),
     "its new state is not an activation (Tanh, Relu, Relu6 or none) of products": rnn_loop(activation="Sigmoid"),
     "its output is not an LSTM's": loop(_hard),

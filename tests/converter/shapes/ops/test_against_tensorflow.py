@@ -215,7 +215,7 @@ def _parameters(name: str) -> list[str]:
 
 
 def _at_least(ours: Shape | None, theirs: Shape | None) -> bool:
-    """Tells whether one shape says all that the other says."""
+    """Returns whether one shape says all that the other says."""
     if theirs is None:
         return True
     return (
