@@ -40,7 +40,11 @@ def gradient() -> list[pb.NodeDef]:
 
 def problems(tmp_path: Path, nodes: list[pb.NodeDef], **arguments: object) -> tuple[Diagnostic, ...]:
     path = tmp_path / "graph.pb"
-    path.write_bytes(v1_graphs.graph(*nodes).SerializeToString())
+    graph = v1_graphs.graph(*nodes)
+    differentiated = graph.library.function.add(signature=pb.OpDef(name="f"), ret={"y": "x"})
+    differentiated.signature.input_arg.add(name="x", type=FLOAT)
+    differentiated.signature.output_arg.add(name="y", type=FLOAT)
+    path.write_bytes(graph.SerializeToString())
     with pytest.raises(ConversionError) as caught:
         check_graphs(import_graph_def(path, outputs=["y"], **arguments))  # type: ignore[arg-type]
     return caught.value.diagnostics

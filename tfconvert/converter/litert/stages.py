@@ -42,7 +42,7 @@ STAGES: Sequence[Stage] = (
     Stage("legalize", "leaves only ops that LiteRT has", takes=("allow_custom_ops",), forbids=("tf.",)),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns",)),
-    Stage("cse", "folding leaves duplicates"),
+    Stage("cse", "folding leaves duplicates behind"),
     Stage("separate-reads", "reads of one variable may be merged until here, but crash",
           (("tfl.read_variable",),)),
     Stage("separate-results", "inserts copies for the runtime, which every pass before would remove",
