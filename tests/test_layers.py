@@ -25,7 +25,7 @@ MAY_IMPORT = {
 ROOMS = {
     "tfconvert.converter": (
         ("interpreter", "ir", "kernels"),
-        ("composites", "control_flow", "executor", "functionalize", "resource_ops", "rewrite"),
+        ("composites", "control_flow", "executor", "functionalize", "quantization", "resource_ops", "rewrite"),
         ("options", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),
         ("report",),

@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     import tfconvert.composites as composites
     import tfconvert.patterns as patterns
     from tfconvert.converter.api import Model, convert
+    from tfconvert.converter.quantization import Quantize
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 __version__ = "0.1.0"
 
-__all__ = ["ConversionError", "Diagnostic", "Model", "__version__", "composites", "convert", "patterns"]
+__all__ = ["ConversionError", "Diagnostic", "Model", "Quantize", "__version__", "composites", "convert", "patterns"]
 
 _HOMES = {
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
     "Model": "tfconvert.converter.api",
+    "Quantize": "tfconvert.converter.quantization",
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
     "patterns": "tfconvert.patterns",

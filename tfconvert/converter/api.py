@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
+from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.report import Report
 from tfconvert.importers.source import Source
 
@@ -65,6 +66,7 @@ def convert(
     patterns: Sequence[Pattern[Any]] = (),
     composites: Sequence[Fusion] = (),
     fuse_recurrent: bool = True,
+    quantize: Quantize | Mode | None = None,
     verify: bool = False,
     check_passes: bool = False,
     asset_root: str | os.PathLike[str] | None = None,
@@ -89,6 +91,8 @@ def convert(
             (`experimental_implements`); they go before the converter's.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.
+        quantize: How to quantize the model: a mode (`"dynamic"`, `"float16"`, ...), or a `Quantize` with more settings;
+            by default, numbers stay as precise as the model has them.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; the differences are in the report.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
@@ -108,6 +112,7 @@ def convert(
         patterns=patterns,
         composites=composites,
         fuse_recurrent=fuse_recurrent,
+        quantize=Quantize(quantize) if isinstance(quantize, str) else quantize,
     )
     return convert_source(
         Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options

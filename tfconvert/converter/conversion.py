@@ -42,11 +42,14 @@ def instruments(options: Options) -> list[Instrument]:
 
 
 def check_options(options: Options) -> None:
-    """Checks the user's patterns and fusions.
+    """Checks the user's patterns and fusions, and how to quantize.
 
     Raises:
-        ConversionError: One of them is not a pattern, or not a fusion (`wrong-option`).
+        ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
+            (`wrong-option`).
     """
+    if options.quantize is not None:
+        options.quantize.check()
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import of_dialect
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.quantization import Quantize
     from tfconvert.converter.rewrite.pattern import Pattern
 
 
@@ -23,6 +24,7 @@ class Options:
         patterns: Rewrites of the user's, applied beside the converter's own.
         composites: Fusions of the user's, tried before the converter's own.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
+        quantize: How to quantize; `None` leaves every number as precise as the model has it.
     """
 
     allow_custom_ops: bool = False
@@ -32,3 +34,9 @@ class Options:
     patterns: Sequence[Pattern[Any]] = ()
     composites: Sequence[Fusion] = ()
     fuse_recurrent: bool = True
+    quantize: Quantize | None = None
+
+    @property
+    def quantizes_activations(self) -> bool:
+        """Whether activations are to be integers, for which their ranges are needed."""
+        return self.quantize is not None and self.quantize.is_static

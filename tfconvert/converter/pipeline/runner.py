@@ -15,7 +15,7 @@ from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_wa
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
-USER = ("composites", "patterns")
+USER = ("composites", "patterns", "quantizes_activations")
 """Fields of `Options` by which the user adds something to the conversion, so that stages may require it."""
 
 

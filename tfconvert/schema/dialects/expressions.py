@@ -257,6 +257,31 @@ def _operand(argument: Handle, shape: types.Shape, box: Box) -> Array:
     return argument.part(tuple(part if dim == of else slice(0, 1) for dim, of, part in own))
 
 
+def _quantize(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
+    """Divides by scales, of one slice of an axis each, and rounds to integers within limits."""
+    values, scales, zero_points = of.arguments
+    axis, low, high = of.parameter
+    real = values.part(box)
+    result = np.empty(real.shape, np.float32)
+    # In row-major order, a row of the axis at a time would be slow where it is the last: numpy broadcasts instead.
+    aligned = (1,) * len(box) if axis is None else tuple(-1 if at == axis else 1 for at in range(len(box)))
+    own = slice(None) if axis is None else box[axis]
+    factors = (np.float32(1) / scales.array()[own]).reshape(aligned)
+    np.multiply(real, factors, out=result)
+    np.rint(result, out=result)
+    offsets = zero_points.array()[own]
+    if offsets.any():
+        result += offsets.reshape(aligned).astype(np.float32)
+    np.clip(result, low, high, out=result)
+    return result
+
+
+def _half(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
+    """Rounds to 16-bit floats; numbers beyond their range become the largest."""
+    largest = np.finfo(np.float16).max
+    return np.clip(of.arguments[0].part(box), -largest, largest).astype(np.float16)
+
+
 def _is_fresh(source: Source) -> bool:
     """Tells whether a value was computed for its reader alone, and is no view of something else."""
     return isinstance(source, Deferred) and EXPRESSIONS[source.function].fresh
@@ -270,6 +295,8 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "pad": Expression(_padded_shape, _pad),
     "concat": Expression(_joined_shape, _concatenate),
     "place": Expression(_placed_shape, _place, fresh=True, wide=True),
+    "quantize": Expression(_argument_shape, _quantize, fresh=True),
+    "half": Expression(_argument_shape, _half, fresh=True),
     "mul": _elementwise(np.multiply),
     "add": _elementwise(np.add),
     "sub": _elementwise(np.subtract),

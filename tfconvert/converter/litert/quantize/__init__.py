@@ -1,0 +1,1 @@
+"""Quantization: rules of the operators, parameters from ranges, weights, calibration."""

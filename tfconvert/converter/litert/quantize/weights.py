@@ -1,0 +1,102 @@
+"""Constants as integers: the scales from one read, the integers worked out when the file is written.
+
+Scales and integers are the official converter's: symmetric, without the lowest integer, so that 0 is exact and products
+can't overflow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfconvert.schema.dialects import boxes, quant, sources, tensor_data, types
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.types import IntegerType
+
+
+class QuantizedConstant:
+    """A constant as integers.
+
+    Attributes:
+        stored: The integers.
+        type: The quantized tensor type.
+    """
+
+    __slots__ = ("stored", "type")
+
+    def __init__(self, stored: Constant, type: Attribute) -> None:
+        self.stored = stored
+        self.type = type
+
+    @property
+    def uniform(self) -> Uniform:
+        """The mapping of its integers to real numbers."""
+        element = types.element_of(self.type)
+        assert isinstance(element, UniformType)
+        return element.data
+
+
+def extremes(constant: Constant, axis: int | None = None) -> tuple[Array, Array]:
+    """Returns the least and the greatest element of each slice of an axis, or of all, as `f32`; reads it in blocks.
+
+    A slice without elements has the range 0 to 0; one with a NaN has NaNs.
+    """
+    handle = tensor_data.as_handle(constant)
+    shape = handle.shape
+    count = 1 if axis is None else shape[axis]
+    low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
+    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
+        part = handle.part(box)
+        others = tuple(at for at in range(len(shape)) if at != axis)
+        own = slice(None) if axis is None else box[axis]
+        np.minimum(low[own], part.min(others), out=low[own])
+        np.maximum(high[own], part.max(others), out=high[own])
+        del part
+        handle.source.release()
+    empty = low > high
+    low[empty] = high[empty] = 0
+    return low, high
+
+
+def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
+    """Returns the scales with which integers without the lowest one span ranges around 0; 1 where all is 0."""
+    largest: Array = np.maximum(np.abs(low), np.abs(high)).astype(np.float32)
+    scales: Array = largest / np.float32(2 ** (bits - 1) - 1)
+    return np.where(scales > 0, scales, np.float32(1))
+
+
+def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
+    """Returns a weight as symmetric integers, `None` if some element is no finite number.
+
+    Args:
+        constant: The weight, of 32-bit floats.
+        axis: The axis along which each slice has its own scale, `None` for one scale.
+        bits: Bits of an integer, 8 or 4.
+    """
+    low, high = extremes(constant, axis)
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        return None
+    scales = symmetric_scales(low, high, bits)
+    uniform = quant.Uniform(IntegerType.get(bits), tuple(scales.tolist()), (0,) * len(scales), axis)
+    limit = 2 ** (bits - 1) - 1
+    return quantize_constant(constant, uniform, -limit, limit)
+
+
+def quantize_constant(
+    constant: Constant, uniform: Uniform, low: int | None = None, high: int | None = None
+) -> QuantizedConstant:
+    """Returns a constant of 32-bit floats as integers of a certain mapping, within limits; its storage's by default."""
+    bits = uniform.storage.width
+    low, high = -(2 ** (bits - 1)) if low is None else low, 2 ** (bits - 1) - 1 if high is None else high
+    shape = tensor_data.as_handle(constant).shape
+    arguments = (constant, _array(uniform.scales, np.float32), _array(uniform.zero_points, np.int32))
+    stored = tensor_data.defer("quantize", arguments, shape, (uniform.axis, low, high), uniform.storage)
+    return QuantizedConstant(stored, types.tensor(UniformType.get(uniform), shape))
+
+
+def _array(values: tuple[Any, ...], dtype: Any) -> Constant:
+    return tensor_data.of_array(np.array(values, dtype))

@@ -1,0 +1,97 @@
+"""How a model is to be quantized: the setting `quantize` of a conversion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from tfconvert.schema.diagnostics import error
+
+Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
+Io = Literal["float32", "int8", "uint8", "int16"]
+Ranges = Literal["minmax", "mse", "percentile"]
+
+Sample = Mapping[str, Any] | Sequence[Any]
+"""One run's inputs: arrays by input name, or in the signature's order."""
+
+Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
+"""Samples of the only signature, those of several by signature, or a function that returns either anew."""
+
+WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
+"""The modes that change how constants are stored, and need no samples."""
+
+_FOLDERS = (str, os.PathLike)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantize:
+    """How to quantize a model after training, or one that was trained for it.
+
+    Attributes:
+        mode: `dynamic`: weights as 8-bit integers, which the runtime multiplies with integers where it can; `float16`:
+            constants as 16-bit floats; `weights`: weights as integers that are turned to floats when the model is
+            loaded or run; `int8`: integers throughout; `int16`: 8-bit weights and 16-bit activations.
+        weights: Bits of weights, 8 or 4; with 4, those that gain by it (matrices and embedding tables).
+        samples: Typical inputs, for the modes `int8` and `int16`; or paths of `.npz` files (arrays by input name, the
+            first axis counts the samples), of `.npy` files, or of folders of them.
+        calibration: Path of a file that keeps the ranges that the samples gave: it is read if it is there, and written
+            if samples are given.
+        io: Element type of float inputs and outputs.
+        per_channel: Whether weights have a scale for each output channel; else one in all.
+        exclude: Patterns of names of nodes or operators (`*/logits`, `SOFTMAX`) that stay float.
+        strict: Whether an op that would stay float is an error; excluded ones may.
+        ranges: How a tensor's range follows from what it was in the samples: all of it, the range with the least
+            squared error, or all but the outermost 0.01 %.
+        hybrid_depthwise: Whether depthwise filters are used as integers in the mode `dynamic`: without the operator
+            that turns them to floats, which some devices require, but slower than floats on others.
+        progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
+    """
+
+    mode: Mode
+    weights: int = 8
+    samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
+    calibration: str | os.PathLike[str] | None = None
+    io: Io = "float32"
+    per_channel: bool = True
+    exclude: Sequence[str] = ()
+    strict: bool = False
+    ranges: Ranges = "minmax"
+    hybrid_depthwise: bool = False
+    progress: Callable[[int, int | None], None] | None = None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether activations are integers, too."""
+        return self.mode not in WEIGHT_MODES
+
+    def check(self) -> None:
+        """Checks the settings.
+
+        Raises:
+            ConversionError: One is wrong, or two contradict each other (`wrong-option`).
+        """
+        for name, kinds in (("mode", Mode), ("io", Io), ("ranges", Ranges)):
+            value = getattr(self, name)
+            if value not in get_args(kinds):
+                raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
+        if self.weights not in (8, 4):
+            raise _wrong(f"weights can't have {self.weights!r} bits", "choose 8 or 4")
+        if isinstance(self.exclude, str):
+            raise _wrong("exclude is a text", "pass a list of patterns")
+        if self.weights == 4 and self.mode in ("float16", "int16"):
+            raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
+        if self.io != "float32" and not self.is_static:
+            raise _wrong(f"inputs and outputs can't be {self.io} in the mode {self.mode!r}: it computes with floats",
+                         "choose the mode 'int8'")  # fmt: skip
+        if self.io == "int16" and self.mode != "int16":
+            raise _wrong("inputs and outputs can be int16 in the mode 'int16' only", "choose io='int8'")
+        if self.io in ("int8", "uint8") and self.mode == "int16":
+            raise _wrong(f"inputs and outputs can't be {self.io} in the mode 'int16'", "choose io='int16'")
+        if not self.is_static and self.samples is not None:
+            raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
+
+
+def _wrong(message: str, hint: str) -> Exception:
+    return error("wrong-option", f"quantize: {message}", hint=hint)
