@@ -105,15 +105,8 @@ def convert(
     Raises:
         ConversionError: The model can't be converted; the error says what, where and what to do.
     """
-    options = Options(
-        allow_custom_ops=allow_custom_ops,
-        verify=verify,
-        check_passes=check_passes,
-        patterns=patterns,
-        composites=composites,
-        fuse_recurrent=fuse_recurrent,
-        quantize=Quantize(quantize) if isinstance(quantize, str) else quantize,
-    )
+    quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
+    options = Options(allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize)
     return convert_source(
         Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options
     )

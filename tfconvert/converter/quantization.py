@@ -93,5 +93,9 @@ class Quantize:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
 
+INT8 = Quantize("int8")
+"""Integers throughout, with every other setting as it is by default."""
+
+
 def _wrong(message: str, hint: str) -> Exception:
     return error("wrong-option", f"quantize: {message}", hint=hint)

@@ -50,9 +50,9 @@ class Runtime:
         assert stdin is not None
         assert stdout is not None
         try:
-            _write(stdin, {"key": key, "inputs": list(inputs), "outputs": list(outputs)},
+            write_message(stdin, {"key": key, "inputs": list(inputs), "outputs": list(outputs)},
                    [np.frombuffer(content, np.uint8), *inputs.values()])  # fmt: skip
-            header, results = _read(stdout)
+            header, results = read_message(stdout)
         except (EOFError, OSError) as problem:
             status = self._process.wait()
             self._stop()
@@ -68,7 +68,7 @@ class Runtime:
             self._process = None
 
 
-def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[Array]) -> None:
+def write_message(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[Array]) -> None:
     """Writes a message; strings go into the header."""
     kinds = [
         {"shape": array.shape, "text": [bytes(each).decode("latin-1") for each in array.reshape(-1)]}
@@ -83,7 +83,7 @@ def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[Array]
     stream.flush()
 
 
-def _read(stream: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
+def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], list[Array]]:
     """Reads a message.
 
     Raises:
@@ -110,15 +110,15 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Serves the requests of a `Runtime` until it closes the pipe."""
     while True:
         try:
-            header, (content, *inputs) = _read(requests)
+            header, (content, *inputs) = read_message(requests)
         except EOFError:
             return
         named = dict(zip(header["inputs"], inputs, strict=True))
         try:
             results = runtime.run_file(content.tobytes(), header["key"], named, header["outputs"])
-            _write(answers, {"code": ""}, results)
+            write_message(answers, {"code": ""}, results)
         except ConversionError as refused:
-            _write(answers, {"code": refused.code, "problem": refused.diagnostics[0].message}, [])
+            write_message(answers, {"code": refused.code, "problem": refused.diagnostics[0].message}, [])
 
 
 if __name__ == "__main__":

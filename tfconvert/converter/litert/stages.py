@@ -22,6 +22,9 @@ _ROWS = ("tf.GatherV2", "tf.StridedSlice", "tf.Unpack")
 _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "tfl.lstm", "tfl.rnn", "tfl.svdf")
 """Operators that overwrite one of their operands."""
 
+_STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
+"""What makes integers of activations: that it was requested, or that the model was trained for it."""
+
 STAGES: Sequence[Stage] = (
     *TO_FUNCTIONS,
     Stage("prepare-composite-functions",
@@ -43,9 +46,14 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns",)),
     Stage("cse", "folding leaves duplicates behind"),
+    Stage("prepare-quantize", "what has no kernel for integers becomes ops that have", _STATIC, ("quantize",),
+          "quantize"),
     Stage("separate-reads", "reads of one variable may be merged until here, but crash",
           (("tfl.read_variable",),)),
     Stage("separate-results", "inserts copies for the runtime, which every pass before would remove",
           (("tfl.if", "tfl.while"),)),
     Stage("separate-state", "every pass before would merge states that begin alike", (_WITH_STATE,)),
+    Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
+    Stage("quantize", "ranges are known", _STATIC, ("quantize",), "quantize"),
+    Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
 from tfconvert.exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
@@ -24,6 +24,7 @@ from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NA
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
 
 __all__ = ["TFLiteFile", "export"]
 
@@ -34,6 +35,20 @@ DESCRIPTION = "tfconvert"
 
 MAIN = "main"
 """Name of the only entry point's subgraph."""
+
+
+class Place(NamedTuple):
+    """Where a value is in a file.
+
+    Attributes:
+        subgraph: Index of the subgraph.
+        tensor: Index of the tensor.
+        name: The tensor's name, which no other tensor of the file has.
+    """
+
+    subgraph: int
+    tensor: int
+    name: str
 
 
 class _Exporter:
@@ -196,6 +211,7 @@ def export(
     origin: Origin | None = None,
     metadata: Mapping[str, bytes] | None = None,
     large: int = LARGE,
+    places: dict[Value, Place] | None = None,
 ) -> TFLiteFile:
     """Builds the tables of a .tflite file; weights are read when it is written.
 
@@ -205,6 +221,7 @@ def export(
         origin: How the model was created, for its metadata; `None` leaves that entry out.
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
+        places: Takes the tensor that each value is in.
 
     Raises:
         ConversionError: The module holds something that a .tflite file can't.
@@ -214,6 +231,9 @@ def export(
     for name in entries:
         exporter.index(name)
     exporter.build()
+    if places is not None:
+        for number, subgraph in enumerate(exporter.subgraphs):
+            places.update({value: Place(number, *tensor) for value, tensor in subgraph.places()})
     shared = exporter.shared
     if shared.problems:
         raise ConversionError(shared.problems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfconvert.exporters.tflite import operators
@@ -345,6 +345,11 @@ class Subgraph:
         """Returns a tensor's name in signatures: its name, as unique as the subgraph alone requires."""
         name = str(self._tensors[index]["name"])
         return self._own_names.get(name, name)
+
+    def places(self) -> Iterator[tuple[Value, tuple[int, str]]]:
+        """Yields values with the index and the name of the tensor that each is in."""
+        for value, (index, _) in self._index.items():
+            yield value, (index, str(self._tensors[index]["name"]))
 
     def tree(self) -> dict[str, Any]:
         """Returns the `SubGraph` table."""

@@ -63,14 +63,18 @@ def extremes(constant: Constant, axis: int | None = None) -> tuple[Array, Array]
 
 
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
-    """Returns the scales with which integers without the lowest one span ranges around 0; 1 where all is 0."""
+    """Returns the scales with which integers without the lowest one span ranges around 0.
+
+    Slices of nothing but zeros could have any; they get the largest of the others, for the sake of biases, whose scales
+    are made of these.
+    """
     largest: Array = np.maximum(np.abs(low), np.abs(high)).astype(np.float32)
     scales: Array = largest / np.float32(2 ** (bits - 1) - 1)
-    return np.where(scales > 0, scales, np.float32(1))
+    return np.where(scales > 0, scales, scales.max(initial=0) or np.float32(1))
 
 
-def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
-    """Returns a weight as symmetric integers, `None` if some element is no finite number.
+def weight_uniform(constant: Constant, axis: int | None, bits: int = 8) -> Uniform | None:
+    """Returns the symmetric mapping for a weight, `None` if some element is no finite number.
 
     Args:
         constant: The weight, of 32-bit floats.
@@ -81,8 +85,18 @@ def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> Quan
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
     scales = symmetric_scales(low, high, bits)
-    uniform = quant.Uniform(IntegerType.get(bits), tuple(scales.tolist()), (0,) * len(scales), axis)
-    limit = 2 ** (bits - 1) - 1
+    return quant.Uniform(IntegerType.get(bits), tuple(scales.tolist()), (0,) * len(scales), axis)
+
+
+def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
+    """Returns a weight as symmetric integers, `None` if some element is no finite number; see `weight_uniform`."""
+    uniform = weight_uniform(constant, axis, bits)
+    return None if uniform is None else quantize_symmetric(constant, uniform)
+
+
+def quantize_symmetric(constant: Constant, uniform: Uniform) -> QuantizedConstant:
+    """Returns a weight as integers of a symmetric mapping, which leaves the lowest integer out."""
+    limit = 2 ** (uniform.storage.width - 1) - 1
     return quantize_constant(constant, uniform, -limit, limit)
 
 

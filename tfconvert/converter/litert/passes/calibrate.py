@@ -1,0 +1,91 @@
+"""Pass `calibrate`: the ranges of the numbers that ops are to be quantized with, from running the model on samples.
+
+The ranges are attributes of the ops that compute the numbers, and of the functions for their arguments; see
+`tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from tfconvert.converter.ir.interface import interface_of
+from tfconvert.converter.litert.quantize import calibration, samples
+from tfconvert.converter.litert.quantize.plan import Settings, loop_bodies, observed
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.ranges import set_ranges
+from tfconvert.converter.litert.quantize.samples import Entry, Input
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.exporters.tflite.model import Place, export
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrate:
+    """Finds the ranges of what is to be quantized.
+
+    Attributes:
+        quantize: How to quantize, with samples, or a file with ranges.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "calibrate"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Notes the ranges; returns how many values have one.
+
+        Raises:
+            ConversionError: A sample is wrong, or the model can't be run on it.
+        """
+        wanted = self.quantize
+        kept = Path(wanted.calibration) if wanted.calibration is not None else None
+        if kept is not None and kept.is_file():
+            found = calibration.load(kept, wanted.ranges, _places(module))
+        elif wanted.samples is not None:
+            found = self._run(module, kept)
+        elif kept is not None:
+            raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples to make it of",
+                        hint="pass samples")  # fmt: skip
+        else:
+            return NOTHING_DONE
+        set_ranges(found)
+        return PassResult(Counter({"values seen": len(found)}))
+
+    def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
+        wanted = self.quantize
+        settings, bodies = Settings.of(wanted), loop_bodies(module)
+        functions = [function for function in module.ops if isinstance(function, FuncOp)]
+        entries = [function for function in functions if ENTRY_FUNCTION in function.attributes]
+        values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
+        signatures = [_entry(function) for function in entries]
+        inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
+        with calibration.Run(module, values, inputs, wanted.ranges, 2**settings.storage.width) as run:
+            each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
+            found = calibration.observe(run, each, signatures, total, wanted.progress)
+        if kept is not None:
+            calibration.save(kept, wanted.ranges, _places(module), found)
+        return found
+
+
+def _places(module: ModuleOp) -> dict[Value, Place]:
+    places: dict[Value, Place] = {}
+    export(module, places=places)
+    return places
+
+
+def _entry(function: FuncOp) -> Entry:
+    interface = interface_of(function)
+    inputs = [
+        Input(tensor.name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
+        for tensor, argument in zip(interface.inputs, function.body.block.args, strict=True)
+    ]
+    return Entry(interface.keys[0] if interface.keys else "", tuple(inputs))

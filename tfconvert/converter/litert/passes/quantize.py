@@ -1,0 +1,86 @@
+"""Pass `quantize`: ops whose kernels take integers get them, where the ranges of their numbers are known.
+
+Before:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
+        attributes {tfl.ranges = array<f32: -1.0, 1.0>} {
+      %0 = "tfl.relu"(%x) {tfl.ranges = array<f32: 0.0, 1.0>} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>
+        attributes {tfl.ranges = array<f32: -1.0, 1.0>} {
+      %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>
+      %1 = "tfl.relu"(%0) {tfl.ranges = array<f32: 0.0, 1.0>}
+          : (tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>
+      %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.003921569:-128>>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tfconvert.converter.ir.edit import update_function_type
+from tfconvert.converter.litert.quantize.plan import EXCLUDED, Plan, Settings, loop_bodies
+from tfconvert.converter.litert.quantize.rewriting import Rewriting
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.builtin import ModuleOp
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeOps:
+    """Makes integers of activations and weights.
+
+    Attributes:
+        quantize: How to.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "quantize"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns what was made.
+
+        Raises:
+            ConversionError: An op would stay float although integers alone were asked for (`stays-float`), or has a
+                weight that is not finite (`non-finite-weight`).
+        """
+        wanted = self.quantize
+        settings, bodies = Settings.of(wanted), loop_bodies(module)
+        counts: Counter[str] = Counter()
+        problems: list[Diagnostic] = []
+        for function in module.ops:
+            if not isinstance(function, FuncOp):
+                continue
+            own = settings.of_function(function, bodies)
+            plan = Plan(function, own)
+            if wanted.strict:
+                problems += _floats(plan)
+            rewriting = Rewriting(function, plan, own)
+            rewriting.run()
+            counts += rewriting.counts
+            update_function_type(function)
+        if problems:
+            raise ConversionError(problems)
+        return PassResult(counts, heading="quantized")
+
+
+def _floats(plan: Plan) -> list[Diagnostic]:
+    """Returns an error for each op that stays float, but for those that were excluded."""
+    return [
+        error_at(
+            op, "stays-float", f"it would compute with floats: {reason}", "exclude it, or leave `strict` out"
+        ).diagnostics[0]
+        for op, reason in plan.reasons.items()
+        if reason != EXCLUDED
+    ]

@@ -1,0 +1,165 @@
+"""Pass `quantize-io`: inputs and outputs as integers, so that nobody outside has to convert them.
+
+Before:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5>>
+      %1 = "tfl.relu"(%0) : (tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>>
+      %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.25:-128>>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>
+    }
+
+After, with `io=int8`:
+
+    func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>> {
+      %0 = "tfl.relu"(%x) : (tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>>
+      func.return %0 : tensor<4x!quant.uniform<i8:f32, 0.25:-128>>
+    }
+
+Inputs and outputs of other types than 32-bit floats stay. Integers without a sign are those with one, moved by 128: an
+operator at each end moves them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.litert.quantize.parameters import uniform_of
+from tfconvert.converter.litert.quantize.plan import is_float
+from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
+from tfconvert.converter.litert.quantize.rules import I8, I16
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType, Signedness
+from tfconvert.schema.ir.values import OpResult, Value
+
+_UNSIGNED = IntegerType.get(8, Signedness.UNSIGNED)
+_QUANTIZE, _DEQUANTIZE = "tfl.quantize", "tfl.dequantize"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeIo:
+    """Makes integers of the inputs and outputs that are floats.
+
+    Attributes:
+        quantize: How to quantize; its `io` says which integers.
+    """
+
+    quantize: Quantize = INT8
+    name: ClassVar[str] = "quantize-io"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites the entry functions; returns how many inputs and outputs changed.
+
+        Raises:
+            ConversionError: Nothing is known of the range of one (`unknown-range`).
+        """
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        counts: Counter[str] = Counter()
+        if self.quantize.io != "float32":
+            storage = I16 if self.quantize.io == "int16" else I8
+            for function in [op for op in functions if ENTRY_FUNCTION in op.attributes] or functions[:1]:
+                counts += _Boundary(function, storage, is_unsigned=self.quantize.io == "uint8").rewrite()
+                update_function_type(function)
+        for function in functions:
+            for op in (function, *function.body.block.ops):
+                drop_ranges(op)
+        return PassResult(counts)
+
+
+class _Boundary:
+    """One function's inputs and outputs."""
+
+    def __init__(self, function: FuncOp, storage: IntegerType, *, is_unsigned: bool) -> None:
+        self._function = function
+        self._storage = storage
+        self._is_unsigned = is_unsigned
+
+    def rewrite(self) -> Counter[str]:
+        """Rewrites the function."""
+        block = self._function.body.block
+        inputs = [argument for argument in block.args if is_float(argument)]
+        for argument in inputs:
+            self._input(argument)
+        end = block.last_op
+        assert end is not None
+        outputs = [index for index, value in enumerate(end.operands) if is_float(value)]
+        for index in outputs:
+            value = end.operands[index]
+            end.set_operand(index, self._output(end, value))
+            if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and value.is_unused:
+                erase(value.op)
+        return Counter({"inputs": len(inputs), "outputs": len(outputs)})
+
+    def _input(self, argument: Value) -> None:
+        converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
+        known = types.element_of(converted[0].results[0].type) if converted else None
+        uniform = known.data if isinstance(known, UniformType) else self._from_range(argument, "input")
+        inner = _tensor(argument, uniform)
+        users = [use.operation for use in argument.uses]
+        argument.type = _tensor(argument, _unsigned(uniform)) if self._is_unsigned else inner
+        builder = TflBuilder.at_block_begin(self._function.body.block)
+        value: Value = builder.tfl("quantize", (argument,), inner) if self._is_unsigned else argument
+        floats: Value | None = None
+        for op in users:
+            if op.name == _QUANTIZE and op.results[0].type is inner:
+                op.results[0].replace_all_uses_with(value)
+                erase(op)
+            elif op.name == _QUANTIZE:
+                op.set_operand(0, value)
+            else:
+                if floats is None:
+                    floats = builder.tfl("dequantize", (value,), types.tensor(types.F32, types.shape_of(inner)))
+                for index, operand in enumerate(op.operands):
+                    if operand is argument:
+                        op.set_operand(index, floats)
+
+    def _output(self, end: Operation, value: Value) -> Value:
+        """Returns an output as integers."""
+        builder = TflBuilder(end)
+        if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], self._storage):
+            found = value.op.operands[0]
+            builder.location = value.op.location
+        else:
+            found = builder.tfl("quantize", (value,), _tensor(value, self._from_range(value, "output")))
+        if not self._is_unsigned:
+            return found
+        element = types.element_of(found.type)
+        assert isinstance(element, UniformType)
+        return builder.tfl("quantize", (found,), _tensor(found, _unsigned(element.data)))
+
+    def _from_range(self, value: Value, what: str) -> Uniform:
+        seen = range_of(value)
+        if seen is None or not seen.is_finite:
+            raise _unknown(self._function, what)
+        return uniform_of(seen, self._storage)
+
+
+def _is_of(value: Value, storage: IntegerType) -> bool:
+    element = types.element_of(value.type)
+    return isinstance(element, UniformType) and element.storage is storage
+
+
+def _tensor(like: Value, uniform: Uniform) -> Attribute:
+    return types.tensor(UniformType.get(uniform), types.shape_of(like.type))
+
+
+def _unsigned(uniform: Uniform) -> Uniform:
+    return uniform._replace(storage=_UNSIGNED, zero_points=tuple(zero + 128 for zero in uniform.zero_points))
+
+
+def _unknown(function: FuncOp, what: str) -> ConversionError:
+    message = f"an {what} of {function.sym_name!r} can't be integers: no sample has shown its range"
+    return error("unknown-range", message, hint="pass samples, or leave `io` out")

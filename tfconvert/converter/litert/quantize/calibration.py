@@ -1,0 +1,186 @@
+"""Ranges of a module's values: what the values were when the model ran on samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tfconvert.converter.litert import runtime
+from tfconvert.converter.litert.quantize.instrumentation import Extremes, has_subgraphs, instrument
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.samples import Entry, Sample
+from tfconvert.converter.litert.runtime import Array
+from tfconvert.converter.litert.runtime_process import read_message, write_message
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.tflite.model import Place, export
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+
+_VERSION = 1
+"""Of the files that keep ranges."""
+
+
+class Run:
+    """The model in a process of its own, ready for samples; a context manager.
+
+    Args:
+        module: The module, of floats.
+        observed: The values whose ranges are wanted, by the function that has them.
+        inputs: The arguments of each entry.
+        method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
+        levels: How many integers there are to be.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        observed: Mapping[FuncOp, Sequence[Value]],
+        inputs: Sequence[Sequence[Value]],
+        method: str,
+        levels: int,
+    ) -> None:
+        runtime.require()
+        values = {value: value for function in observed.values() for value in function}
+        self._extremes: Sequence[Extremes] = ()
+        if has_subgraphs(module):
+            module, copies, self._extremes = instrument(module, observed)
+            inputs = [[copies[value] for value in entry] for entry in inputs]
+            inside = {value for extremes in self._extremes for value in extremes.values}
+            values = {value: copies[value] for value in values if value not in inside}
+        self._places: dict[Value, Place] = {}
+        file = export(module, places=self._places)
+        self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
+        self._inputs = [[self._places[value] for value in entry] for entry in inputs]
+        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        self._path = Path(self._folder.name) / "float.tflite"
+        file.save(self._path)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._header = {"file": str(self._path), "method": method, "levels": levels}
+
+    def __enter__(self) -> Run:
+        """Starts the process."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tfconvert.converter.litert.quantize.calibration_process"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        header = {
+            **self._header,
+            "observed": [place[:2] for place in self._observed.values()],
+            "extremes": [
+                ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
+            ],
+        }
+        self._ask(header, (), "the model can't be loaded")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the process and removes its file."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        self._folder.cleanup()
+
+    def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
+        """Runs the model on a sample.
+
+        Raises:
+            ConversionError: LiteRT can't (`calibration-failed`).
+        """
+        places, entry = self._inputs[sample.entry], entries[sample.entry]
+        subgraph = places[0].subgraph if places else sample.entry
+        names = [each.name for each in entry.inputs] if subgraph else [str(place.tensor) for place in places]
+        header = {"subgraph": subgraph, "key": entry.key, "inputs": names}
+        self._ask(header, sample.values, f"the model can't be run on sample {number}")
+
+    def ranges(self) -> dict[Value, Range]:
+        """Returns the ranges of the values that have been seen."""
+        found, *inside = self._ask({"finish": True}, (), "the ranges can't be told")
+        values = [*self._observed, *(value for extremes in self._extremes for value in extremes.values)]
+        ends = np.concatenate([found, *inside]).tolist()
+        return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
+
+    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], what: str) -> list[Array]:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            write_message(process.stdin, header, arrays)
+            answer, results = read_message(process.stdout)
+        except (EOFError, OSError) as problem:
+            status = process.wait()
+            raise error("calibration-failed", f"{what}: LiteRT has crashed (status {status})") from problem
+        if answer["problem"]:
+            raise error("calibration-failed", f"{what}: {answer['problem']}",
+                        hint="check the samples' shapes and values")  # fmt: skip
+        return results
+
+
+def observe(
+    run: Run,
+    samples: Iterable[Sample],
+    entries: Sequence[Entry],
+    total: int | None,
+    progress: Callable[[int, int | None], None] | None,
+) -> dict[Value, Range]:
+    """Runs the model on samples; returns the ranges.
+
+    Raises:
+        ConversionError: There are no samples (`no-samples`), or one is wrong.
+    """
+    number = 0
+    for sample in samples:
+        run.run(sample, entries, number)
+        number += 1
+        if progress is not None:
+            progress(number, total)
+    if not number:
+        hint = "an iterator gives its samples once: pass a list, or a function that returns a new one"
+        raise error("no-samples", "there are no samples, so that nothing is known of the ranges", hint=hint)
+    return run.ranges()
+
+
+def save(
+    path: str | os.PathLike[str], method: str, places: Mapping[Value, Place], found: Mapping[Value, Range]
+) -> None:
+    """Writes ranges by the names of tensors, to a file that appears whole or not at all."""
+    table = {places[value].name: list(ends) for value, ends in found.items()}
+    text = json.dumps({"version": _VERSION, "method": method, "ranges": table}, indent=1)
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(text.encode())
+
+    write_whole(path, write)
+
+
+def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> dict[Value, Range]:
+    """Returns the ranges of a file that `save` wrote, of those values that there are.
+
+    Raises:
+        ConversionError: It is no such file, or holds ranges of another method (`bad-calibration`).
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        table = {str(name): Range(float(low), float(high)) for name, (low, high) in content["ranges"].items()}
+        found = content["version"], content["method"]
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise error(
+            "bad-calibration", f"{path} holds no ranges: {problem}", hint="remove it, and pass samples"
+        ) from None
+    if found != (_VERSION, method):
+        raise error("bad-calibration", f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
+                    hint="remove it, and pass samples")  # fmt: skip
+    return {value: table[place.name] for value, place in places.items() if place.name in table}

@@ -1,0 +1,162 @@
+"""The process in which a model runs on samples while the ranges of its tensors are observed.
+
+LiteRT may crash on what it is fed, and its memory is given back when it has done its work. Messages are those of
+`runtime_process`: first the file and the tensors to observe, then a sample each, and at last the word to finish.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import IO, Any, Protocol
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from tfconvert.converter.litert.quantize.histogram import Histogram
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.runtime import Array
+from tfconvert.converter.litert.runtime_process import read_message, write_message
+
+_THREADS = 4
+
+
+class _Observer(Protocol):
+    def add(self, values: Array) -> None:
+        """Observes numbers."""
+
+
+class _Extremes:
+    """The least and the greatest number."""
+
+    def __init__(self) -> None:
+        self.low, self.high = np.float32(np.inf), np.float32(-np.inf)
+
+    def add(self, values: Array) -> None:
+        """Observes numbers."""
+        # Unlike Python's, these keep what is no number.
+        self.low, self.high = np.minimum(self.low, values.min()), np.maximum(self.high, values.max())
+
+
+class _Vectors:
+    """The ranges that a subgraph has worked out itself, as the vectors of their ends."""
+
+    def __init__(self, places: Sequence[Sequence[int]], count: int) -> None:
+        self.places = [(graph, tensor) for graph, tensor in places]
+        self._low = np.full(count, np.inf, np.float32)
+        self._high = np.full(count, -np.inf, np.float32)
+
+    def add(self, low: Array, high: Array) -> None:
+        """Adds what one run has told."""
+        np.minimum(self._low, low, out=self._low)
+        np.maximum(self._high, high, out=self._high)
+
+    def ranges(self) -> Array:
+        """Returns the ranges, a row a value; each ends before it begins if there was no run."""
+        return np.stack([self._low, self._high], 1)
+
+
+class _Run:
+    """An interpreter, and what is observed of its tensors."""
+
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        self._interpreter: Any = Interpreter(
+            header["file"], num_threads=min(_THREADS, os.cpu_count() or 1), experimental_preserve_all_tensors=True
+        )
+        self._method = header["method"]
+        self._levels = header["levels"]
+        kind = _Extremes if self._method == "minmax" else Histogram
+        self._observed: dict[tuple[int, int], Any] = {tuple(place): kind() for place in header["observed"]}
+        self._vectors = [_Vectors(places, count) for places, count in header["extremes"]]
+        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._runners: dict[str, Any] = {}
+
+    def run(self, header: Mapping[str, Any], inputs: Mapping[str, Array]) -> None:
+        """Runs a sample and observes the tensors of its subgraph."""
+        subgraph = header["subgraph"]
+        if subgraph:
+            runner = self._runners.get(header["key"])
+            if runner is None:
+                runner = self._runners[header["key"]] = self._interpreter.get_signature_runner(header["key"])
+            runner(**inputs)
+        else:
+            self._run_main({int(index): value for index, value in inputs.items()})
+        for (graph, tensor), observer in self._observed.items():
+            if graph == subgraph:
+                values = self._value(graph, tensor)
+                if values is not None and values.size:
+                    observer.add(values)
+                del values  # A view of a tensor prevents the next run.
+        for vectors in self._vectors:
+            ends = [self._value(*place) for place in vectors.places if place[0] == subgraph]
+            if len(ends) == len(vectors.places) and ends[0] is not None and ends[1] is not None:
+                vectors.add(ends[0], ends[1])
+            del ends
+        self._interpreter.reset_all_variables()
+
+    def _run_main(self, inputs: Mapping[int, Array]) -> None:
+        interpreter = self._interpreter
+        shapes = {index: value.shape for index, value in inputs.items()}
+        if shapes != self._shapes:
+            for index, value in inputs.items():
+                interpreter.resize_tensor_input(index, value.shape)
+            interpreter.allocate_tensors()
+            self._shapes = shapes
+        for index, value in inputs.items():
+            if value.size:
+                interpreter.set_tensor(index, value)
+        interpreter.invoke()
+
+    def _value(self, graph: int, tensor: int) -> Array | None:
+        """Returns a tensor's value, `None` if it has none: a part of the model that did not run."""
+        try:
+            if graph:
+                copied: Array = self._interpreter.get_tensor(tensor, graph)
+                return copied
+            viewed: Array = self._interpreter.tensor(tensor)()
+        except ValueError:
+            return None
+        return viewed
+
+    def ranges(self) -> list[Array]:
+        """Returns the ranges, a row a tensor; of a tensor that never had a value, it ends before it begins."""
+        found = [self._range(observer) for observer in self._observed.values()]
+        inside = [each.ranges() for each in self._vectors]
+        return [np.array(found, np.float32).reshape(-1, 2), *inside]
+
+    def _range(self, observer: Any) -> Range:
+        if self._method == "percentile":
+            return observer.percentile()  # type: ignore[no-any-return]
+        if self._method == "mse":
+            return observer.least_squares(self._levels)  # type: ignore[no-any-return]
+        return Range(observer.low, observer.high)
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Runs the samples that come until the last one; answers each message."""
+    run: _Run | None = None
+    while True:
+        try:
+            header, arrays = read_message(requests)
+        except EOFError:
+            return
+        try:
+            results: list[Array] = []
+            if run is None:
+                run = _Run(header)
+            elif header.get("finish"):
+                results = run.ranges()
+            else:
+                run.run(header, dict(zip(header["inputs"], arrays, strict=True)))
+        except (RuntimeError, ValueError) as problem:
+            write_message(answers, {"problem": str(problem)}, [])
+        else:
+            write_message(answers, {"problem": ""}, results)
+
+
+if __name__ == "__main__":
+    # LiteRT's own output must not mix with the answers.
+    with os.fdopen(os.dup(1), "wb") as channel:
+        os.dup2(2, 1)
+        serve(sys.stdin.buffer, channel)

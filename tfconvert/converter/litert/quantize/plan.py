@@ -1,0 +1,296 @@
+"""Decides what of a function becomes integers, and which integers: before anything is changed.
+
+An operator is quantized if its kernel takes integers (`rules`), the user has not excluded it, and the range of every
+number that it takes and gives is known. The others stay float, each for a reason that the report tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize.exclusion import Exclusion
+from tfconvert.converter.litert.quantize.groups import Groups
+from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule, Scales
+from tfconvert.converter.quantization import Quantize
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.attributes import SymbolRefAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import FloatType, IntegerType
+from tfconvert.schema.ir.values import OpResult, Value
+
+EXCLUDED = "it is excluded"
+NOT_SEEN = "no sample has shown the range of its numbers"
+
+
+class Settings(NamedTuple):
+    """How a module is to be quantized.
+
+    Attributes:
+        storage: The type of integers that activations become.
+        exclusion: What stays float although it need not.
+        per_channel: Whether weights have a scale for each channel.
+        bits: Bits of the weights of matrix products.
+        integers_only: Whether integers are wanted even where floats would be as fast and more precise.
+        in_loop: Whether the function is the body of a loop.
+    """
+
+    storage: IntegerType
+    exclusion: Exclusion
+    per_channel: bool = True
+    bits: int = 8
+    integers_only: bool = False
+    in_loop: bool = False
+
+    @classmethod
+    def of(cls, quantize: Quantize) -> Settings:
+        """Returns the part of a conversion's settings that says what becomes integers."""
+        storage = I16 if quantize.mode == "int16" else I8
+        integers_only = quantize.strict or quantize.io != "float32"
+        return cls(storage, Exclusion(quantize.exclude), quantize.per_channel, quantize.weights, integers_only)
+
+    def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:
+        """Returns the settings for one function, given the names of those that are bodies of loops."""
+        return self._replace(in_loop=function.sym_name in bodies)
+
+
+def is_float(value: Value) -> bool:
+    """Returns whether a value's elements are 32-bit floats."""
+    return types.element_of(value.type) is types.F32
+
+
+def is_constant(value: Value) -> bool:
+    """Returns whether a value is a constant, perhaps one that is fake-quantized."""
+    return fake_quant.constant_source(value) is not None
+
+
+def activations(op: Operation, rule: Rule) -> list[int]:
+    """Returns the indices of the operands that are activations, constant or not."""
+    others = (rule.weight, rule.bias)
+    return [index for index, value in enumerate(op.operands) if index not in others and is_float(value)]
+
+
+def candidate(op: Operation, settings: Settings) -> Rule | str:
+    """Returns the rule by which an op can be quantized if its ranges are known, else why it can't be."""
+    rule = RULES.get(op.name)
+    if rule is None:
+        return "its kernel computes with floats only"
+    if settings.storage not in rule.types:
+        return f"its kernel takes no {settings.storage.width}-bit integers"
+    if settings.exclusion.excludes(op):
+        return EXCLUDED
+    if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
+        return "its numbers are no 32-bit floats"
+    if rule.weight is not None and rule.weight < len(op.operands):
+        return _with_weight(op, rule) or rule
+    if not settings.integers_only and settings.storage is I8:
+        return _better_float(op, rule, settings) or rule
+    return rule
+
+
+def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
+    """Returns why an op had better stay float; empty if it had not."""
+    if settings.in_loop:
+        return "its errors would add up from one iteration of the loop to the next"
+    if rule.scales is Scales.FIXED and all(use.operation.name == "func.return" for use in op.results[0].uses):
+        return "its result leaves the model as floats, and would have steps of a fixed size"
+    return ""
+
+
+def loop_bodies(module: ModuleOp) -> frozenset[str]:
+    """Returns the names of the functions that are bodies or conditions of loops."""
+    loops = (op for function in module.ops for op in function.walk() if op.name == "tfl.while")
+    symbols = (op.properties[name] for op in loops for name in ("cond", "body"))
+    return frozenset(symbol.root for symbol in symbols if isinstance(symbol, SymbolRefAttr))
+
+
+def observed(function: FuncOp, settings: Settings) -> Iterator[Value]:
+    """Yields the values of a function whose ranges are needed to quantize it."""
+    seen: set[Value] = set()
+    for op in function.body.block.ops:
+        rule = candidate(op, settings)
+        if not isinstance(rule, Rule):
+            continue
+        operands = [op.operands[index] for index in activations(op, rule)]
+        results = [] if rule.scales is Scales.FIXED else [result for result in op.results if is_float(result)]
+        for value in (*operands, *results):
+            if value not in seen and not is_constant(value):
+                seen.add(value)
+                yield value
+
+
+def _with_weight(op: Operation, rule: Rule) -> str:
+    """Returns why an op's weight or bias prevents that it is quantized; empty if nothing does."""
+    assert rule.weight is not None
+    weight = op.operands[rule.weight]
+    if not is_float(weight) or not is_constant(weight):
+        return "its weight is computed"
+    if rule.bias is not None and rule.bias < len(op.operands):
+        bias = op.operands[rule.bias]
+        if not tfl.is_absent(bias) and not is_constant(bias):
+            return "its bias is computed"
+    return ""
+
+
+class Plan:
+    """What becomes of one function.
+
+    Attributes:
+        quantized: The ops that are quantized, with their rules, in order.
+        reasons: Why other ops with floats are not.
+
+    Args:
+        function: The function.
+        settings: How to quantize.
+    """
+
+    def __init__(self, function: FuncOp, settings: Settings) -> None:
+        self._settings = settings
+        self._extremes: dict[Constant, Range] = {}
+        self.quantized: dict[Operation, Rule] = {}
+        self.reasons: dict[Operation, str] = {}
+        ops = list(function.body.block.ops)
+        for op in filter(_has_floats, ops):
+            if fake_quant.is_fake_quant(op) and is_constant(op.results[0]):
+                continue
+            found = _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, settings)
+            if isinstance(found, Rule):
+                self.quantized[op] = found
+            else:
+                self.reasons[op] = found
+        self._groups = self._settled(ops)
+
+    def uniform(self, value: Value) -> Uniform | None:
+        """Returns the mapping of a value that a quantized op computes, `None` if it is computed as float."""
+        return self._groups.uniform(value) if self._is_integer(value) else None
+
+    def operand_uniform(self, op: Operation, index: int) -> Uniform | None:
+        """Returns the mapping that an op takes an activation in, `None` if it takes floats."""
+        rule = self.quantized.get(op)
+        value = op.operands[index]
+        if rule is None or index not in activations(op, rule):
+            return None
+        if rule.scales is Scales.SAME:
+            return self._groups.uniform(next(result for result in op.results if is_float(result)))
+        if is_constant(value):
+            return self._own_uniform(value)
+        return self._groups.uniform(value)
+
+    def _is_integer(self, value: Value) -> bool:
+        return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
+
+    def _settled(self, ops: Sequence[Operation]) -> Groups:
+        """Gives up ops until the ranges of all others are known; returns their groups."""
+        while True:
+            groups = self._grouped(ops)
+            unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
+            for op in unknown:
+                self.reasons[op] = NOT_SEEN
+            idle = [] if unknown else self._idle()
+            for op in (*unknown, *idle):
+                del self.quantized[op]
+            if not unknown and not idle:
+                return groups
+
+    def _grouped(self, ops: Sequence[Operation]) -> Groups:
+        groups = Groups(self._settings.storage)
+        for op in ops:
+            rule = self.quantized.get(op)
+            if rule is None:
+                continue
+            if fake_quant.is_fake_quant(op):
+                self._group_fake_quant(op, groups)
+            elif rule.scales is Scales.SAME:
+                self._group_same(op, groups)
+            elif rule.scales is Scales.FIXED:
+                fixed = rule.fixed_type(self._settings.storage)
+                assert fixed is not None
+                groups.give(op.results[0], fixed)
+        return groups
+
+    def _group_fake_quant(self, op: Operation, groups: Groups) -> None:
+        """Gives a value the mapping that the model was trained with."""
+        uniform = fake_quant.uniform_of(op)
+        source, result = op.operands[0], op.results[0]
+        if uniform.storage is not self._settings.storage:
+            groups.widen(result, range_of_integers(uniform))
+            groups.widen(source, range_of_integers(uniform))
+        elif groups.give(source, uniform):
+            groups.join(source, result)
+        else:
+            groups.give(result, uniform)
+
+    def _group_same(self, op: Operation, groups: Groups) -> None:
+        """Joins the values that an op moves numbers between; what was given other scales is not joined."""
+        values = [value for value in op.operands if is_float(value)]
+        constants = [value for value in values if is_constant(value)]
+        computed = [value for value in values if value not in constants]
+        first, *others = (result for result in op.results if is_float(result))
+        for result in others:
+            groups.join(first, result)
+        seen = [self._constant_range(value) for value in constants]
+        given = {groups.given(value) for value in computed}
+        if len(given) > 1 or not all(_fits(numbers, next(iter(given), None)) for numbers in seen):
+            computed = [value for value in computed if groups.given(value) is None]
+        for value in computed:
+            groups.join(first, value)
+        for numbers in seen:
+            groups.widen(first, numbers)
+
+    def _is_known(self, op: Operation, rule: Rule, groups: Groups) -> bool:
+        """Returns whether all mappings that an op needs are known."""
+        operands = [op.operands[index] for index in activations(op, rule)]
+        computed = [value for value in operands if not is_constant(value)]
+        constants = [value for value in operands if is_constant(value)]
+        results = [result for result in op.results if is_float(result)]
+        return all(groups.uniform(value) is not None for value in (*computed, *results)) and all(
+            self._constant_range(value).is_finite for value in constants
+        )
+
+    def _idle(self) -> list[Operation]:
+        """Returns the ops that only move numbers from floats to floats."""
+        return [
+            op for op, rule in self.quantized.items()
+            if rule.scales is Scales.SAME
+            and not any(self._is_integer(value) for value in op.operands)
+            and not any(use.operation in self.quantized for result in op.results for use in result.uses)
+        ]  # fmt: skip
+
+    def _own_uniform(self, value: Value) -> Uniform:
+        trained = fake_quant.trained_uniform(value)
+        if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
+            return trained
+        return uniform_of(self._constant_range(value), self._settings.storage)
+
+    def _constant_range(self, value: Value) -> Range:
+        constant = fake_quant.constant_source(value)
+        assert constant is not None, "checked by the caller"
+        known = self._extremes.get(constant)
+        if known is None:
+            low, high = weights.extremes(constant)
+            known = self._extremes[constant] = Range(float(low[0]), float(high[0]))
+        return known
+
+
+_FAKE_QUANT = Rule(Scales.SAME)
+
+
+def _has_floats(op: Operation) -> bool:
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
+        return False
+    return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _fits(seen: Range, given: Uniform | None) -> bool:
+    if given is None:
+        return True
+    room = range_of_integers(given)
+    step = given.scales[0]
+    return room.low - step <= seen.low and seen.high <= room.high + step

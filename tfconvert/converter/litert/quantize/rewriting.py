@@ -1,0 +1,186 @@
+"""Makes integers of what a plan says, and puts conversions where integers meet floats or other integers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float
+from tfconvert.converter.litert.quantize.rules import I16, Rule
+from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
+
+_BIAS_ROOM = float(2**30)
+"""The largest integer that a bias may become, so that sums of products have room, too."""
+
+_SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
+"""Operators whose 16-bit kernels take scales that are powers of two, unless an option says otherwise."""
+
+
+class Rewriting:
+    """One function's rewriting.
+
+    Attributes:
+        counts: How many conversions and constants were made.
+
+    Args:
+        function: The function.
+        plan: What becomes of it.
+        settings: How to quantize.
+    """
+
+    def __init__(self, function: FuncOp, plan: Plan, settings: Settings) -> None:
+        self.counts: Counter[str] = Counter()
+        self._function = function
+        self._plan = plan
+        self._settings = settings
+        self._converted: dict[tuple[Value, Uniform | None], Value] = {}
+        self._constants: dict[tuple[Value, Uniform], Value] = {}
+
+    def run(self) -> None:
+        """Rewrites the function."""
+        plan = self._plan
+        ops = [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]
+        for op in ops:
+            rule = plan.quantized.get(op)
+            if rule is not None:
+                self._quantize_constants(op, rule)
+            for index, value in enumerate(op.operands):
+                self._convert_operand(op, index, value)
+        for op in plan.quantized:
+            for result in op.results:
+                uniform = plan.uniform(result)
+                if uniform is not None:
+                    result.type = _quantized(result, uniform)
+            if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
+                op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
+        for op in plan.quantized:
+            if fake_quant.is_fake_quant(op):
+                replace_op(op, op.operands[0])
+        self.counts["quantized"] += len(plan.quantized)
+
+    def _convert_operand(self, op: Operation, index: int, value: Value) -> None:
+        """Converts an activation to what an op takes."""
+        if not is_float(value) or is_constant(value):
+            return
+        has, wants = self._plan.uniform(value), self._plan.operand_uniform(op, index)
+        if has != wants:
+            op.set_operand(index, self._conversion(value, wants))
+
+    def _conversion(self, value: Value, wants: Uniform | None) -> Value:
+        """Returns a value as integers of some mapping, or as floats."""
+        known = self._converted.get((value, wants))
+        if known is None:
+            builder = _after(value)
+            if wants is None:
+                known = builder.tfl("dequantize", (value,), value.type)
+                self.counts["dequantize"] += 1
+            else:
+                known = builder.tfl("quantize", (value,), _quantized(value, wants))
+                self.counts["quantize"] += 1
+            self._converted[value, wants] = known
+        return known
+
+    def _quantize_constants(self, op: Operation, rule: Rule) -> None:
+        for index in activations(op, rule):
+            value = op.operands[index]
+            if is_constant(value):
+                uniform = self._plan.operand_uniform(op, index)
+                assert uniform is not None
+                op.set_operand(index, self._constant(value, uniform))
+        if rule.weight is not None:
+            self._quantize_weight(op, rule, rule.weight)
+
+    def _constant(self, value: Value, uniform: Uniform, *, is_weight: bool = False) -> Value:
+        """Returns a constant as integers of some mapping."""
+        known = self._constants.get((value, uniform))
+        if known is None:
+            constant = fake_quant.constant_source(value)
+            assert constant is not None, "checked by the plan"
+            make = weights.quantize_symmetric if is_weight else weights.quantize_constant
+            made = make(constant, uniform)
+            known = _after(value).insert(tfl.constant(made.stored, result_type=made.type)).results[0]
+            self._constants[value, uniform] = known
+        return known
+
+    def _quantize_weight(self, op: Operation, rule: Rule, index: int) -> None:
+        """Makes integers of an op's weight and bias; the scales of the bias are those of the products."""
+        value = op.operands[index]
+        uniform = self._weight_uniform(op, value, rule)
+        if rule.bias is not None:
+            data = self._plan.operand_uniform(op, activations(op, rule)[0])
+            assert data is not None, "the op is quantized"
+            bias = _bias(op, rule.bias)
+            if bias is not None:
+                uniform = self._with_room(uniform, bias, data.scales[0])
+            elif rule.needs_bias:
+                bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
+            if bias is not None:
+                self._set_bias(op, rule.bias, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
+        op.set_operand(index, self._constant(value, uniform, is_weight=True))
+
+    def _weight_uniform(self, op: Operation, value: Value, rule: Rule) -> Uniform:
+        trained = fake_quant.trained_uniform(value)
+        if trained is not None:
+            return trained
+        constant = fake_quant.constant_source(value)
+        assert constant is not None, "checked by the plan"
+        found = weights.weight_uniform(constant, rule.axis if self._settings.per_channel else None)
+        if found is None:
+            raise error_at(op, "non-finite-weight", "its weight has elements that are no finite numbers",
+                           "exclude the op from being quantized, or mend the model")  # fmt: skip
+        return found
+
+    def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:
+        """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""
+        scales = np.array(weight.scales, np.float64)
+        least = np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM)
+        least = least if len(scales) > 1 else least.max(initial=0, keepdims=True)
+        if (scales >= least).all():
+            return weight
+        self.counts["weights made coarser for large biases"] += 1
+        return weight._replace(scales=tuple(np.maximum(scales, least).astype(np.float32).tolist()))
+
+    def _set_bias(self, op: Operation, index: int, bias: Array, scales: Array) -> None:
+        """Gives an op a bias of integers."""
+        is_wide = self._settings.storage is I16
+        stored = np.rint(bias.astype(np.float64) / scales.astype(np.float64)).astype(np.int64 if is_wide else np.int32)
+        axis = None if len(scales) == 1 else 0
+        uniform = Uniform(IntegerType.get(64 if is_wide else 32), tuple(scales.tolist()), (0,) * len(scales), axis)
+        result_type = types.tensor(UniformType.get(uniform), stored.shape)
+        constant = TflBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
+        op.set_operands([*op.operands[:index], constant.results[0], *op.operands[index + 1 :]])
+
+
+def _bias(op: Operation, index: int) -> Array | None:
+    """Returns an op's bias, `None` if it has none."""
+    if index >= len(op.operands) or tfl.is_absent(op.operands[index]):
+        return None
+    constant = fake_quant.constant_source(op.operands[index])
+    assert constant is not None, "checked by the plan"
+    return tensor_data.to_array(constant)
+
+
+def _quantized(value: Value, uniform: Uniform) -> Attribute:
+    return types.tensor(UniformType.get(uniform), types.shape_of(value.type))
+
+
+def _after(value: Value) -> TflBuilder:
+    """Returns a builder that inserts right after a value is computed."""
+    if isinstance(value, OpResult):
+        builder = TflBuilder(value.op.next_op)
+        builder.location = value.op.location
+        return builder
+    assert isinstance(value, BlockArgument)
+    return TflBuilder.at_block_begin(value.block)

@@ -1,0 +1,98 @@
+"""What quantizing an operator takes: where its weights are, and how the scales of its results follow.
+
+One row an operator. Operands that are no 32-bit floats (shapes, axes, conditions) are left as they are; all others are
+activations, constant or not, unless the row says that they are the weight or the bias. An operator without a row stays
+float, and so does one whose row lacks the element type that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.types import IntegerType
+
+I8 = IntegerType.get(8)
+I16 = IntegerType.get(16)
+
+
+class Scales(Enum):
+    """How an operator's scales go together."""
+
+    OWN = "own"
+    """Each operand and result has its own."""
+    SAME = "same"
+    """Its operands and results have one in common: it moves numbers, or compares them."""
+    FIXED = "fixed"
+    """Those of the results are written into the kernel."""
+
+
+class Rule(NamedTuple):
+    """How an operator is quantized.
+
+    Attributes:
+        scales: How its scales go together.
+        types: The types of activations that its kernel computes right with.
+        weight: Index of the operand that must be a constant of 8-bit integers, `None` if there is none.
+        axis: The axis of the weight along which there is a scale for each channel.
+        bias: Index of the bias, a constant of wide integers.
+        fixed: Of `FIXED` results: the scale and the zero point, by type.
+        needs_bias: Whether the kernel of integers refuses to go without a bias.
+    """
+
+    scales: Scales = Scales.OWN
+    types: tuple[IntegerType, ...] = (I8, I16)
+    weight: int | None = None
+    axis: int | None = None
+    bias: int | None = None
+    fixed: Mapping[IntegerType, tuple[float, int]] = {}
+    needs_bias: bool = False
+
+    def fixed_type(self, storage: IntegerType) -> Uniform | None:
+        """Returns the mapping that its results must have, `None` if it is free."""
+        row = self.fixed.get(storage)
+        return None if row is None else Uniform(storage, (row[0],), (row[1],))
+
+
+_ANY = Rule()
+_ANY_I8 = Rule(types=(I8,))
+_SAME = Rule(Scales.SAME)
+_SAME_I8 = Rule(Scales.SAME, (I8,))
+
+_UNIT = {I8: (1 / 256, -128), I16: (1 / 32768, 0)}
+_SIGNED = {I8: (1 / 128, 0), I16: (1 / 32768, 0)}
+
+RULES: Mapping[str, Rule] = {
+    "tfl.conv_2d": Rule(weight=1, axis=0, bias=2, needs_bias=True),
+    "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
+    "tfl.fully_connected": Rule(weight=1, axis=0, bias=2),
+    "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
+    **dict.fromkeys((
+        "tfl.add", "tfl.sub", "tfl.mul", "tfl.abs", "tfl.neg", "tfl.relu", "tfl.relu6", "tfl.leaky_relu", "tfl.prelu",
+        "tfl.sqrt", "tfl.gelu", "tfl.mean", "tfl.sum", "tfl.reduce_prod", "tfl.batch_matmul",
+    ), _ANY),
+    **dict.fromkeys((
+        "tfl.squared_difference", "tfl.relu_n1_to_1", "tfl.relu_0_to_1", "tfl.elu", "tfl.exp", "tfl.log", "tfl.rsqrt",
+        "tfl.hard_swish", "tfl.less", "tfl.less_equal", "tfl.greater", "tfl.greater_equal", "tfl.arg_max",
+        "tfl.arg_min",
+    ), _ANY_I8),
+    "tfl.equal": _ANY,
+    "tfl.not_equal": _ANY,
+    **dict.fromkeys((
+        "tfl.maximum", "tfl.minimum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reshape", "tfl.squeeze",
+        "tfl.expand_dims", "tfl.transpose", "tfl.pad", "tfl.padv2", "tfl.mirror_pad", "tfl.slice", "tfl.strided_slice",
+        "tfl.split", "tfl.split_v", "tfl.pack", "tfl.unpack", "tfl.concatenation", "tfl.gather", "tfl.gather_nd",
+        "tfl.tile", "tfl.reverse_v2", "tfl.broadcast_to", "tfl.select", "tfl.select_v2", "tfl.fill",
+        "tfl.dynamic_update_slice", "tfl.topk_v2", "tfl.max_pool_2d", "tfl.average_pool_2d", "tfl.resize_bilinear",
+        "tfl.resize_nearest_neighbor", "tfl.space_to_batch_nd", "tfl.batch_to_space_nd",
+    ), _SAME),
+    **dict.fromkeys(("tfl.space_to_depth", "tfl.depth_to_space", "tfl.embedding_lookup"), _SAME_I8),
+    "tfl.reverse_sequence": Rule(Scales.SAME, (I16,)),
+    "tfl.softmax": Rule(Scales.FIXED, fixed=_UNIT),
+    "tfl.logistic": Rule(Scales.FIXED, fixed=_UNIT),
+    "tfl.tanh": Rule(Scales.FIXED, fixed=_SIGNED),
+    "tfl.log_softmax": Rule(Scales.FIXED, (I8,), fixed={I8: (16 / 256, 127)}),
+    "tfl.l2_normalization": Rule(Scales.FIXED, (I8,), fixed={I8: (1 / 128, 0)}),
+}  # fmt: skip

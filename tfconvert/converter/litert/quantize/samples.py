@@ -1,0 +1,191 @@
+"""Samples as users pass them, turned into what each signature is run on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfconvert.schema.diagnostics import ConversionError, error
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_SUFFIXES = (".npz", ".npy")
+
+
+class Input(NamedTuple):
+    """An input of a signature.
+
+    Attributes:
+        name: Its name in the signature.
+        dtype: Numpy's dtype of its elements.
+        shape: Its shape, -1 where any size will do; `None` for any rank.
+    """
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] | None
+
+
+class Entry(NamedTuple):
+    """A signature, or the only function of a model without signatures.
+
+    Attributes:
+        key: Its key; empty if it has none.
+        inputs: What it takes.
+    """
+
+    key: str
+    inputs: tuple[Input, ...]
+
+
+class Sample(NamedTuple):
+    """What an entry is run on: a value an input, in order."""
+
+    entry: int
+    values: list[Array]
+
+
+def read(samples: Any, entries: Sequence[Entry]) -> Iterator[Sample]:
+    """Yields samples one by one, as they are asked for.
+
+    Args:
+        samples: What the user passed as `Quantize.samples`.
+        entries: The model's signatures.
+
+    Raises:
+        ConversionError: They are not what the model takes (`wrong-sample`).
+    """
+    if callable(samples):
+        samples = samples()
+    for entry, items in _by_entry(samples, entries):
+        paths = _paths(items)
+        each = items if paths is None else _from_files(paths, entries[entry])
+        try:
+            for number, item in enumerate(each):
+                yield Sample(entry, _values(item, entries[entry], number))
+        except ConversionError:
+            raise
+        except (TypeError, ValueError, OSError) as problem:
+            raise _wrong(f"the samples can't be read: {problem}") from problem
+
+
+def count(samples: Any) -> int | None:
+    """Returns how many samples there are, `None` if that is not known beforehand."""
+    if isinstance(samples, Sequence) and not isinstance(samples, str) and _paths(samples) is None:
+        return len(samples)
+    return None
+
+
+def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any]]:
+    """Yields the samples of each signature."""
+    keys = {entry.key: number for number, entry in enumerate(entries)}
+    if isinstance(samples, Mapping) and samples and set(samples) <= set(keys):
+        for key, own in samples.items():
+            yield keys[key], own
+    elif isinstance(samples, Mapping):
+        # One sample, or arrays whose first axis counts samples, would look the same.
+        raise _wrong("a mapping is neither samples by signature nor a list of samples",
+                     f"pass a list of mappings; the signatures are {_listed(keys)}")  # fmt: skip
+    elif len(entries) > 1 and _paths(samples) is None:
+        raise _wrong(f"the model has several signatures: {_listed(keys)}", "pass a mapping from signature to samples")
+    elif len(entries) > 1:
+        raise _wrong(f"the model has several signatures: {_listed(keys)}",
+                     "convert one with `signatures`, or pass samples in memory, by signature")  # fmt: skip
+    else:
+        yield 0, samples
+
+
+def _paths(samples: Any) -> list[Path] | None:
+    """Returns the files of samples, `None` if they are in memory."""
+    single = isinstance(samples, str | os.PathLike)
+    listed = [samples] if single else list(samples) if isinstance(samples, list | tuple) else []
+    if not listed or not all(isinstance(item, str | os.PathLike) for item in listed):
+        return None
+    found: list[Path] = []
+    for path in map(Path, listed):
+        files = sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES) if path.is_dir() else [path]
+        if not files:
+            raise _wrong(f"the folder {path} has no .npz and no .npy files")
+        found += files
+    return found
+
+
+def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Array]]:
+    """Yields the samples of files; the first axis of each array counts them, and each is a batch of one."""
+    for path in paths:
+        try:
+            arrays = _load(path, entry)
+        except (OSError, ValueError) as problem:
+            raise _wrong(
+                f"{path} can't be read: {problem}", "pass .npz or .npy files without pickled objects"
+            ) from None
+        lengths = {len(array) for array in arrays.values() if array.ndim}
+        if len(lengths) != 1:
+            raise _wrong(f"the arrays in {path} have {_listed(sorted(map(str, lengths)))} samples: not one number")
+        for index in range(lengths.pop()):
+            yield {name: _one(array, index, entry, name) for name, array in arrays.items()}
+
+
+def _load(path: Path, entry: Entry) -> dict[str, Array]:
+    """Returns the arrays of a file that the entry takes, by name."""
+    if path.suffix == ".npy":
+        if len(entry.inputs) != 1:
+            raise _wrong(f"{path} holds one array, and the model takes {len(entry.inputs)}", "pass an .npz file")
+        return {entry.inputs[0].name: np.load(path, mmap_mode="r", allow_pickle=False)}
+    with np.load(path, allow_pickle=False) as file:
+        names = {each.name for each in entry.inputs}
+        found = {name: file[name] for name in file.files if name in names}
+        if not found:
+            raise _wrong(f"none of the arrays in {path} ({_listed(file.files)}) is named as an input",
+                         f"the inputs are {_listed(each.name for each in entry.inputs)}")  # fmt: skip
+    return found
+
+
+def _one(array: Array, index: int, entry: Entry, name: str) -> Array:
+    """Returns a sample of an array, as a batch of one unless the input has no batches."""
+    shape = next(each.shape for each in entry.inputs if each.name == name)
+    part: Array = array[index : index + 1]
+    return part[0] if shape is not None and len(shape) == array.ndim - 1 else part
+
+
+def _values(item: Any, entry: Entry, number: int) -> list[Array]:
+    """Returns a sample's values in the order of the inputs, checked."""
+    if isinstance(item, np.ndarray) or not isinstance(item, Mapping | Sequence):
+        item = [item]
+    if isinstance(item, Mapping):
+        missing = [each.name for each in entry.inputs if each.name not in item]
+        if missing:
+            raise _wrong(f"sample {number} has no value for {_listed(missing)}", f"it has {_listed(item)}")
+        item = [item[each.name] for each in entry.inputs]
+    if len(item) != len(entry.inputs):
+        raise _wrong(f"sample {number} has {len(item)} values, and the model takes {len(entry.inputs)}")
+    return [_checked(np.asarray(value), each, number) for value, each in zip(item, entry.inputs, strict=True)]
+
+
+def _checked(value: Array, wanted: Input, number: int) -> Array:
+    what = f"sample {number} of {wanted.name!r}"
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise _wrong(f"{what} has elements that are no finite numbers")
+    if value.dtype != wanted.dtype:
+        if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
+            raise _wrong(f"{what} is of {value.dtype}, and the model takes {wanted.dtype}")
+        value = value.astype(wanted.dtype)
+    shape = wanted.shape
+    fits = shape is None or (
+        len(shape) == value.ndim and all(dim in (-1, own) for dim, own in zip(shape, value.shape, strict=True))
+    )
+    if not fits:
+        raise _wrong(f"{what} has the shape {list(value.shape)}, and the model takes {list(shape or ())}")
+    return value
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(repr(str(name)) for name in names) or "none"
+
+
+def _wrong(message: str, hint: str = "") -> ConversionError:
+    return error("wrong-sample", message, hint=hint)
