@@ -25,7 +25,8 @@ MAY_IMPORT = {
 ROOMS = {
     "tfconvert.converter": (
         ("interpreter", "ir", "kernels"),
-        ("composites", "control_flow", "executor", "functionalize", "quantization", "resource_ops", "rewrite"),
+        ("composites", "control_flow", "executor", "functionalize", "quantization", "quantization_report", "resource_ops",
+         "rewrite"),
         ("options", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),
         ("report",),
@@ -39,7 +40,7 @@ ROOMS = {
         ("cli",),
     ),
     "tfconvert.converter.litert": (
-        ("hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
+        ("child", "hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
         ("fusions", "runtime_process", "tflite_file"),
         ("quantize",),
         ("passes",),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Mode, Quantize
+from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report
 from tfconvert.importers.source import Source
 
@@ -94,7 +95,8 @@ def convert(
         quantize: How to quantize the model: a mode (`"dynamic"`, `"float16"`, ...), or a `Quantize` with more settings;
             by default, numbers stay as precise as the model has them.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
-            reference executor; the differences are in the report.
+            reference executor; the differences are in the report. A quantized model is compared with itself without
+            quantization, on the samples if there are any.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; by default it may name
             none.
@@ -118,7 +120,14 @@ def convert_source(source: Source, options: Options) -> Model:
     from tfconvert.converter import conversion
 
     file, report = conversion.run(source, options)
-    if options.verify:
+    if options.verify and options.quantize is not None:
+        from tfconvert.converter.validation import quantization_check
+
+        floats, _ = conversion.run(source, replace(options, quantize=None))
+        fidelity = quantization_check.check(source.open(), floats, file, options.quantize.samples)
+        known = report.quantization or QuantizationReport(())
+        report = replace(report, quantization=known._replace(fidelity=fidelity))
+    elif options.verify:
         from tfconvert.converter.validation import result_check
 
         report = replace(report, verification=tuple(result_check.verify(source, file.to_bytes())))

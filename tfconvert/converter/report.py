@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfconvert.converter.quantization_report import Layer, QuantizationReport
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Report:
         size: Bytes of the result.
         verification: Differences an output, empty unless verified.
         notes: Warnings and decisions.
+        quantization: What quantizing has done; `None` if nothing was quantized.
     """
 
     source: str
@@ -71,6 +73,7 @@ class Report:
     size: int = 0
     verification: tuple[OutputError, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
+    quantization: QuantizationReport | None = None
 
     @property
     def seconds(self) -> float:
@@ -92,6 +95,7 @@ class Report:
             "frozen_variables": self.frozen_variables,
             "verification": [each._asdict() for each in self.verification],
             "notes": [note.to_dict() for note in self.notes],
+            **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
         }
 
     def to_text(self, output_file: str = "", *, verbose: bool = False) -> str:
@@ -122,6 +126,8 @@ class Report:
         for each in self.verification:
             lines.append(f"  verified {each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
                          f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+        if self.quantization is not None:
+            lines += [f"  {line}" for line in self.quantization.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -148,6 +154,7 @@ class Recorder:
         self._headings: dict[str, str] = {}
         self._operations: Counter[str] = Counter()
         self._frozen = 0
+        self._layers: list[Layer] = []
 
     def add(self, name: str, result: PassResult) -> None:
         """Adds the result of a pass.
@@ -163,6 +170,7 @@ class Recorder:
         if result.operations is not None:
             self._operations = result.operations
         self._frozen += result.frozen_variables
+        self._layers += result.layers
         self.notes += [note for note in result.notes if note not in self.notes]
 
     def report(self, source: str) -> Report:
@@ -175,6 +183,7 @@ class Recorder:
             headings=self._headings,
             frozen_variables=self._frozen,
             notes=tuple(self.notes),
+            quantization=QuantizationReport(tuple(self._layers)) if self._layers else None,
         )
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.quantization_report import Layer
 from tfconvert.schema.diagnostics import Diagnostic
 
 
@@ -18,6 +19,7 @@ class PassResult(NamedTuple):
         heading: The title under which the short report lists the counts; only the whole report does if it is empty.
         frozen_variables: How many variables became constants.
         operations: How many TensorFlow ops of each name the model has, from the pass after which they can be counted.
+        layers: What became of operators that were to be quantized.
     """
 
     counts: Counter[str]
@@ -25,6 +27,7 @@ class PassResult(NamedTuple):
     heading: str = ""
     frozen_variables: int = 0
     operations: Counter[str] | None = None
+    layers: Sequence[Layer] = ()
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> PassResult:

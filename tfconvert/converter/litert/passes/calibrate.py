@@ -12,19 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.litert.quantize import calibration, samples
+from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.plan import Settings, loop_bodies, observed
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import set_ranges
-from tfconvert.converter.litert.quantize.samples import Entry, Input
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
@@ -64,9 +61,8 @@ class Calibrate:
         wanted = self.quantize
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
-        entries = [function for function in functions if ENTRY_FUNCTION in function.attributes]
+        entries, signatures = entries_of(module)
         values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
-        signatures = [_entry(function) for function in entries]
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         with calibration.Run(module, values, inputs, wanted.ranges, 2**settings.storage.width) as run:
             each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
@@ -80,12 +76,3 @@ def _places(module: ModuleOp) -> dict[Value, Place]:
     places: dict[Value, Place] = {}
     export(module, places=places)
     return places
-
-
-def _entry(function: FuncOp) -> Entry:
-    interface = interface_of(function)
-    inputs = [
-        Input(tensor.name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
-        for tensor, argument in zip(interface.inputs, function.body.block.args, strict=True)
-    ]
-    return Entry(interface.keys[0] if interface.keys else "", tuple(inputs))

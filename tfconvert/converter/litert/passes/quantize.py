@@ -31,6 +31,7 @@ from tfconvert.converter.litert.quantize.plan import EXCLUDED, Plan, Settings, l
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.converter.quantization_report import Layer
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
@@ -58,6 +59,7 @@ class QuantizeOps:
         wanted = self.quantize
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         counts: Counter[str] = Counter()
+        layers: list[Layer] = []
         problems: list[Diagnostic] = []
         for function in module.ops:
             if not isinstance(function, FuncOp):
@@ -69,10 +71,11 @@ class QuantizeOps:
             rewriting = Rewriting(function, plan, own)
             rewriting.run()
             counts += rewriting.counts
+            layers += rewriting.layers
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
-        return PassResult(counts, heading="quantized")
+        return PassResult(counts, layers=layers)
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:

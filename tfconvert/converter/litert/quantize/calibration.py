@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +13,11 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from tfconvert.converter.litert import runtime
+from tfconvert.converter.litert.child import Child, ChildError
 from tfconvert.converter.litert.quantize.instrumentation import Extremes, has_subgraphs, instrument
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.litert.runtime import Array
-from tfconvert.converter.litert.runtime_process import read_message, write_message
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import error
@@ -65,15 +63,11 @@ class Run:
         self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
         self._path = Path(self._folder.name) / "float.tflite"
         file.save(self._path)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child = Child("tfconvert.converter.litert.quantize.calibration_process")
         self._header = {"file": str(self._path), "method": method, "levels": levels}
 
     def __enter__(self) -> Run:
         """Starts the process."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tfconvert.converter.litert.quantize.calibration_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
         header = {
             **self._header,
             "observed": [place[:2] for place in self._observed.values()],
@@ -88,9 +82,7 @@ class Run:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Ends the process and removes its file."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+        self._child.stop()
         self._folder.cleanup()
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
@@ -113,16 +105,10 @@ class Run:
         return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
 
     def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array], what: str) -> list[Array]:
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
-            write_message(process.stdin, header, arrays)
-            answer, results = read_message(process.stdout)
-        except (EOFError, OSError) as problem:
-            status = process.wait()
-            raise error("calibration-failed", f"{what}: LiteRT has crashed (status {status})") from problem
+            answer, results = self._child.ask(header, arrays)
+        except ChildError as crash:
+            raise error("calibration-failed", f"{what}: LiteRT has crashed (status {crash.status})") from crash
         if answer["problem"]:
             raise error("calibration-failed", f"{what}: {answer['problem']}",
                         hint="check the samples' shapes and values")  # fmt: skip

@@ -1,23 +1,21 @@
 """The process in which a model runs on samples while the ranges of its tensors are observed.
 
-LiteRT may crash on what it is fed, and its memory is given back when it has done its work. Messages are those of
-`runtime_process`: first the file and the tensors to observe, then a sample each, and at last the word to finish.
+LiteRT may crash on what it is fed, and its memory is given back when it has done its work. First come the file and the
+tensors to observe, then a sample each, and at last the word to finish.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
+from tfconvert.converter.litert.child import Array, Message, serve
 from tfconvert.converter.litert.quantize.histogram import Histogram
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.runtime import Array
-from tfconvert.converter.litert.runtime_process import read_message, write_message
 
 _THREADS = 4
 
@@ -133,30 +131,25 @@ class _Run:
         return Range(observer.low, observer.high)
 
 
-def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Runs the samples that come until the last one; answers each message."""
-    run: _Run | None = None
-    while True:
+class _Answers:
+    """Answers requests: the first one says what to run."""
+
+    def __init__(self) -> None:
+        self._run: _Run | None = None
+
+    def answer(self, header: Mapping[str, Any], arrays: list[Array]) -> Message:
+        """Does what a request asks for."""
         try:
-            header, arrays = read_message(requests)
-        except EOFError:
-            return
-        try:
-            results: list[Array] = []
-            if run is None:
-                run = _Run(header)
+            if self._run is None:
+                self._run = _Run(header)
             elif header.get("finish"):
-                results = run.ranges()
+                return {"problem": ""}, self._run.ranges()
             else:
-                run.run(header, dict(zip(header["inputs"], arrays, strict=True)))
+                self._run.run(header, dict(zip(header["inputs"], arrays, strict=True)))
         except (RuntimeError, ValueError) as problem:
-            write_message(answers, {"problem": str(problem)}, [])
-        else:
-            write_message(answers, {"problem": ""}, results)
+            return {"problem": str(problem)}, []
+        return {"problem": ""}, []
 
 
 if __name__ == "__main__":
-    # LiteRT's own output must not mix with the answers.
-    with os.fdopen(os.dup(1), "wb") as channel:
-        os.dup2(2, 1)
-        serve(sys.stdin.buffer, channel)
+    serve(_Answers().answer)

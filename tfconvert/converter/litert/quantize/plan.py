@@ -274,8 +274,7 @@ class Plan:
         assert constant is not None, "checked by the caller"
         known = self._extremes.get(constant)
         if known is None:
-            low, high = weights.extremes(constant)
-            known = self._extremes[constant] = Range(float(low[0]), float(high[0]))
+            known = self._extremes[constant] = weights.extent(constant).range
         return known
 
 

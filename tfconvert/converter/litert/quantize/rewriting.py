@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -9,12 +10,15 @@ import numpy as np
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float
+from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import I16, Rule
+from tfconvert.converter.quantization_report import FLOAT, Layer
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
@@ -23,6 +27,8 @@ from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _BIAS_ROOM = float(2**30)
 """The largest integer that a bias may become, so that sums of products have room, too."""
+
+_UNBOUNDED = Range(math.nan, math.nan)
 
 _SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
 """Operators whose 16-bit kernels take scales that are powers of two, unless an option says otherwise."""
@@ -33,6 +39,7 @@ class Rewriting:
 
     Attributes:
         counts: How many conversions and constants were made.
+        layers: What became of each op with floats.
 
     Args:
         function: The function.
@@ -42,6 +49,7 @@ class Rewriting:
 
     def __init__(self, function: FuncOp, plan: Plan, settings: Settings) -> None:
         self.counts: Counter[str] = Counter()
+        self.layers: list[Layer] = []
         self._function = function
         self._plan = plan
         self._settings = settings
@@ -51,24 +59,37 @@ class Rewriting:
     def run(self) -> None:
         """Rewrites the function."""
         plan = self._plan
-        ops = [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]
-        for op in ops:
+        for op in [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]:
             rule = plan.quantized.get(op)
             if rule is not None:
+                self.layers.append(self._layer(op, rule))
                 self._quantize_constants(op, rule)
+            elif op in plan.reasons:
+                self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
             for index, value in enumerate(op.operands):
                 self._convert_operand(op, index, value)
         for op in plan.quantized:
-            for result in op.results:
-                uniform = plan.uniform(result)
-                if uniform is not None:
-                    result.type = _quantized(result, uniform)
-            if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
-                op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
+            self._retype(op)
         for op in plan.quantized:
             if fake_quant.is_fake_quant(op):
                 replace_op(op, op.operands[0])
         self.counts["quantized"] += len(plan.quantized)
+
+    def _retype(self, op: Operation) -> None:
+        """Gives the results of an op their types."""
+        for result in op.results:
+            uniform = self._plan.uniform(result)
+            if uniform is not None:
+                result.type = _quantized(result, uniform)
+        if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
+            op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
+
+    def _layer(self, op: Operation, rule: Rule) -> Layer:
+        """Returns what becomes of an op, except for its weight."""
+        form = f"int{self._settings.storage.width}"
+        uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
+        seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
+        return Layer(node_of(op.location), _operator(op), form, low=seen.low, high=seen.high)
 
     def _convert_operand(self, op: Operation, index: int, value: Value) -> None:
         """Converts an activation to what an op takes."""
@@ -136,11 +157,19 @@ class Rewriting:
             return trained
         constant = fake_quant.constant_source(value)
         assert constant is not None, "checked by the plan"
-        found = weights.weight_uniform(constant, rule.axis if self._settings.per_channel else None)
-        if found is None:
+        axis = rule.axis if self._settings.per_channel else None
+        found = weights.extent(constant, axis)
+        if not found.is_finite:
             raise error_at(op, "non-finite-weight", "its weight has elements that are no finite numbers",
                            "exclude the op from being quantized, or mend the model")  # fmt: skip
-        return found
+        uniform = weights.symmetric(found, axis)
+        elements = math.prod(types.shape_of(value.type) or ())
+        known = self.layers[-1]
+        self.layers[-1] = known._replace(
+            form=f"{known.form} x int8" + (" per channel" if axis is not None else ""),
+            weight_snr=weights.snr(found, uniform, elements), bytes_before=4 * elements, bytes_after=elements,
+        )  # fmt: skip
+        return uniform
 
     def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""
@@ -170,6 +199,10 @@ def _bias(op: Operation, index: int) -> Array | None:
     constant = fake_quant.constant_source(op.operands[index])
     assert constant is not None, "checked by the plan"
     return tensor_data.to_array(constant)
+
+
+def _operator(op: Operation) -> str:
+    return op.name.removeprefix(tfl.PREFIX).upper()
 
 
 def _quantized(value: Value, uniform: Uniform) -> Attribute:

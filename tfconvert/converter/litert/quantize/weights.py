@@ -6,16 +6,42 @@ can't overflow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.quantization_report import decibels
 from tfconvert.schema.dialects import boxes, quant, sources, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType
+
+
+class Extent(NamedTuple):
+    """What one read of a constant tells.
+
+    Attributes:
+        low: The least element of each slice, as `f32`.
+        high: The greatest of each.
+        power: The sum of the squares of all elements.
+    """
+
+    low: Array
+    high: Array
+    power: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is a finite number."""
+        return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
+
+    @property
+    def range(self) -> Range:
+        """The range of all elements."""
+        return Range(float(self.low.min()), float(self.high.max()))
 
 
 class QuantizedConstant:
@@ -40,8 +66,8 @@ class QuantizedConstant:
         return element.data
 
 
-def extremes(constant: Constant, axis: int | None = None) -> tuple[Array, Array]:
-    """Returns the least and the greatest element of each slice of an axis, or of all, as `f32`; reads it in blocks.
+def extent(constant: Constant, axis: int | None = None) -> Extent:
+    """Reads a constant in blocks; returns the extent of each slice of an axis, or of all.
 
     A slice without elements has the range 0 to 0; one with a NaN has NaNs.
     """
@@ -49,17 +75,20 @@ def extremes(constant: Constant, axis: int | None = None) -> tuple[Array, Array]
     shape = handle.shape
     count = 1 if axis is None else shape[axis]
     low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
+    power = 0.0
+    others = tuple(at for at in range(len(shape)) if at != axis)
     for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
         part = handle.part(box)
-        others = tuple(at for at in range(len(shape)) if at != axis)
         own = slice(None) if axis is None else box[axis]
         np.minimum(low[own], part.min(others), out=low[own])
         np.maximum(high[own], part.max(others), out=high[own])
-        del part
+        flat = part.reshape(-1)
+        power += float(np.dot(flat, flat))
+        del part, flat
         handle.source.release()
     empty = low > high
     low[empty] = high[empty] = 0
-    return low, high
+    return Extent(low, high, power)
 
 
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
@@ -81,11 +110,25 @@ def weight_uniform(constant: Constant, axis: int | None, bits: int = 8) -> Unifo
         axis: The axis along which each slice has its own scale, `None` for one scale.
         bits: Bits of an integer, 8 or 4.
     """
-    low, high = extremes(constant, axis)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+    found = extent(constant, axis)
+    if not found.is_finite:
         return None
-    scales = symmetric_scales(low, high, bits)
+    return symmetric(found, axis, bits)
+
+
+def symmetric(found: Extent, axis: int | None, bits: int = 8) -> Uniform:
+    """Returns the symmetric mapping for a weight of some extent; see `weight_uniform`."""
+    scales = symmetric_scales(found.low, found.high, bits)
     return quant.Uniform(IntegerType.get(bits), tuple(scales.tolist()), (0,) * len(scales), axis)
+
+
+def snr(found: Extent, uniform: Uniform, elements: int) -> float:
+    """Returns how much stronger a constant is than the error of storing it as integers, in dB.
+
+    The error is what it is on average: spread evenly over a step of each slice's scale.
+    """
+    noise = float(np.square(np.array(uniform.scales, np.float64)).mean()) / 12 * elements
+    return decibels(found.power, noise)
 
 
 def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:

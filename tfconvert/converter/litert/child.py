@@ -1,0 +1,144 @@
+"""Programs of ours that run LiteRT in a process of their own.
+
+LiteRT checks its inputs little, so that a wrong file may end the process; and what it has taken of memory is given back
+when its work is done. Requests and answers go through pipes, each a line of JSON and the arrays that it announces.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import IO, Any
+
+import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Message = tuple[dict[str, Any], list[Array]]
+
+
+class ChildError(Exception):
+    """The process has ended before it answered.
+
+    Attributes:
+        status: Its exit status; negative for the signal that ended it.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+class Child:
+    """A process, started when it is first asked, and again after a crash; a context manager.
+
+    Args:
+        module: The module that it runs, which calls `serve`.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Child:
+        """Returns itself; nothing is started yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends the process."""
+        self.stop()
+
+    def ask(self, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> Message:
+        """Sends a request and returns the answer.
+
+        Args:
+            header: What JSON can say.
+            arrays: What comes with it.
+
+        Raises:
+            ChildError: The process has ended.
+        """
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self._module],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            _write(stdin, header, arrays)
+            return _read(stdout)
+        except (EOFError, OSError) as problem:
+            status = self._process.wait()
+            self.stop()
+            raise ChildError(status) from problem
+
+    def stop(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def serve(answer: Callable[[Mapping[str, Any], list[Array]], Message]) -> None:
+    """Answers the requests of a `Child` until it closes the pipe.
+
+    Args:
+        answer: Returns the answer to a request.
+    """
+    # LiteRT's own output must not mix with the answers.
+    with os.fdopen(os.dup(1), "wb") as channel:
+        os.dup2(2, 1)
+        while True:
+            try:
+                header, arrays = _read(sys.stdin.buffer)
+            except EOFError:
+                return
+            _write(channel, *answer(header, arrays))
+
+
+def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[Array]) -> None:
+    """Writes a message; strings go into the header."""
+    kinds = [
+        {"shape": array.shape, "text": [bytes(each).decode("latin-1") for each in array.reshape(-1)]}
+        if array.dtype.kind in "OS"
+        else {"shape": array.shape, "type": array.dtype.name}
+        for array in arrays
+    ]
+    stream.write(json.dumps({**header, "arrays": kinds}).encode() + b"\n")
+    for array, kind in zip(arrays, kinds, strict=True):
+        if "type" in kind:
+            stream.write(np.ascontiguousarray(array).tobytes())
+    stream.flush()
+
+
+def _read(stream: IO[bytes]) -> Message:
+    """Reads a message.
+
+    Raises:
+        EOFError: There is none.
+    """
+    line = stream.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError
+    header: dict[str, Any] = json.loads(line)
+    arrays: list[Array] = []
+    for kind in header["arrays"]:
+        if "text" in kind:
+            array = np.empty(len(kind["text"]), object)
+            array[:] = [each.encode("latin-1") for each in kind["text"]]
+        else:
+            dtype = np.dtype(kind["type"])
+            data = stream.read(math.prod(kind["shape"]) * dtype.itemsize)
+            array = np.frombuffer(data, dtype)
+        arrays.append(array.reshape(kind["shape"]))
+    return header, arrays

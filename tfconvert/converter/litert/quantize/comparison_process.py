@@ -1,0 +1,150 @@
+"""The process in which a model of floats and its quantized form run on the same samples, tensor by tensor.
+
+First come the two files, then a sample each, and at last the word to finish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+
+from tfconvert.converter.litert.child import Array, Message, serve
+
+
+class Figures(NamedTuple):
+    """What was found of one tensor.
+
+    Attributes:
+        name: Its name, the same in both files.
+        is_output: Whether it is an output of the model.
+        signal: The sum of the squares of the model's own numbers.
+        noise: The sum of the squares of the differences.
+        agreed: In how many rows the same element is the greatest.
+        rows: How many rows there were.
+    """
+
+    name: str
+    is_output: bool
+    signal: float = 0.0
+    noise: float = 0.0
+    agreed: int = 0
+    rows: int = 0
+
+    def with_values(self, expected: Array, got: Array) -> Figures:
+        """Returns the figures with one more run."""
+        expected, got = expected.astype(np.float64), got.astype(np.float64)
+        agreed = rows = 0
+        if self.is_output and expected.ndim > 1 and expected.shape[-1] > 1:
+            best = expected.argmax(-1) == got.argmax(-1)
+            agreed, rows = int(best.sum()), best.size
+        return self._replace(
+            signal=self.signal + float(np.square(expected).sum()),
+            noise=self.noise + float(np.square(expected - got).sum()),
+            agreed=self.agreed + agreed,
+            rows=self.rows + rows,
+        )
+
+
+class _Model:
+    """One of the two files."""
+
+    def __init__(self, path: str) -> None:
+        self._interpreter: Any = Interpreter(path, num_threads=1, experimental_preserve_all_tensors=True)
+        self.inputs: Sequence[Mapping[str, Any]] = self._interpreter.get_input_details()
+        self.outputs = {each["name"] for each in self._interpreter.get_output_details()}
+        self.tensors = {each["name"]: each for each in self._interpreter.get_tensor_details()}
+        self._shapes: list[tuple[int, ...]] = []
+
+    def run(self, values: Sequence[Array]) -> None:
+        """Runs the model."""
+        interpreter = self._interpreter
+        shapes = [value.shape for value in values]
+        if shapes != self._shapes:
+            for each, value in zip(self.inputs, values, strict=True):
+                interpreter.resize_tensor_input(each["index"], value.shape)
+            interpreter.allocate_tensors()
+            self._shapes = shapes
+        for each, value in zip(self.inputs, values, strict=True):
+            interpreter.set_tensor(each["index"], _stored(value, each))
+        interpreter.invoke()
+
+    def value(self, name: str) -> Array | None:
+        """Returns a tensor as floats, `None` if it has no value."""
+        details = self.tensors[name]
+        try:
+            stored = np.asarray(self._interpreter.get_tensor(details["index"]))
+        except ValueError:
+            return None
+        scale, zero = details["quantization"]
+        if scale:
+            return np.asarray((stored.astype(np.float32) - zero) * scale, np.float32)
+        return stored
+
+    def reset(self) -> None:
+        """Forgets the state."""
+        self._interpreter.reset_all_variables()
+
+
+def _stored(value: Array, details: Mapping[str, Any]) -> Array:
+    """Returns an input as the model takes it."""
+    scale, zero = details["quantization"]
+    if value.dtype.kind != "f" or not scale:
+        return value
+    limits = np.iinfo(details["dtype"])
+    return np.clip(np.round(value / scale) + zero, limits.min, limits.max).astype(details["dtype"])
+
+
+def _has_one_scale(details: Mapping[str, Any] | None) -> bool:
+    """Returns whether there is such a tensor, with one scale or none: not a weight with one for each channel."""
+    return details is not None and len(details["quantization_parameters"]["scales"]) <= 1
+
+
+class _Comparison:
+    """Both models, and what was found so far."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._models = [_Model(path) for path in paths]
+        expected, got = self._models
+        names = [
+            name for name, each in expected.tensors.items()
+            if each["dtype"] is np.float32 and _has_one_scale(got.tensors.get(name))
+        ]  # fmt: skip
+        self.figures = [Figures(name, name in expected.outputs) for name in names]
+
+    def run(self, values: Sequence[Array]) -> None:
+        """Runs both models on a sample."""
+        for model in self._models:
+            model.run(values)
+        for index, each in enumerate(self.figures):
+            expected, got = (model.value(each.name) for model in self._models)
+            if expected is not None and got is not None and expected.shape == got.shape:
+                self.figures[index] = each.with_values(expected, got)
+        for model in self._models:
+            model.reset()
+
+
+class _Answers:
+    """Answers requests: the first one says what to compare."""
+
+    def __init__(self) -> None:
+        self._comparison: _Comparison | None = None
+
+    def answer(self, header: Mapping[str, Any], arrays: list[Array]) -> Message:
+        """Does what a request asks for."""
+        try:
+            if self._comparison is None:
+                self._comparison = _Comparison(header["files"])
+            elif header.get("finish"):
+                return {"problem": "", "figures": self._comparison.figures}, []
+            else:
+                self._comparison.run(arrays)
+        except (RuntimeError, ValueError) as problem:
+            return {"problem": str(problem)}, []
+        return {"problem": ""}, []
+
+
+if __name__ == "__main__":
+    serve(_Answers().answer)

@@ -1,0 +1,168 @@
+"""What quantizing has done to a model, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+FLOAT = "float32"
+"""The form of a layer that stays as it is."""
+
+
+class Layer(NamedTuple):
+    """One operator.
+
+    Attributes:
+        node: Its node; empty if unknown.
+        op: The operator.
+        form: What it computes with and what its weight is: `int8 x int8 per channel`, `float32`.
+        reason: Why it is not as small as it might be; empty if it is.
+        low: The least of its results that was provided for; NaN if that is not bounded.
+        high: The greatest.
+        weight_snr: How much stronger its weight is than the error of storing it as integers, in dB; NaN if it has none.
+        bytes_before: Bytes of its constants as the model has them.
+        bytes_after: Bytes of them as they are stored.
+    """
+
+    node: str
+    op: str
+    form: str
+    reason: str = ""
+    low: float = math.nan
+    high: float = math.nan
+    weight_snr: float = math.nan
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what is known, as plain data."""
+        known = {name: value for name, value in self._asdict().items() if value not in ("", 0)}
+        return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
+
+
+class OutputFidelity(NamedTuple):
+    """How near the quantized model's output is to the model's own, on samples.
+
+    Attributes:
+        name: The output.
+        snr: How much stronger it is than its error, in dB.
+        agreement: In which share of the rows the same element is the greatest; NaN where that says nothing.
+    """
+
+    name: str
+    snr: float
+    agreement: float = math.nan
+
+
+class Fidelity(NamedTuple):
+    """How near the quantized model is to the model itself.
+
+    Attributes:
+        samples: On how many samples both were run.
+        outputs: Its outputs.
+        worst: The tensors that lost most on their way, with their SNR in dB, the worst first.
+    """
+
+    samples: int
+    outputs: tuple[OutputFidelity, ...]
+    worst: tuple[tuple[str, float], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        outputs = [{key: value for key, value in each._asdict().items() if value == value} for each in self.outputs]
+        return {"samples": self.samples, "outputs": outputs, "worst": dict(self.worst)}
+
+
+class QuantizationReport(NamedTuple):
+    """What quantizing has done.
+
+    Attributes:
+        layers: The operators with numbers, in order.
+        fidelity: How near the result is to the model; `None` unless it was verified.
+    """
+
+    layers: tuple[Layer, ...]
+    fidelity: Fidelity | None = None
+
+    @property
+    def forms(self) -> Counter[str]:
+        """How many layers there are of each form."""
+        return Counter(layer.form for layer in self.layers)
+
+    @property
+    def bytes_before(self) -> int:
+        """Bytes of all constants of layers, as the model has them."""
+        return sum(layer.bytes_before for layer in self.layers)
+
+    @property
+    def bytes_after(self) -> int:
+        """Bytes of them as they are stored."""
+        return sum(layer.bytes_after for layer in self.layers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        result: dict[str, Any] = {
+            "forms": dict(sorted(self.forms.items())),
+            "bytes_before": self.bytes_before,
+            "bytes_after": self.bytes_after,
+            "layers": [layer.to_dict() for layer in self.layers],
+        }
+        return result | {"fidelity": self.fidelity.to_dict()} if self.fidelity is not None else result
+
+    def lines(self, most: int | None) -> list[str]:
+        """Returns the report as lines of text.
+
+        Args:
+            most: How many entries a list may have, `None` for all.
+        """
+        lines = ["quantization:", f"  weights: {_size(self.bytes_before)} -> {_size(self.bytes_after)}"]
+        lines += [f"  {form}: {count}" for form, count in self.forms.most_common() if form != FLOAT]
+        floats = [layer for layer in self.layers if layer.form == FLOAT]
+        if floats:
+            lines.append(f"  {FLOAT}: {len(floats)}")
+            lines += _some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
+        if most is None:
+            lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]
+        if self.fidelity is not None:
+            lines += self._fidelity_lines(self.fidelity, most)
+        return lines
+
+    @staticmethod
+    def _fidelity_lines(fidelity: Fidelity, most: int | None) -> list[str]:
+        lines = [f"  compared with the model's own results on {fidelity.samples} samples:"]
+        for each in fidelity.outputs:
+            agreement = "" if math.isnan(each.agreement) else f", the same largest element in {each.agreement:.1%}"
+            lines.append(f"    {each.name}: {each.snr:.1f} dB{agreement}")
+        worst = _some((f"    {name}: {snr:.1f} dB" for name, snr in fidelity.worst), most)
+        return [*lines, "  the tensors that lose most:", *worst] if worst else lines
+
+
+def decibels(signal: float, noise: float) -> float:
+    """Returns a ratio of powers in dB; infinity without noise."""
+    if noise <= 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+
+
+def _row(layer: Layer) -> str:
+    parts = [f"{layer.op} {layer.node}: {layer.form}"]
+    if not math.isnan(layer.low):
+        parts.append(f"{layer.low:.4g} to {layer.high:.4g}")
+    if not math.isnan(layer.weight_snr):
+        parts.append(f"weight {layer.weight_snr:.1f} dB")
+    if layer.reason:
+        parts.append(layer.reason)
+    return ", ".join(parts)
+
+
+def _some(lines: Iterable[str], most: int | None) -> list[str]:
+    found = list(lines)
+    if most is None or len(found) <= most:
+        return found
+    return [*found[:most], f"    ... and {len(found) - most} more (-v shows all)"]
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"
