@@ -29,12 +29,14 @@ from typing import ClassVar
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.litert.quantize.plan import EXCLUDED, Plan, Settings, loop_bodies
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
-from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.litert.quantize.rules import I8
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.converter.quantization_report import Layer
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -57,15 +59,19 @@ class QuantizeOps:
                 weight that is not finite (`non-finite-weight`).
         """
         wanted = self.quantize
+        if wanted.mode in ("float16", "weights"):
+            return NOTHING_DONE
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         counts: Counter[str] = Counter()
         layers: list[Layer] = []
+        notes = [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
         for function in module.ops:
             if not isinstance(function, FuncOp):
                 continue
             own = settings.of_function(function, bodies)
             plan = Plan(function, own)
+            notes += _coarse(plan)
             if wanted.strict:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
@@ -75,7 +81,29 @@ class QuantizeOps:
             update_function_type(function)
         if problems:
             raise ConversionError(problems)
-        return PassResult(counts, layers=layers)
+        return PassResult(counts, notes, layers=layers)
+
+
+_SLOW = Diagnostic(
+    "slow-on-processors",
+    "16-bit activations are for accelerators that have them: on processors the runtime computes them many times slower",
+    hint="measure it, or choose the mode 'int8'",
+    severity=WARNING,
+)
+
+_CLASSES = 256
+"""From so many classes on, a probability may well be below the smallest step of 8-bit integers, and become 0."""
+
+
+def _coarse(plan: Plan) -> list[Diagnostic]:
+    """Returns warnings of probabilities whose steps are too coarse for how many they are."""
+    ops = [op for op in plan.quantized if op.name == "tfl.softmax" and plan.storage is I8]
+    return [
+        Diagnostic("coarse-probabilities", "probabilities below 1/512 become 0, and there are many classes",
+                   "tfl.softmax", node_of(op.location), hint="exclude the op, which costs no speed", severity=WARNING)
+        for op in ops
+        if ((types.shape_of(op.results[0].type) or (0,))[-1]) >= _CLASSES
+    ]  # fmt: skip
 
 
 def _floats(plan: Plan) -> list[Diagnostic]:

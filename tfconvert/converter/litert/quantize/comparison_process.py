@@ -94,7 +94,8 @@ def _stored(value: Array, details: Mapping[str, Any]) -> Array:
     if value.dtype.kind != "f" or not scale:
         return value
     limits = np.iinfo(details["dtype"])
-    return np.clip(np.round(value / scale) + zero, limits.min, limits.max).astype(details["dtype"])
+    stored: Array = np.clip(np.round(value / scale) + zero, limits.min, limits.max).astype(details["dtype"])
+    return stored
 
 
 def _has_one_scale(details: Mapping[str, Any] | None) -> bool:

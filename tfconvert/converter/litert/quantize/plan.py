@@ -167,6 +167,11 @@ class Plan:
                 self.reasons[op] = found
         self._groups = self._settled(ops)
 
+    @property
+    def storage(self) -> IntegerType:
+        """The type of integers that activations become."""
+        return self._settings.storage
+
     def uniform(self, value: Value) -> Uniform | None:
         """Returns the mapping of a value that a quantized op computes, `None` if it is computed as float."""
         return self._groups.uniform(value) if self._is_integer(value) else None
