@@ -13,7 +13,7 @@ import pytest
 
 import tfconvert
 
-PUBLIC = ["ConversionError", "Diagnostic", "Model", "__version__", "composites", "convert", "patterns"]
+PUBLIC = ["ConversionError", "Diagnostic", "Model", "Quantize", "__version__", "composites", "convert", "patterns"]
 HEAVY = {
     "tensorflow",
     "keras",

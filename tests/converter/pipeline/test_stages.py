@@ -20,6 +20,7 @@ from tfconvert.converter.kernels import uncommon as kernels
 from tfconvert.converter.litert.legalize import uncommon as legalize
 from tfconvert.converter.litert.passes import prepare_control_flow
 from tfconvert.converter.litert.passes.legalize import Legalize
+from tfconvert.converter.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.converter.options import Options
 from tfconvert.converter.passes import (
     decompose_resource_ops,
@@ -28,6 +29,7 @@ from tfconvert.converter.passes import (
 )
 from tfconvert.converter.pipeline import stages
 from tfconvert.converter.pipeline.runner import USER, make_pass, run_stages
+from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.recurrence import step_reads
 from tfconvert.converter.shapes import list_ops
 from tfconvert.converter.targets import LITERT, PIPELINES
@@ -92,8 +94,8 @@ EVERYTHING = [
     "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
     "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
-    "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse", "separate-reads",
-    "separate-results", "separate-state",
+    "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
+    "quantize-weights", "separate-reads", "separate-results", "separate-state",
 ]  # fmt: skip
 
 
@@ -123,10 +125,12 @@ def test_what_the_user_adds_is_required() -> None:
 
 def test_stages_name_what_is_there() -> None:
     settings = {field.name for field in dataclasses.fields(Options)}
+    paths = settings | {f"quantize.{field.name}" for field in dataclasses.fields(Quantize)}
     for stage in LITERT.stages:
         run = type(make_pass(stage, Options()))
         own = {option.name for option in getattr(run, "__dataclass_fields__", {}).values()}
-        assert set(stage.takes) <= own & settings, stage.run
+        assert set(stage.takes) <= paths, stage.run
+        assert {path.rpartition(".")[2] for path in stage.takes} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
         assert all(re.match(r"(tf|tfl|tf_executor)\.\w+$|options\.", prefix) for prefix in needed), stage.run
@@ -194,6 +198,17 @@ def test_options_reach_the_passes() -> None:
     for allowed in (True, False):
         (stage,) = [stage for stage in LITERT.stages if stage.run == "legalize"]
         assert make_pass(stage, Options(allow_custom_ops=allowed)) == Legalize(allow_custom_ops=allowed)
+
+
+def test_settings_of_a_group_reach_the_passes() -> None:
+    (stage,) = (stage for stage in LITERT.stages if stage.run == "quantize-weights")
+    settings = Quantize("weights", 4, per_channel=False, exclude=["*/logits"], hybrid_depthwise=True)
+    assert make_pass(stage, Options(quantize=settings)) == QuantizeWeights("weights", 4, False, ("*/logits",), True)
+    assert make_pass(stage, Options()) == QuantizeWeights()
+
+
+def test_weights_are_quantized_if_the_user_wants_it() -> None:
+    assert _run(PLAIN, Options(quantize=Quantize("dynamic"))) == [*NAMES, "quantize-weights"]
 
 
 def test_stages_are_announced_and_timed(digits_model: Path) -> None:

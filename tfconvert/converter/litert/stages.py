@@ -25,6 +25,9 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 """What makes integers of activations: that it was requested, or that the model was trained for it."""
 
+_WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_depthwise"))
+"""The settings of how weights are stored."""
+
 STAGES: Sequence[Stage] = (
     *TO_FUNCTIONS,
     Stage("prepare-composite-functions",
@@ -56,4 +59,6 @@ STAGES: Sequence[Stage] = (
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage("quantize", "ranges are known", _STATIC, ("quantize",), "quantize"),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
+    Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
+          only_with="quantize"),
 )  # fmt: skip

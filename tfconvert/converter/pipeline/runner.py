@@ -68,8 +68,13 @@ def run_stages(
 
 
 def make_pass(stage: Stage, options: Options) -> Pass:
-    """Returns the pass of a stage, with those of its options that are settings."""
-    values = {name: _frozen(getattr(options, name)) for name in stage.takes}
+    """Returns the pass of a stage, with those of its options that are settings; its defaults if a group isn't set."""
+    values = {}
+    for path in stage.takes:
+        group, _, name = path.rpartition(".")
+        holder = getattr(options, group) if group else options
+        if holder is not None:
+            values[name] = _frozen(getattr(holder, name))
     return pass_class(stage.run)(**values)
 
 

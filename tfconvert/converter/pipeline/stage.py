@@ -32,7 +32,7 @@ class Stage(NamedTuple):
         needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
             with one of the prefixes of each group. Names are those of ops, of attributes of functions, and
             `options.` with those fields of `Options` that the user has set.
-        takes: Fields of `Options` that are options of the pass.
+        takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
         only_with: A field of `Options` without which the pass is skipped; empty if there is none.
         forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
     """

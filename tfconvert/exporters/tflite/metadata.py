@@ -11,6 +11,7 @@ from tfconvert.schema.tflite.writer import encode
 
 MIN_RUNTIME_VERSION = "min_runtime_version"
 CONVERSION = "CONVERSION_METADATA"
+REDUCED_PRECISION = "reduced_precision_support"
 
 API_VERSION = 2
 

@@ -13,7 +13,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tfconvert.exporters.tflite.file import LARGE, TFLiteFile
-from tfconvert.exporters.tflite.metadata import CONVERSION, MIN_RUNTIME_VERSION, Origin, conversion_entry, runtime_entry
+from tfconvert.exporters.tflite.metadata import (
+    CONVERSION,
+    MIN_RUNTIME_VERSION,
+    REDUCED_PRECISION,
+    Origin,
+    conversion_entry,
+    runtime_entry,
+)
 from tfconvert.exporters.tflite.names import Names
 from tfconvert.exporters.tflite.operators import OperatorCodes
 from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
@@ -199,6 +206,9 @@ def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None) -> 
         items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
         return {name: tfl_file.content_of(value) for name, value in items}
     entries = {MIN_RUNTIME_VERSION: runtime_entry(codes.uses())}
+    precision = module.attributes.get(tfl_file.REDUCED_PRECISION)
+    if isinstance(precision, StringAttr):
+        entries[REDUCED_PRECISION] = precision.data.encode()
     if origin is not None:
         entries[CONVERSION] = conversion_entry(origin)
     return entries

@@ -1,24 +1,64 @@
-"""What the user wants to stay float: patterns of names."""
+"""Which ops stay floats because the user wants them to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import tfl
-from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.locations import CallSiteLoc, FusedLoc, Location, NameLoc
 from tfconvert.schema.ir.operation import Operation
 
 
 class Exclusion:
-    """Patterns (`*/logits`, `SOFTMAX`) of the names of nodes and operators."""
+    """Ops that patterns name: by a node that they came from, or by their operator.
 
-    def __init__(self, patterns: Sequence[str] = ()) -> None:
+    Args:
+        patterns: The patterns, as shells know them: `*/logits`, `SOFTMAX`.
+    """
+
+    __slots__ = ("_patterns",)
+
+    def __init__(self, patterns: Sequence[str]) -> None:
         self._patterns = tuple(patterns)
 
     def excludes(self, op: Operation) -> bool:
-        """Returns whether an op is to stay as it is."""
+        """Returns whether an op is one of those that stay floats."""
         if not self._patterns:
             return False
-        names = (node_of(op.location), op.name.removeprefix(tfl.PREFIX).upper())
+        names = _names_of(op)
         return any(fnmatchcase(name, pattern) for pattern in self._patterns for name in names)
+
+    def unmatched(self, module: ModuleOp) -> list[Diagnostic]:
+        """Returns a note for each pattern that names no op of a module."""
+        if not self._patterns:
+            return []
+        names = {name for op in module.walk() if isinstance(op, tfl.TFLOp) for name in _names_of(op)}
+        return [
+            Diagnostic("nothing-excluded", f"no node or operator has a name like {pattern!r}",
+                       hint="names are those of the model's nodes, or of operators in capitals", severity=NOTE)
+            for pattern in self._patterns
+            if not any(fnmatchcase(name, pattern) for name in names)
+        ]  # fmt: skip
+
+
+def _names_of(op: Operation) -> set[str]:
+    """Returns the names by which a pattern may mean an op; constants have none."""
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
+        return set()
+    return {op.op_name.upper(), *_nodes(op.location)}
+
+
+def _nodes(location: Location) -> Iterator[str]:
+    """Yields the nodes of a location; of a fusion those of all its parts."""
+    pending = [location]
+    while pending:
+        place = pending.pop()
+        if isinstance(place, FusedLoc):
+            pending.extend(place.locations)
+        elif isinstance(place, CallSiteLoc):
+            pending.append(place.callee)
+        elif isinstance(place, NameLoc):
+            yield place.name.partition("@")[0]
