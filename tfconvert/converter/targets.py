@@ -39,7 +39,7 @@ def _load_litert() -> None:
 def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
     from tfconvert.converter.litert.tflite_file import export_file
 
-    return export_file(module, allow_custom_ops=options.allow_custom_ops)
+    return export_file(module, allow_custom_ops=options.allow_custom_ops, quantize=options.quantize)
 
 
 LITERT = Target(litert.STAGES, _load_litert, _export_litert)

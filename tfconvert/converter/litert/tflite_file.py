@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import TFLiteFile, export
 from tfconvert.schema.dialects import tf, tf_saved_model
 from tfconvert.schema.ir.builtin import ModuleOp
 
+_OPTIMIZATIONS: Mapping[Mode, str] = {
+    "dynamic": "PTQ_DYNAMIC_RANGE",
+    "float16": "PTQ_FLOAT16",
+    "int8": "PTQ_FULL_INTEGER",
+    "int16": "PTQ_INT16",
+}
+"""The enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
 
-def export_file(module: ModuleOp, *, allow_custom_ops: bool) -> TFLiteFile:
-    """Returns the file of a module of `tfl` ops.
+
+def export_file(module: ModuleOp, *, allow_custom_ops: bool, quantize: Quantize | None = None) -> TFLiteFile:
+    """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
     Args:
         module: The module.
-        allow_custom_ops: The setting with which it was converted, for the file's metadata.
+        allow_custom_ops: Whether custom operators were allowed.
+        quantize: How it was quantized.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     origin = Origin(
         model_type="TF_SAVED_MODEL" if tf_saved_model.SEMANTICS in module.attributes else "NONE",
         tensorflow_version=str(tf.python_value(version)) if version is not None else "",
+        optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
         allow_custom_ops=allow_custom_ops,
     )
     return export(module, origin=origin)
