@@ -9,7 +9,7 @@ from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.values import Use
 
-MIN_ELEMENTS = 128
+MIN_ELEMENTS = 64
 """Constants of fewer elements stay 32-bit floats: they would save less than the operator and its tensor take."""
 
 
