@@ -194,8 +194,25 @@ def test_a_filter_as_passes_leave_it(rows: int, columns: int, kernel: int, data:
     check(deferred("reshape", [scaled], flat, scaled[1].reshape(flat)), data)
 
 
+@given(SHAPES.filter(len), st.data())
+def test_fake_quantization(shape: Shape, data: st.DataObject) -> None:
+    axis = data.draw(st.sampled_from([None, *range(len(shape))]))
+    count = 1 if axis is None else shape[axis]
+    low, high = data.draw(st.sampled_from([(-128, 127), (-127, 127), (-7, 7), (-32768, 32767)]))
+    # Powers of two, so that every other arithmetic gives the same.
+    scales = np.float32(2.0) ** np.arange(-5, count - 5, dtype=np.float32)
+    zeros = np.arange(count, dtype=np.int32) * 3 - 5
+    value = random(shape)
+    aligned = [-1 if at == axis else 1 for at in range(len(shape))]
+    scale, zero = scales.reshape(aligned), zeros.reshape(aligned)
+    stored = np.clip(np.floor(value / scale + np.float32(0.5)) + zero, low, high)
+    expected = ((stored - zero) * scale).astype(np.float32)
+    check(deferred("fake_quant", [of(value), of(scales), of(zeros)], (axis, low, high), expected), data)
+
+
 def test_every_expression_has_its_test() -> None:
-    assert set(EXPRESSIONS) == {"transpose", "reshape", "cast", "reverse", "pad", "concat", "place", *FUNCTIONS}
+    moving = {"transpose", "reshape", "cast", "reverse", "pad", "concat", "place"}
+    assert set(EXPRESSIONS) == {*moving, *FUNCTIONS, "fake_quant", "quantize", "half"}
 
 
 def test_strings() -> None:

@@ -35,6 +35,18 @@ def test_text(text: str, scales: tuple[float, ...], zero_points: tuple[int, ...]
     assert quant.storage_of(types.F32) == types.F32
 
 
+def test_limits() -> None:
+    narrow = parse("!quant.uniform<i8<-127:127>:f32:0, {0.5,0.25:3}>")
+    assert isinstance(narrow, UniformType)
+    assert narrow.data.limits == narrow.data.range == (-127, 127)
+    assert str(narrow) == "!quant.uniform<i8<-127:127>:f32:0, {0.5,0.25:3}>"
+    for text, limits in (("i8", (-128, 127)), ("u8", (0, 255)), ("i16", (-32768, 32767))):
+        whole = parse(f"!quant.uniform<{text}<{limits[0]}:{limits[1]}>:f32, 0.5>")
+        assert isinstance(whole, UniformType)
+        assert whole is parse(f"!quant.uniform<{text}:f32, 0.5>")
+        assert whole.data.range == limits
+
+
 SCALES = st.floats(min_value=2.0**-120, max_value=2.0**120, width=32)
 
 
@@ -57,8 +69,9 @@ def test_every_type_is_read_as_it_was_written(
 
 
 @pytest.mark.parametrize(
-    "text", ["<f32:f32, 0.5>", "<i8:f64, 0.5>", "<i8:f32, -1.0>", "<i8:f32, 0.0>", "<i8:f32:0, 0.5>", "<i99:f32, 0.5>"]
-)
+    "text", ["<f32:f32, 0.5>", "<i8:f64, 0.5>", "<i8:f32, -1.0>", "<i8:f32, 0.0>", "<i8:f32:0, 0.5>", "<i99:f32, 0.5>",
+             "<i8<-129:127>:f32, 0.5>", "<i8<0:256>:f32, 0.5>", "<u8<-1:1>:f32, 0.5>", "<i8<3:3>:f32, 0.5>"]
+)  # fmt: skip
 def test_what_is_not_a_type(text: str) -> None:
     with pytest.raises(ParseError):
         parse(f"!quant.uniform{text}")

@@ -276,6 +276,26 @@ def _quantize(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     return result
 
 
+def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
+    """Rounds to multiples of scales, those that integers within limits represent, with TensorFlow's arithmetic."""
+    values, scales, zero_points = of.arguments
+    axis, low, high = of.parameter
+    aligned = (1,) * len(box) if axis is None else tuple(-1 if at == axis else 1 for at in range(len(box)))
+    own = slice(None) if axis is None else box[axis]
+    steps = scales.array()[own].reshape(aligned)
+    offsets = zero_points.array()[own].reshape(aligned).astype(np.float32)
+    least = (np.float32(low) - offsets) * steps
+    # A NaN stays one in numpy's minimum and maximum.
+    result: Array = np.minimum(values.part(box), (np.float32(high) - offsets) * steps)
+    np.maximum(result, least, out=result)
+    result -= least
+    result *= np.float32(1) / steps
+    result += np.float32(low) - offsets + np.float32(0.5)
+    np.floor(result, out=result)
+    result *= steps
+    return result
+
+
 def _half(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     """Rounds to 16-bit floats; numbers beyond their range become the largest."""
     largest = np.finfo(np.float16).max
@@ -296,6 +316,7 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "concat": Expression(_joined_shape, _concatenate),
     "place": Expression(_placed_shape, _place, fresh=True, wide=True),
     "quantize": Expression(_argument_shape, _quantize, fresh=True),
+    "fake_quant": Expression(_argument_shape, _fake_quant, fresh=True),
     "half": Expression(_argument_shape, _half, fresh=True),
     "mul": _elementwise(np.multiply),
     "add": _elementwise(np.add),

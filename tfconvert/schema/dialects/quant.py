@@ -2,7 +2,7 @@
 
 `!quant.uniform<i8:f32, 0.5:3>` has one scale (and a zero point, left out if it is 0) for a whole tensor,
 `!quant.uniform<i8:f32:1, {0.5, 0.25:3}>` one for each slice of an axis. Scales are written with as many digits as it
-takes to read the same 32-bit number back.
+takes to read the same 32-bit number back. `i8<-127:127>` are integers within limits; the file format has none.
 
 Where there is a scale for each block of elements, the scales are a tensor, and perhaps the zero points are, too. MLIR
 has no such types; ours, `!quant.blockwise<i4:f32, 32, [], dense<0.5> : tensor<8x2xf16>>`, hold them as constants.
@@ -33,12 +33,19 @@ class Uniform(NamedTuple):
         scales: One scale, or one for each slice of `axis`; values that an `f32` has.
         zero_points: As many as scales.
         axis: The axis that the scales go along, `None` if there is one scale for all.
+        limits: The least and the greatest stored integer, `None` if they are those of the storage.
     """
 
     storage: IntegerType
     scales: tuple[float, ...]
     zero_points: tuple[int, ...]
     axis: int | None = None
+    limits: tuple[int, int] | None = None
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """The least and the greatest stored integer."""
+        return _range(self.storage) if self.limits is None else self.limits
 
 
 class UniformType(Type):
@@ -65,6 +72,7 @@ class UniformType(Type):
         """Parses what is between the angle brackets."""
         with parser.in_angle_brackets():
             storage = _parse_storage(parser)
+            limits = _parse_limits(parser, storage)
             parser.parse_punctuation(":")
             if parser.parse_type() is not types.F32:
                 parser.raise_error("expected f32, the only type that is expressed")
@@ -74,12 +82,14 @@ class UniformType(Type):
                 pairs = [_parse_pair(parser)]
             else:
                 pairs = parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_pair(parser))
-        return cls.get(Uniform(storage, tuple(scale for scale, _ in pairs), tuple(zero for _, zero in pairs), axis))
+        scales, zero_points = tuple(scale for scale, _ in pairs), tuple(zero for _, zero in pairs)
+        return cls.get(Uniform(storage, scales, zero_points, axis, limits))
 
     def print_parameters(self, printer: AttributePrinter) -> None:
         """Prints what `parse_parameters` takes."""
         uniform = self.data
-        printer.write(f"<{_storage_text(uniform.storage)}:f32")
+        limits = "" if uniform.limits is None else f"<{uniform.limits[0]}:{uniform.limits[1]}>"
+        printer.write(f"<{_storage_text(uniform.storage)}{limits}:f32")
         pairs = [
             _scale_text(scale) + (f":{zero}" if zero else "")
             for scale, zero in zip(uniform.scales, uniform.zero_points, strict=True)
@@ -202,6 +212,31 @@ def _parse_storage(parser: AttributeParser) -> IntegerType:
     if word[0] not in "iu" or not word[1:].isdecimal() or not 0 < int(word[1:]) <= 32:
         parser.raise_error("expected the type of the stored integers, such as i8 or u8")
     return IntegerType.get(int(word[1:]), Signedness.UNSIGNED if word[0] == "u" else Signedness.SIGNLESS)
+
+
+def _range(storage: IntegerType) -> tuple[int, int]:
+    """Returns the least and the greatest integer of a type."""
+    if storage.signedness is Signedness.UNSIGNED:
+        return 0, 2**storage.width - 1
+    return -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
+
+
+def limits_within(storage: IntegerType, low: int, high: int) -> tuple[int, int] | None:
+    """Returns the limits of stored integers, `None` if they are those of the storage."""
+    return None if (low, high) == _range(storage) else (low, high)
+
+
+def _parse_limits(parser: AttributeParser, storage: IntegerType) -> tuple[int, int] | None:
+    if not parser.parse_optional_punctuation("<"):
+        return None
+    low = parser.parse_integer(False, True)
+    parser.parse_punctuation(":")
+    high = parser.parse_integer(False, True)
+    parser.parse_punctuation(">")
+    least, greatest = _range(storage)
+    if not least <= low < high <= greatest:
+        parser.raise_error(f"expected limits within {least} and {greatest}, the lower one first")
+    return limits_within(storage, low, high)
 
 
 def _parse_pair(parser: AttributeParser) -> tuple[float, int]:
