@@ -10,6 +10,10 @@ from collections.abc import Mapping
 MODULES: Mapping[str, str] = {
     "binning": "Bincount Bucketize DenseBincount StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
     "colors": "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "fake_quant": (
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
+        "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"
+    ),
     "gradients": "BiasAddGrad InvGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad",
     "image": (
         "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor "
