@@ -40,6 +40,7 @@ ROOMS = {
         ("cli",),
     ),
     "tfconvert.converter.litert": (
+        ("fake_quant",),
         ("child", "hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
         ("fusions", "runtime_process", "tflite_file"),
         ("quantize",),

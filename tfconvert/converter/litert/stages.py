@@ -59,6 +59,7 @@ STAGES: Sequence[Stage] = (
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage("quantize", "ranges are known", _STATIC, ("quantize",), "quantize"),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
+    Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
 )  # fmt: skip

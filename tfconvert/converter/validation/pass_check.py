@@ -15,6 +15,7 @@ from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.kernels.call import Array
+from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.validation import samples
@@ -122,6 +123,8 @@ class _Side:
         if not self._content:
             stream = io.BytesIO()
             module = self.module.clone()
+            # What LiteRT can't run is replaced only at the end of the pipeline.
+            FoldFakeQuant().apply(module)
             SeparateState().apply(module)
             export(module).write(stream)
             self._content = stream.getvalue()

@@ -92,6 +92,15 @@ class Graph:
         self._block.add_op(op)
         return op.results[0]
 
+    @classmethod
+    def of(cls, module: ModuleOp) -> Graph:
+        """Returns the graph of a module of one function."""
+        graph = cls()
+        function = next(op for op in module.ops if isinstance(op, FuncOp))
+        graph._module, graph._block = module, function.body.block
+        graph.inputs = list(graph._block.args)
+        return graph
+
     @property
     def module(self) -> ModuleOp:
         """The finished module."""

@@ -19,6 +19,9 @@ _ADVICE: Mapping[str, str] = {
     r"tf\.Ragged.*": (
         "LiteRT has no ragged tensors: let the model take padded ones, and the rows' lengths if it needs them"
     ),
+    r"tf\.(FakeQuantWithMinMax|QuantizeAndDequantize).*": (
+        "save the model as it is used after training, so that the ranges are variables that nothing writes to any more"
+    ),
     r"tf\.(Parse.*Example.*|Decode(CSV|Raw|Proto.*))": f"let the model take the parsed tensors, or {CUSTOM}",
 }
 """Names of ops, as regular expressions -> hint."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.ir import dims
 from tfconvert.converter.ir.builder import TflBuilder
+from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -84,13 +85,16 @@ class Emit(TflBuilder):
         return self.tf("SelectV2", (condition, left, right), result_type)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        """Inserts a reshape to a shape with one unknown dimension at most."""
+        """Inserts a reshape to a shape with one unknown dimension at most; a constant is reshaped when it is read."""
         if types.shape_of(value.type) == tuple(shape) and -1 not in shape:
             return value
         result_type = types.tensor(types.element_of(value.type), shape)
         constant = tensor_data.constant_of(value)
         if constant is not None and -1 not in shape:
             return self.constant(tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape)))
+        quantized = fake_quant.reshaped(self.insert, value, shape)
+        if quantized is not None:
+            return quantized
         return self.tfl("reshape", (value, self.ints(shape)), result_type, {"new_shape": tuple(shape)})
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
@@ -103,7 +107,8 @@ class Emit(TflBuilder):
         constant = tensor_data.constant_of(value)
         if constant is not None and moved is not None:
             return self.constant(tensor_data.defer("transpose", (constant,), moved, permutation))
-        return super().transpose(value, permutation)
+        quantized = fake_quant.transposed(self.insert, value, permutation)
+        return quantized if quantized is not None else super().transpose(value, permutation)
 
     def reduce(self, name: str, value: Value, axes: Sequence[int], keep_dims: bool = False) -> Value:
         """Inserts a reduction (`Sum`, `Mean`, ...) over axes counted from the front."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -16,7 +17,7 @@ _MAX_RANK = 5
 
 
 def _constant_matrix(op: Operation) -> Failure | None:
-    if tensor_data.constant_of(op.operands[1]) is None:
+    if fake_quant.constant_behind(op.operands[1]) is None:
         return Failure("the right side is not a constant")
     return None if len(types.shape_of(op.operands[1].type) or ()) == 2 else Failure("the right side is not a matrix")
 

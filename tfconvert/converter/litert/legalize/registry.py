@@ -14,6 +14,7 @@ from tfconvert.converter.litert.legalize import (
     convolution,
     einsum,
     elementwise,
+    fake_quant_layout,
     gelu,
     image,
     indexing,
@@ -80,7 +81,9 @@ def _phases(topics: frozenset[Topic]) -> Phases:
     loaded = [_file(topic) for topic in TOPICS if topic in topics]
     entries = [*_COMMON.values(), *(entries for entries, _ in loaded)]
     fusions = (pattern for _, patterns in loaded for pattern in patterns)
-    return PatternSet((*gelu.PATTERNS, *fusions)), PatternSet(entry.pattern() for group in entries for entry in group)
+    return PatternSet((*gelu.PATTERNS, *fake_quant_layout.PATTERNS, *fusions)), PatternSet(
+        entry.pattern() for group in entries for entry in group
+    )
 
 
 def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:

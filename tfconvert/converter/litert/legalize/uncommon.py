@@ -52,6 +52,9 @@ TOPICS: tuple[Topic, ...] = (
     Topic("binning", "counting", "Bincount Bucketize DenseBincount"),
     Topic("argmax_pooling", "pooling with places", "MaxPoolWithArgmax"),
     Topic("resample", "resampling", "ResizeArea ResizeBicubic ScaleAndTranslate"),
+    Topic("fake_quant", "fake quantization",
+          "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
+          "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"),
     Topic("patches", "resampling", "ExtractImagePatches"),
 )  # fmt: skip
 

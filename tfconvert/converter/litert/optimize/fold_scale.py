@@ -3,12 +3,16 @@
     mul(conv(x, w, b), c)  ->  conv(x, w * c, b * c)
 
 The constant has one value an output channel, or one for all. The filter isn't read: the product is a deferred
-expression that the exporter computes while it writes the filter out.
+expression that the exporter computes while it writes the filter out. The ranges of a fake-quantized filter are scaled
+with it, so that each number is rounded as before:
+
+    mul(conv(x, fake_quant(w), b), c)  ->  conv(x, fake_quant'(w * c), b * c)
 """
 
 from __future__ import annotations
 
 from tfconvert.converter.ir.edit import rebuild
+from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
@@ -22,11 +26,25 @@ def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
     found = weighted_ops.followed_by_vector(op)
     if isinstance(found, Failure):
         return found
-    source, _ = found
+    source, vector = found
     if weighted_ops.float_filter(source) is None:
-        return Failure("the filter is computed, or quantised")
+        reason = _cannot_scale_ranges(source, vector)
+        if reason is not None:
+            return reason
     bias = weighted_ops.bias_of(source)
     return bias if isinstance(bias, Failure) else found
+
+
+def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
+    """Returns why the filter isn't a fake-quantized constant with one range an output channel, or one for all."""
+    layout = weighted_ops.OPS[source.name]
+    weights = source.operands[layout.filter]
+    if fake_quant.constant_behind(weights) is None:
+        return Failure("the filter is computed, or quantised")
+    axis = fake_quant.uniform_of(weights).axis
+    if matching.size_of(vector) > 1 and axis not in (None, layout.out_axis):
+        return Failure("the filter is quantized along another dimension")
+    return None
 
 
 def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
@@ -35,7 +53,12 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
     factor = next(value for value in op.operands if value.owner is not source)
     weights = source.operands[layout.filter]
     scaled = scale_filter(weights, scale, layout.out_axis)
-    changed = {layout.filter: matching.insert_constant(rewriter, scaled, weights, factor)}
+    if fake_quant.source_of(weights) is None:
+        value = matching.insert_constant(rewriter, scaled, weights, factor)
+    else:
+        factors = tensor_data.to_array(scale)
+        value = fake_quant.scaled(rewriter.insert, weights, scaled, factors, layout.out_axis, [weights, factor])
+    changed = {layout.filter: value}
     bias = weighted_ops.bias_of(source)
     if bias is not None and not isinstance(bias, Failure) and not weighted_ops.is_zero(bias):
         old = source.operands[layout.bias]
@@ -48,8 +71,8 @@ def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewrite
 
 
 def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
-    """Returns a constant filter times a vector along one of its dimensions (or times one number)."""
-    constant = tensor_data.constant_of(weights)
+    """Returns a constant filter, or what is fake-quantized to it, times a vector along a dimension, or one number."""
+    constant = fake_quant.constant_behind(weights)
     assert constant is not None, "checked by the match"
     dims, size = matching.dims_of(constant), matching.size_of(scale)
     aligned = tuple(size if index == axis else 1 for index in range(len(dims)))

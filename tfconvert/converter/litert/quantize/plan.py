@@ -222,7 +222,7 @@ class Plan:
 
     def _group_fake_quant(self, op: Operation, groups: Groups) -> None:
         """Gives a value the mapping that the model was trained with."""
-        uniform = fake_quant.uniform_of(op)
+        uniform = fake_quant.widened(fake_quant.uniform_of(op))
         source, result = op.operands[0], op.results[0]
         if uniform.storage is not self._settings.storage:
             groups.widen(result, range_of_integers(uniform))
@@ -271,7 +271,7 @@ class Plan:
     def _own_uniform(self, value: Value) -> Uniform:
         trained = fake_quant.trained_uniform(value)
         if trained is not None and trained.storage is self._settings.storage and trained.axis is None:
-            return trained
+            return fake_quant.widened(trained)
         return uniform_of(self._constant_range(value), self._settings.storage)
 
     def _constant_range(self, value: Value) -> Range:

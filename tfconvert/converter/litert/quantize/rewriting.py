@@ -153,7 +153,8 @@ class Rewriting:
 
     def _weight_uniform(self, op: Operation, value: Value, rule: Rule) -> Uniform:
         trained = fake_quant.trained_uniform(value)
-        if trained is not None:
+        if trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points):
+            self._describe_weight(value, trained.axis, math.nan)
             return trained
         constant = fake_quant.constant_source(value)
         assert constant is not None, "checked by the plan"
@@ -164,12 +165,14 @@ class Rewriting:
                            "exclude the op from being quantized, or mend the model")  # fmt: skip
         uniform = weights.symmetric(found, axis)
         elements = math.prod(types.shape_of(value.type) or ())
-        known = self.layers[-1]
-        self.layers[-1] = known._replace(
-            form=f"{known.form} x int8" + (" per channel" if axis is not None else ""),
-            weight_snr=weights.snr(found, uniform, elements), bytes_before=4 * elements, bytes_after=elements,
-        )  # fmt: skip
+        self._describe_weight(value, axis, weights.snr(found, uniform, elements))
         return uniform
+
+    def _describe_weight(self, value: Value, axis: int | None, snr: float) -> None:
+        """Adds to the layer what becomes of its weight."""
+        layer, elements = self.layers[-1], math.prod(types.shape_of(value.type) or ())
+        form = f"{layer.form} x int8" + (" per channel" if axis is not None else "")
+        self.layers[-1] = layer._replace(form=form, weight_snr=snr, bytes_before=4 * elements, bytes_after=elements)
 
     def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""

@@ -138,9 +138,10 @@ def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> Quan
 
 
 def quantize_symmetric(constant: Constant, uniform: Uniform) -> QuantizedConstant:
-    """Returns a weight as integers of a symmetric mapping, which leaves the lowest integer out."""
+    """Returns a weight as integers of a symmetric mapping, which leaves the lowest integer out unless it has limits."""
     limit = 2 ** (uniform.storage.width - 1) - 1
-    return quantize_constant(constant, uniform, -limit, limit)
+    low, high = uniform.limits or (-limit, limit)
+    return quantize_constant(constant, uniform, low, high)
 
 
 def quantize_constant(
@@ -152,6 +153,7 @@ def quantize_constant(
     shape = tensor_data.as_handle(constant).shape
     arguments = (constant, _array(uniform.scales, np.float32), _array(uniform.zero_points, np.int32))
     stored = tensor_data.defer("quantize", arguments, shape, (uniform.axis, low, high), uniform.storage)
+    uniform = uniform._replace(limits=None)
     return QuantizedConstant(stored, types.tensor(UniformType.get(uniform), shape))
 
 
