@@ -158,7 +158,7 @@ class Plan:
         self.reasons: dict[Operation, str] = {}
         ops = list(function.body.block.ops)
         for op in filter(_has_floats, ops):
-            if fake_quant.is_fake_quant(op) and is_constant(op.results[0]):
+            if op.name in _CONVERSIONS or (fake_quant.is_fake_quant(op) and is_constant(op.results[0])):
                 continue
             found = _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, settings)
             if isinstance(found, Rule):
@@ -284,6 +284,9 @@ class Plan:
 
 
 _FAKE_QUANT = Rule(Scales.SAME)
+
+_CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
+"""Ops that the model has already between integers and floats."""
 
 
 def _has_floats(op: Operation) -> bool:

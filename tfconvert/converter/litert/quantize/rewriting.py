@@ -62,7 +62,8 @@ class Rewriting:
         for op in [op for op in self._function.body.block.ops if op.name not in tensor_data.CONSTANT_OPS]:
             rule = plan.quantized.get(op)
             if rule is not None:
-                self.layers.append(self._layer(op, rule))
+                if not fake_quant.is_fake_quant(op):
+                    self.layers.append(self._layer(op, rule))
                 self._quantize_constants(op, rule)
             elif op in plan.reasons:
                 self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
