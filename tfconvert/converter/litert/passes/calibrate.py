@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize import calibration, samples
 from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.plan import Settings, loop_bodies, observed
@@ -64,7 +65,9 @@ class Calibrate:
         entries, signatures = entries_of(module)
         values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
-        with calibration.Run(module, values, inputs, wanted.ranges, 2**settings.storage.width) as run:
+        with calibration.Run(
+            module, values, inputs, wanted.ranges, 2**settings.storage.width, FoldFakeQuant().apply
+        ) as run:
             each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
         if kept is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.child import Child, ChildError
-from tfconvert.converter.litert.quantize.instrumentation import Extremes, has_subgraphs, instrument
+from tfconvert.converter.litert.quantize.instrumentation import instrument
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.litert.runtime import Array
@@ -38,6 +38,7 @@ class Run:
         inputs: The arguments of each entry.
         method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
         levels: How many integers there are to be.
+        fold: Folds fake quantization that the runtime doesn't take, in a copy of the module.
     """
 
     def __init__(
@@ -47,17 +48,18 @@ class Run:
         inputs: Sequence[Sequence[Value]],
         method: str,
         levels: int,
+        fold: Callable[[ModuleOp], object],
     ) -> None:
         runtime.require()
         values = {value: value for function in observed.values() for value in function}
-        self._extremes: Sequence[Extremes] = ()
-        if has_subgraphs(module):
-            module, copies, self._extremes = instrument(module, observed)
-            inputs = [[copies[value] for value in entry] for entry in inputs]
-            inside = {value for extremes in self._extremes for value in extremes.values}
-            values = {value: copies[value] for value in values if value not in inside}
+        copy = instrument(module, observed)
+        fold(copy.module)
+        self._extremes = copy.extremes
+        inputs = [[copy.values[value] for value in entry] for entry in inputs]
+        inside = {value for extremes in self._extremes for value in extremes.values}
+        values = {value: copy.values[value] for value in values if value not in inside}
         self._places: dict[Value, Place] = {}
-        file = export(module, places=self._places)
+        file = export(copy.module, places=self._places)
         self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
         self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")

@@ -55,11 +55,6 @@ class Instrumented(NamedTuple):
     extremes: Sequence[Extremes]
 
 
-def has_subgraphs(module: ModuleOp) -> bool:
-    """Returns whether a module has loops or branches."""
-    return any(op.name in _CALLS for function in module.ops for op in function.walk())
-
-
 def instrument(module: ModuleOp, observed: Mapping[FuncOp, Sequence[Value]]) -> Instrumented:
     """Returns a copy of a module that tells the ranges of values in loops and branches.
 

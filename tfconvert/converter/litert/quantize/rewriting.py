@@ -155,7 +155,7 @@ class Rewriting:
     def _weight_uniform(self, op: Operation, value: Value, rule: Rule) -> Uniform:
         trained = fake_quant.trained_uniform(value)
         if trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points):
-            self._describe_weight(value, trained.axis, math.nan)
+            self._describe_weight(value, trained, math.nan)
             return trained
         constant = fake_quant.constant_source(value)
         assert constant is not None, "checked by the plan"
@@ -164,16 +164,18 @@ class Rewriting:
         if not found.is_finite:
             raise error_at(op, "non-finite-weight", "its weight has elements that are no finite numbers",
                            "exclude the op from being quantized, or mend the model")  # fmt: skip
-        uniform = weights.symmetric(found, axis)
+        uniform = weights.symmetric(found, axis, self._settings.bits if rule.few_bits else 8)
         elements = math.prod(types.shape_of(value.type) or ())
-        self._describe_weight(value, axis, weights.snr(found, uniform, elements))
+        self._describe_weight(value, uniform, weights.snr(found, uniform, elements))
         return uniform
 
-    def _describe_weight(self, value: Value, axis: int | None, snr: float) -> None:
+    def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
         """Adds to the layer what becomes of its weight."""
-        layer, elements = self.layers[-1], math.prod(types.shape_of(value.type) or ())
-        form = f"{layer.form} x int8" + (" per channel" if axis is not None else "")
-        self.layers[-1] = layer._replace(form=form, weight_snr=snr, bytes_before=4 * elements, bytes_after=elements)
+        layer, elements, bits = self.layers[-1], math.prod(types.shape_of(value.type) or ()), uniform.storage.width
+        form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
+        self.layers[-1] = layer._replace(
+            form=form, weight_snr=snr, bytes_before=4 * elements, bytes_after=-(-elements * bits // 8)
+        )
 
     def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""

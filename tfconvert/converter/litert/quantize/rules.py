@@ -40,6 +40,7 @@ class Rule(NamedTuple):
         bias: Index of the bias, a constant of wide integers.
         fixed: Of `FIXED` results: the scale and the zero point, by type.
         needs_bias: Whether the kernel of integers refuses to go without a bias.
+        few_bits: Whether it is as fast with weights of 4 bits.
     """
 
     scales: Scales = Scales.OWN
@@ -49,6 +50,7 @@ class Rule(NamedTuple):
     bias: int | None = None
     fixed: Mapping[IntegerType, tuple[float, int]] = {}
     needs_bias: bool = False
+    few_bits: bool = False
 
     def fixed_type(self, storage: IntegerType) -> Uniform | None:
         """Returns the mapping that its results must have, `None` if it is free."""
@@ -67,7 +69,7 @@ _SIGNED = {I8: (1 / 128, 0), I16: (1 / 32768, 0)}
 RULES: Mapping[str, Rule] = {
     "tfl.conv_2d": Rule(weight=1, axis=0, bias=2, needs_bias=True),
     "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
-    "tfl.fully_connected": Rule(weight=1, axis=0, bias=2),
+    "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
     **dict.fromkeys((
         "tfl.add", "tfl.sub", "tfl.mul", "tfl.abs", "tfl.neg", "tfl.relu", "tfl.relu6", "tfl.leaky_relu", "tfl.prelu",
