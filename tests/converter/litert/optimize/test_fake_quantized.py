@@ -182,6 +182,8 @@ def test_axes_are_renumbered(
     found = fake_quant.uniform_of(moved)
     assert (list(found.scales), found.axis) == (scales, new_axis)
     # Slices along the new axis are multiples of the old axis' scales, as the elements are.
-    marks = np.broadcast_to(np.arange(1.0, count + 1).reshape([-1 if at == axis else 1 for at in range(len(before))]), before)
+    marks = np.broadcast_to(
+        np.arange(1.0, count + 1).reshape([-1 if at == axis else 1 for at in range(len(before))]), before
+    )
     shape = [-1 if at == found.axis else 1 for at in range(len(after))]
     np.testing.assert_array_equal(marks.reshape(after), np.broadcast_to(np.array(found.scales).reshape(shape), after))
