@@ -92,7 +92,8 @@ def _geometric_mean(rows: Sequence[Comparison], ratio: Callable[[Comparison], fl
     return statistics.geometric_mean(ratio(row) for row in rows)
 
 
-def _table(header: str, rows: list[list[str]]) -> list[str]:
+def table(header: str, rows: list[list[str]]) -> list[str]:
+    """Returns the lines of a Markdown table whose columns, save the first, are flush right; `header` has bars."""
     columns = header.split("|")
     ruler = "|".join([" --- ", *[" ---: "] * (len(columns) - 1)])
     return [f"| {' | '.join(column.strip() for column in columns)} |", f"|{ruler}|",
@@ -122,11 +123,11 @@ def markdown(rows: Sequence[Comparison], setup: dict[str, Any], failures: dict[s
         f"Whole processes, imports included; medians of {setup['runs']} runs of each converter, taken in turns.",
         f"{setup['processor']}, {setup['cores']} cores; {versions}.",
         "",
-        *_table("model | time | official | faster | peak memory | official | lighter", processes),
+        *table("model | time | official | faster | peak memory | official | lighter", processes),
         "",
         "The results: inference in LiteRT with one thread at batch 1, error relative to TensorFlow's largest output.",
         "",
-        *_table(
+        *table(
             "model | operators | official | bytes | official | inference | official | ratio | error | official", results
         ),
         *(f"\n{label} failed: {reason}" for label, reason in failures.items()),
