@@ -114,9 +114,18 @@ def test_a_process_is_weighed_and_not_its_parent(tmp_path: Path) -> None:
     assert 80_000_000 < large.peak - small.peak < 130_000_000
 
 
+def test_a_process_is_charged_for_its_work_and_not_for_waiting(tmp_path: Path) -> None:
+    work = "import time\nwhile time.process_time() < 0.2: pass"
+    assert measure([sys.executable, "-S", "-c", work], tmp_path).processor >= 0.19
+    waited = measure([sys.executable, "-S", "-c", "import time; time.sleep(0.5)"], tmp_path)
+    assert 0 < waited.processor < waited.seconds
+
+
 def test_a_failed_process_is_reported(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="it broke"):
         measure([sys.executable, "-c", "raise SystemExit('it broke')"], tmp_path)
+    with pytest.raises(RuntimeError, match="died of signal 6"):
+        measure([sys.executable, "-S", "-c", "import os; os.abort()"], tmp_path)
 
 
 def test_operators_are_counted_in_the_file(digits_model: Path, tmp_path: Path) -> None:
