@@ -7,12 +7,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import numpy as np
 import pytest
+from ai_edge_litert import schema_py_generated
 
 import tfconvert
 from benchmarks import quantization, quantization_results
 from benchmarks.comparison import PACKAGES
+from benchmarks.litert import operators
 from benchmarks.measure import Run
 from benchmarks.quantization_convert import MODES, our_settings, samples
 from benchmarks.quantization_models import RECIPES, Reference, patches, select
@@ -221,6 +224,21 @@ def test_our_file_is_converted_run_and_judged(reference: Reference, tmp_path: Pa
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     np.testing.assert_allclose(powers / powers.sum(axis=1, keepdims=True), answer, atol=1e-5)
     assert list(Network(show_logits(target.read_bytes()), "builtin").inputs) == [INPUT]
+
+
+def test_operators_on_constants_are_counted(digits_model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "model.tflite"
+    tfconvert.convert(digits_model).save(target)
+    assert operators_on_constants(target, "FULLY_CONNECTED") == 0
+    model = schema_py_generated.ModelT.InitFromPackedBuf(target.read_bytes(), 0)
+    for operator in model.subgraphs[0].operators:
+        code = model.operatorCodes[operator.opcodeIndex].builtinCode
+        if code == schema_py_generated.BuiltinOperator.FULLY_CONNECTED:
+            operator.inputs = operator.inputs[::-1]
+    builder = flatbuffers.Builder(0)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    target.write_bytes(builder.Output())
+    assert operators_on_constants(target, "FULLY_CONNECTED") == operators(target)["FULLY_CONNECTED"] > 0
     assert operators_on_constants(target, "CONV_2D") == 0
 
 
