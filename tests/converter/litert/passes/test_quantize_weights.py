@@ -268,8 +268,8 @@ def test_uses_share_what_is_turned_to_floats(filecheck: FileCheck) -> None:
 
 
 def test_small_constants_stay_32_bit_floats() -> None:
-    assert not _counts(QuantizeWeights("float16"), _sum("127"))
-    module = IRParser(_sum("127")).parse_module()
+    assert not _counts(QuantizeWeights("float16"), _sum("63"))
+    module = IRParser(_sum("63")).parse_module()
     QuantizeWeights("float16").apply(module)
     assert tfl_file.REDUCED_PRECISION not in module.attributes
 
