@@ -9,7 +9,9 @@ import pytest
 
 from tests.converter.kernels.conftest import Agree
 from tfconvert.converter.kernels.call import Call
+from tfconvert.converter.kernels.folding import can_fold
 from tfconvert.converter.kernels.registry import evaluate
+from tfconvert.converter.kernels.uncommon import MODULES as BY_MODULE
 from tfconvert.schema.diagnostics import ConversionError
 
 BITS = (2, 3, 4, 5, 6, 7, 8, 16)
@@ -57,6 +59,12 @@ def test_the_oldest_op_has_its_range_in_attributes() -> None:
     old = Call("QuantizeAndDequantize", (x,), {"range_given": True, "input_min": -1.0, "input_max": 2.0})
     new = Call("QuantizeAndDequantizeV2", (x, *map(np.asarray, ranges)), {"range_given": True})
     np.testing.assert_array_equal(evaluate(old)[0], evaluate(new)[0])
+
+
+def test_constants_keep_their_ranges() -> None:
+    ops = [*BY_MODULE["fake_quant"].split()]
+    assert len(ops) == 7
+    assert not any(can_fold(op) for op in ops)
 
 
 @pytest.mark.parametrize("bits", [1, 17])

@@ -50,7 +50,7 @@ def _weighted(graph: Graph, name: str, per_channel: bool) -> Value:
         return graph.op(name, [1, 6, 6, 4], weights_value, x, random(4), shape=(1, 6, 6, 4), **SAME)
     if name == "fully_connected":
         return graph.op(name, x, weights_value, None, keep_num_dims=True)
-    more = {"depth_multiplier": 1} if name == "depthwise_conv_2d" else {}
+    more: dict[str, Any] = {"depth_multiplier": 1} if name == "depthwise_conv_2d" else {}
     return graph.op(name, x, weights_value, random(4), **SAME, **more)
 
 
@@ -172,8 +172,7 @@ def test_axes_are_renumbered(
     quantized = graph.op("quantize", random(*before), element=UniformType.get(uniform), shape=before)
     value = graph.op("dequantize", quantized, element=types.F32, shape=before)
     assert fake_quant.can_reshape(value, after) == (scales is not None)
-    made: list[Operation] = []
-    moved = fake_quant.reshaped(lambda op: made.append(op) or op, value, after)
+    moved = fake_quant.reshaped(lambda op: op, value, after)
     if scales is None:
         assert moved is None
         return
