@@ -18,7 +18,7 @@ BITS = (2, 3, 4, 5, 6, 7, 8, 16)
 RANGES = ((-1.0, 1.0), (-0.5, 6.0), (0.0, 6.0), (-6.0, 0.0), (0.3, 2.0), (-3.0, -0.2), (0.0, 0.0))
 
 
-@pytest.mark.parametrize(("bits", "narrow", "limits"), itertools.product(BITS, (False, True), RANGES))
+@pytest.mark.parametrize(("bits", "narrow", "limits"), [*itertools.product(BITS, (False, True), RANGES)])
 def test_fake_quant(agree: Agree, bits: int, narrow: bool, limits: tuple[float, float]) -> None:
     options = {"num_bits": bits, "narrow_range": narrow}
     least, greatest = limits
