@@ -57,7 +57,7 @@ STAGES: Sequence[Stage] = (
           (("tfl.if", "tfl.while"),)),
     Stage("separate-state", "every pass before would merge states that begin alike", (_WITH_STATE,)),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
-    Stage("quantize", "ranges are known", _STATIC, ("quantize",), "quantize"),
+    Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,

@@ -68,13 +68,14 @@ def run_stages(
 
 
 def make_pass(stage: Stage, options: Options) -> Pass:
-    """Returns the pass of a stage, with those of its options that are settings; its defaults if a group isn't set."""
+    """Returns the pass of a stage, with those of its options that are settings; its defaults for what isn't set."""
     values = {}
     for path in stage.takes:
         group, _, name = path.rpartition(".")
         holder = getattr(options, group) if group else options
-        if holder is not None:
-            values[name] = _frozen(getattr(holder, name))
+        value = None if holder is None else getattr(holder, name)
+        if value is not None:
+            values[name] = _frozen(value)
     return pass_class(stage.run)(**values)
 
 

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.kernels.fake_quant import HALF_UP, MAX_BITS, limits, scaled
 from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.schema.dialects import boxes, sources, tensor_data, tf, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -63,26 +64,16 @@ def _pair(op: Operation, emit: Emit, scales: Array, zeros: Array, bits: int, nar
     constant = tensor_data.constant_of(op.operands[0])
     assert constant is not None, "the constant was looked at"
     if not scales.all():
-        low, high = _extremes(constant, axis)
+        low, high = _extent(constant, axis)
         scales = np.where((scales == 0) & (low == 0) & (high == 0), np.float32(1), scales)
     uniform = fake_quant.stored(scales, zeros, bits, narrow, axis)
     return fake_quant.pair(emit.insert, op.operands[0], uniform)
 
 
-def _extremes(constant: Constant, axis: int) -> tuple[Array, Array]:
+def _extent(constant: Constant, axis: int) -> tuple[Array, Array]:
     """Returns the least and the greatest element of each slice of an axis (of all if it is -1)."""
-    handle = tensor_data.as_handle(constant)
-    shape = handle.shape
-    count = 1 if axis < 0 else shape[axis]
-    low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
-    others = tuple(at for at in range(len(shape)) if at != axis)
-    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
-        part = handle.part(box)
-        own = slice(None) if axis < 0 else box[axis]
-        np.minimum(low[own], part.min(others, initial=np.inf), out=low[own])
-        np.maximum(high[own], part.max(others, initial=-np.inf), out=high[own])
-    handle.source.release()
-    return low, high
+    found = extent(constant, None if axis < 0 else axis)
+    return found.low, found.high
 
 
 def _aligned(values: Array, rank: int, axis: int) -> Array:
@@ -190,7 +181,7 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
     settings = _settings(op)
     assert settings is not None, "checked by the constraint"
     constant = tensor_data.constant_of(op.operands[0])
-    ends = _ends(op) if settings.given else None if constant is None else _extremes(constant, settings.axis)
+    ends = _ends(op) if settings.given else None if constant is None else _extent(constant, settings.axis)
     if ends is None:
         return _by_own_range(op, emit, settings)
     with np.errstate(all="ignore"):

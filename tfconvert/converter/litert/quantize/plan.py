@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
-from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.ir.extent import extent
+from tfconvert.converter.litert.quantize import fake_quant
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.groups import Groups
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
@@ -279,7 +280,8 @@ class Plan:
         assert constant is not None, "checked by the caller"
         known = self._extremes.get(constant)
         if known is None:
-            known = self._extremes[constant] = weights.extent(constant).range
+            found = extent(constant)
+            known = self._extremes[constant] = Range(float(found.low[0]), float(found.high[0]))
         return known
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize import fake_quant, weights
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float
@@ -160,7 +161,7 @@ class Rewriting:
         constant = fake_quant.constant_source(value)
         assert constant is not None, "checked by the plan"
         axis = rule.axis if self._settings.per_channel else None
-        found = weights.extent(constant, axis)
+        found = extent(constant, axis)
         if not found.is_finite:
             raise error_at(op, "non-finite-weight", "its weight has elements that are no finite numbers",
                            "exclude the op from being quantized, or mend the model")  # fmt: skip

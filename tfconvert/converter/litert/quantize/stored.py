@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
+from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize import weights
 from tfconvert.converter.litert.quantize.hybrid import Form, size_of
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
@@ -93,10 +94,10 @@ class StoredConstants:
         return known
 
     def _half(self, constant: Constant, user: Operation) -> _Stored | None:
-        found = weights.extent(constant)
+        found = extent(constant)
         if not found.is_finite:
             return None
-        largest = max(-found.range.low, found.range.high)
+        largest = max(-float(found.low[0]), float(found.high[0]))
         if largest > _LARGEST_HALF:
             message = f"a constant has elements up to {largest:.3g}, 16-bit floats end at {_LARGEST_HALF:.0f}"
             self._note(user, message, WARNING, "exclude the operator if these elements matter")

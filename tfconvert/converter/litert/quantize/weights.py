@@ -6,42 +6,18 @@ can't overflow.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.ir.extent import Extent, extent
 from tfconvert.converter.quantization_report import decibels
-from tfconvert.schema.dialects import boxes, quant, sources, tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType
-
-
-class Extent(NamedTuple):
-    """What one read of a constant tells.
-
-    Attributes:
-        low: The least element of each slice, as `f32`.
-        high: The greatest of each.
-        power: The sum of the squares of all elements.
-    """
-
-    low: Array
-    high: Array
-    power: float
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether every element is a finite number."""
-        return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
-
-    @property
-    def range(self) -> Range:
-        """The range of all elements."""
-        return Range(float(self.low.min()), float(self.high.max()))
 
 
 class QuantizedConstant:
@@ -64,31 +40,6 @@ class QuantizedConstant:
         element = types.element_of(self.type)
         assert isinstance(element, UniformType)
         return element.data
-
-
-def extent(constant: Constant, axis: int | None = None) -> Extent:
-    """Reads a constant in blocks; returns the extent of each slice of an axis, or of all.
-
-    A slice without elements has the range 0 to 0; one with a NaN has NaNs.
-    """
-    handle = tensor_data.as_handle(constant)
-    shape = handle.shape
-    count = 1 if axis is None else shape[axis]
-    low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
-    power = 0.0
-    others = tuple(at for at in range(len(shape)) if at != axis)
-    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
-        part = handle.part(box)
-        own = slice(None) if axis is None else box[axis]
-        np.minimum(low[own], part.min(others), out=low[own])
-        np.maximum(high[own], part.max(others), out=high[own])
-        flat = part.reshape(-1)
-        power += float(np.dot(flat, flat))
-        del part, flat
-        handle.source.release()
-    empty = low > high
-    low[empty] = high[empty] = 0
-    return Extent(low, high, power)
 
 
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:

@@ -1,0 +1,55 @@
+"""What one read of a constant tells: how small and how large its elements are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.schema.dialects import boxes, sources, tensor_data
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.tensor_data import Constant
+
+
+class Extent(NamedTuple):
+    """What one read of a constant tells.
+
+    Attributes:
+        low: The least element of each slice, as `f32`.
+        high: The greatest of each.
+        power: The sum of the squares of all elements.
+    """
+
+    low: Array
+    high: Array
+    power: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every element is a finite number."""
+        return bool(np.isfinite(self.low).all() and np.isfinite(self.high).all())
+
+
+def extent(constant: Constant, axis: int | None = None) -> Extent:
+    """Reads a constant in blocks; returns the extent of each slice of an axis, or of all.
+
+    A slice without elements has the range 0 to 0; one with a NaN has NaNs.
+    """
+    handle = tensor_data.as_handle(constant)
+    shape = handle.shape
+    count = 1 if axis is None else shape[axis]
+    low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
+    power = 0.0
+    others = tuple(at for at in range(len(shape)) if at != axis)
+    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
+        part = handle.part(box)
+        own = slice(None) if axis is None else box[axis]
+        np.minimum(low[own], part.min(others, initial=np.inf), out=low[own])
+        np.maximum(high[own], part.max(others, initial=-np.inf), out=high[own])
+        flat = part.reshape(-1)
+        power += float(np.dot(flat, flat))
+        del part, flat
+        handle.source.release()
+    empty = low > high
+    low[empty] = high[empty] = 0
+    return Extent(low, high, power)
