@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import google_crc32c
+import ml_dtypes
 import numpy as np
 import pytest
 from ai_edge_litert import schema_py_generated as official
@@ -22,7 +23,7 @@ from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.sources import FileSlice, MappedFile
+from tfconvert.schema.dialects.sources import FileSlice, MappedFile, Source
 from tfconvert.schema.dialects.tensor_data import TensorData
 from tfconvert.schema.ir.locations import FusedLoc, NameLoc
 from tfconvert.schema.ir.operation import Operation
@@ -235,6 +236,36 @@ def test_bytes_are_compared_whatever_the_blocks(monkeypatch: pytest.MonkeyPatch)
     constants = [*map(tensor_data.of_array, (value, other, value.reshape(3, -1), value[:-1])), transposed, flipped]
     assert [shared.add(constant, "FLOAT32") for constant in constants] == [1, 2, 1, 3, 1, 4]
     assert b"".join(shared.entries[0].blocks()) == value.tobytes()
+
+
+@pytest.mark.parametrize(("kind", "dtype", "bits"), [("INT4", ml_dtypes.int4, 4), ("INT2", ml_dtypes.int2, 2)])
+@pytest.mark.parametrize("size", [4000, 4001, 4003])
+def test_narrow_integers_are_packed_block_by_block(
+    monkeypatch: pytest.MonkeyPatch, kind: str, dtype: Any, bits: int, size: int
+) -> None:
+    limit = 2 ** (bits - 1)
+    whole = np.random.default_rng(0).integers(-limit, limit, size)
+    constant = tensor_data.of_array(whole.astype(dtype))
+    reverse = tensor_data.defer("reverse", (tensor_data.of_array(whole[::-1].astype(dtype)),), (size,))
+    shared = Buffers()
+    assert [shared.add(each, kind) for each in (constant, reverse, reverse, constant)] == [1, 2, 2, 1]
+    blocks = Source.blocks
+    monkeypatch.setattr(Source, "blocks", lambda self, dtype, shape, size=7: blocks(self, dtype, shape, 7))
+    expected = bytearray(-(-size * bits // 8))
+    for at, value in enumerate(whole.tolist()):
+        expected[at * bits // 8] |= (value % 2**bits) << (at * bits % 8)
+    for buffer in shared.entries:
+        pieces = [bytes(piece) for piece in buffer.blocks()]
+        assert len(pieces) > 500
+        assert (b"".join(pieces), buffer.size) == (bytes(expected), len(expected))
+
+
+def test_integers_of_different_width_are_different_buffers() -> None:
+    values = np.ones(3000, np.int8)
+    shared = Buffers()
+    assert shared.add(tensor_data.of_array(values), "INT8") == 1
+    assert shared.add(tensor_data.of_array(values.astype(ml_dtypes.int4)), "INT4") == 2
+    assert [buffer.size for buffer in shared.entries] == [3000, 1500]
 
 
 def test_a_buffer_that_is_not_as_long_as_it_said(tmp_path: Path) -> None:

@@ -174,6 +174,30 @@ def test_arithmetic(shape: Shape, name: str, swapped: bool, computed: bool, data
     check(deferred(name, pairs, None, expected), data)
 
 
+@given(SHAPES.filter(len), st.sampled_from([np.dtype(np.int8), np.dtype(ml_dtypes.int4)]), st.booleans(), st.data())
+def test_integers(shape: Shape, dtype: Any, computed: bool, data: st.DataObject) -> None:
+    """Computed arguments may be overwritten; those that are views of others, such as weights in files, may not."""
+    axis = data.draw(st.one_of(st.none(), st.integers(0, len(shape) - 1)), "axis")
+    count = 1 if axis is None else shape[axis]
+    aligned = [1] * len(shape)
+    aligned[axis or 0] = count
+    value, zero = random(shape), np.zeros(count, np.int32) + data.draw(st.integers(-3, 3), "zero point")
+    scales = np.random.default_rng(1).uniform(0.5, 9, count).astype(np.float32)
+    whole = np.rint(value * (np.float32(1) / scales).reshape(aligned)) + zero.reshape(aligned)
+    reverse = tuple(reversed(range(len(shape))))
+    argument = deferred("transpose", [of(value.T.copy())], reverse, value) if computed else of(value)
+    before = value.copy()
+    expected = np.clip(whole, -7, 7).astype(dtype)
+    check(deferred("quantize", [argument, of(scales), of(zero)], (axis, -7, 7), expected), data)
+    assert value.tobytes() == before.tobytes()
+
+
+@given(SHAPES, st.data())
+def test_halves(shape: Shape, data: st.DataObject) -> None:
+    value = random(shape) * np.float32(10.0) ** np.random.default_rng(1).integers(-9, 9, shape).astype(np.float32)
+    check(deferred("half", [of(value)], None, np.clip(value, -65504, 65504).astype(np.float16)), data)
+
+
 @given(SHAPES, st.data())
 def test_results_of_other_dimensions_and_types(shape: Shape, data: st.DataObject) -> None:
     """A result takes the form of its handle: dimensions of 1 may come or go, and elements are cast."""
@@ -275,6 +299,29 @@ def test_blocks_take_the_memory_of_blocks(tmp_path: Path, monkeypatch: pytest.Mo
     tracemalloc.stop()
     assert position == expected.size
     assert peak < 16 * size < value.nbytes / 2
+
+
+@pytest.mark.parametrize("function", ["quantize", "half"])
+def test_blocks_of_few_bytes_are_computed_from_few_floats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str
+) -> None:
+    monkeypatch.setattr(expressions, "_TILE", 1 << 18)
+    monkeypatch.setattr(expressions, "_WIDE", 1)
+    matrix, value = _large_file(tmp_path)
+    turned = deferred("transpose", [(matrix, value)], (1, 0), value.T)
+    factors = [of(random((2048,), 1) ** 2 + 1), of(np.zeros(2048, np.int32))] if function == "quantize" else []
+    result, _ = deferred(function, [turned, *factors], (0, -127, 127),
+                         np.empty((2048, 1024), np.int8 if factors else np.float16))  # fmt: skip
+    size = 1 << 17
+    largest = 0
+    tracemalloc.start()
+    for block in result.source.blocks(result.dtype, result.shape, size):
+        largest = max(largest, block.nbytes)
+        del block
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest == size * result.dtype.itemsize // 4
+    assert peak < 4 * size
 
 
 def test_mapped_pages_are_given_back_tile_by_tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

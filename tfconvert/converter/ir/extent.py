@@ -8,6 +8,7 @@ import numpy as np
 
 from tfconvert.schema.dialects import boxes, sources, tensor_data
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.expressions import Deferred, Handle
 from tfconvert.schema.dialects.tensor_data import Constant
 
 
@@ -35,13 +36,14 @@ def extent(constant: Constant, axis: int | None = None) -> Extent:
 
     A slice without elements has the range 0 to 0; one with a NaN has NaNs.
     """
-    handle = tensor_data.as_handle(constant)
-    shape = handle.shape
+    handle, axis = _untransposed(constant, axis)
+    shape, source = handle.shape, handle.source
+    size = source.block_size(handle.dtype) if isinstance(source, Deferred) else sources.BLOCK
     count = 1 if axis is None else shape[axis]
     low, high = np.full(count, np.inf, np.float32), np.full(count, -np.inf, np.float32)
     power = 0.0
     others = tuple(at for at in range(len(shape)) if at != axis)
-    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, sources.BLOCK):
+    for box in boxes.split(boxes.whole(shape), shape, handle.dtype.itemsize, size):
         part = handle.part(box)
         own = slice(None) if axis is None else box[axis]
         np.minimum(low[own], part.min(others, initial=np.inf), out=low[own])
@@ -49,7 +51,18 @@ def extent(constant: Constant, axis: int | None = None) -> Extent:
         flat = part.reshape(-1)
         power += float(np.dot(flat, flat))
         del part, flat
-        handle.source.release()
+        source.release()
     empty = low > high
     low[empty] = high[empty] = 0
     return Extent(low, high, power)
+
+
+def _untransposed(constant: Constant, axis: int | None) -> tuple[Handle, int | None]:
+    """Returns what a transposed constant is the transpose of, which is read faster, and what its axis is there."""
+    handle: Handle = tensor_data.as_handle(constant)
+    source = handle.source
+    while isinstance(source, Deferred) and source.function == "transpose" and source.shape == handle.shape:
+        axis = None if axis is None else source.parameter[axis] % len(handle.shape)
+        (handle,) = source.arguments
+        source = handle.source
+    return handle, axis

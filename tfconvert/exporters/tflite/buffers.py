@@ -45,15 +45,35 @@ def string_bytes(values: Array) -> bytes:
 
 
 def packed_bytes(values: Array, per_byte: int) -> bytes:
-    """Returns narrow integers several in a byte, the first in the lowest bits."""
+    """Returns narrow integers several in a byte, the first in the lowest bits; they come one in a byte."""
     width = 8 // per_byte
-    parts = np.zeros((-(-values.size // per_byte), per_byte), np.uint8)
-    parts.reshape(-1)[: values.size] = values.ravel().astype(np.int8).view(np.uint8) & ((1 << width) - 1)
-    packed: Array = np.bitwise_or.reduce(parts << np.arange(0, 8, width, dtype=np.uint8), axis=1)
+    flat = values.reshape(-1).view(np.uint8)
+    packed: Array = np.zeros(-(-flat.size // per_byte), np.uint8)
+    for place in range(per_byte):
+        part = flat[place::per_byte] & ((1 << width) - 1)
+        packed[: part.size] |= part << (place * width)
     return packed.tobytes()
 
 
-def _blocks(handle: TensorData) -> Iterator[memoryview]:
+def _packed_blocks(handle: TensorData, per_byte: int) -> Iterator[bytes]:
+    """Yields narrow integers several in a byte; what fills no byte of a block goes into the next one."""
+    left = np.zeros(0, np.uint8)
+    for block in handle.blocks():
+        values = block.reshape(-1).view(np.uint8)
+        if left.size:
+            values = np.concatenate((left, values))
+        whole = values.size // per_byte * per_byte
+        left = values[whole:].copy()
+        yield packed_bytes(values[:whole], per_byte)
+        del block, values  # before the next one is made
+    if left.size:
+        yield packed_bytes(left, per_byte)
+
+
+def _blocks(handle: TensorData, per_byte: int) -> Iterator[bytes | memoryview]:
+    if per_byte > 1:
+        yield from _packed_blocks(handle, per_byte)
+        return
     for block in handle.blocks():
         yield block.reshape(-1).view(np.uint8).data
         del block  # before the next one is made
@@ -69,7 +89,7 @@ class Buffers:
     def __init__(self) -> None:
         self.entries: list[Buffer] = []
         self._small: dict[bytes, int] = {}
-        self._large: dict[Hashable, list[tuple[TensorData, int]]] = {}
+        self._large: dict[tuple[int, Hashable], list[tuple[TensorData, int]]] = {}
 
     def add_bytes(self, data: bytes) -> int:
         """Adds bytes, unless they are there; returns the buffer's index."""
@@ -87,18 +107,19 @@ class Buffers:
         """
         if type_name == "STRING":
             return self.add_bytes(string_bytes(tensor_data.to_array(constant)))
-        if type_name in PACKED:
-            return self.add_bytes(packed_bytes(tensor_data.to_array(constant), PACKED[type_name]))
+        per_byte = PACKED.get(type_name, 1)
         if isinstance(constant, TensorData):
-            return self._add_handle(constant)
-        return self.add_bytes(tensor_data.to_array(constant).tobytes())
+            return self._add_handle(constant, per_byte)
+        value = tensor_data.to_array(constant)
+        return self.add_bytes(packed_bytes(value, per_byte) if per_byte > 1 else value.tobytes())
 
-    def _add_handle(self, handle: TensorData) -> int:
-        candidates = self._large.setdefault(handle.source.fingerprint(), [])
+    def _add_handle(self, handle: TensorData, per_byte: int) -> int:
+        candidates = self._large.setdefault((per_byte, handle.source.fingerprint()), [])
         for other, index in candidates:
             if other.source is handle.source or _equal(other, handle):
                 return index
-        index = self._append(Buffer(handle.nbytes, lambda: _blocks(handle)))
+        size = -(-handle.nbytes // per_byte)
+        index = self._append(Buffer(size, lambda: _blocks(handle, per_byte)))
         candidates.append((handle, index))
         return index
 
@@ -111,8 +132,8 @@ def _equal(first: TensorData, second: TensorData) -> bool:
     """Compares bytes: a checksum in common makes it likely that they are equal, but not certain."""
     if first.nbytes != second.nbytes:
         return False
-    blocks = [_blocks(handle) for handle in (first, second)]
-    pieces = [memoryview(b""), memoryview(b"")]
+    blocks = [_blocks(handle, 1) for handle in (first, second)]
+    pieces: list[bytes | memoryview] = [b"", b""]
     left = first.nbytes
     while left:
         pieces = [piece or next(source) for piece, source in zip(pieces, blocks, strict=True)]

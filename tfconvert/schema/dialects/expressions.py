@@ -70,9 +70,10 @@ class Deferred(Source):
         shape: Shape of what the function returns; the value may have more or fewer dimensions of 1.
         depth: How deep expressions are nested.
         wide: Whether a block is gathered from all over some argument.
+        itemsize: Bytes of the largest elements among those that it is computed from.
     """
 
-    __slots__ = ("arguments", "depth", "function", "parameter", "shape", "wide")
+    __slots__ = ("arguments", "depth", "function", "itemsize", "parameter", "shape", "wide")
 
     def __init__(self, function: str, arguments: tuple[Handle, ...], parameter: Any = None) -> None:
         self.function = function
@@ -83,6 +84,8 @@ class Deferred(Source):
         self.shape: types.Shape = expression.shape(self)
         self.depth: int = 1 + max((source.depth for source in inner), default=0)
         self.wide: bool = expression.wide or any(source.wide for source in inner)
+        sizes = (argument.dtype.itemsize for argument in self.arguments)
+        self.itemsize: int = max((*sizes, *(source.itemsize for source in inner)), default=1)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         """Computes a box of the value."""
@@ -96,7 +99,11 @@ class Deferred(Source):
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
         """Computes the value block by block."""
-        return super().blocks(dtype, shape, size * _WIDE if self.wide else size)
+        return super().blocks(dtype, shape, self.block_size(dtype, size))
+
+    def block_size(self, dtype: np.dtype[Any], size: int = BLOCK) -> int:
+        """Returns how many bytes of the value are computed from about so many bytes of each argument."""
+        return size * (_WIDE if self.wide else 1) * dtype.itemsize // max(dtype.itemsize, self.itemsize)
 
     def release(self) -> None:
         """Gives back what the arguments mapped."""
@@ -262,7 +269,7 @@ def _quantize(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     values, scales, zero_points = of.arguments
     axis, low, high = of.parameter
     real = values.part(box)
-    result = np.empty(real.shape, np.float32)
+    result = real if _is_fresh(values.source) and real.dtype == np.float32 else np.empty(real.shape, np.float32)
     # In row-major order, a row of the axis at a time would be slow where it is the last: numpy broadcasts instead.
     aligned = (1,) * len(box) if axis is None else tuple(-1 if at == axis else 1 for at in range(len(box)))
     own = slice(None) if axis is None else box[axis]

@@ -45,12 +45,13 @@ class QuantizedConstant:
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
     """Returns the scales with which integers without the lowest one span ranges around 0.
 
-    Slices of nothing but zeros could have any; they get the largest of the others, for the sake of biases, whose scales
-    are made of these.
+    A scale has to be a normal number: kernels divide by it. Slices of nothing but zeros, or nearly, could have any; they
+    get the largest of the others, for the sake of biases, whose scales are made of these.
     """
     largest: Array = np.maximum(np.abs(low), np.abs(high)).astype(np.float32)
     scales: Array = largest / np.float32(2 ** (bits - 1) - 1)
-    return np.where(scales > 0, scales, scales.max(initial=0) or np.float32(1))
+    is_normal = scales >= np.finfo(np.float32).tiny
+    return np.where(is_normal, scales, scales.max() if is_normal.any() else np.float32(1))
 
 
 def weight_uniform(constant: Constant, axis: int | None, bits: int = 8) -> Uniform | None:
