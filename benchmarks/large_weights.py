@@ -2,6 +2,7 @@
 
     python -m benchmarks.large_weights
     python -m benchmarks.large_weights --megabytes 64 --runs 5
+    python -m benchmarks.large_weights --megabytes 256 --quantize dynamic
 
 The model has a table that is written as it is, a matrix that is transposed, another that is transposed and scaled, and
 a filter of a convolution that is both, each of as many bytes. It is written without TensorFlow, into a folder that is
@@ -23,6 +24,7 @@ import numpy as np
 from benchmarks.bundle_writer import write_checkpoint
 from benchmarks.measure import measure
 from benchmarks.zoo import REPOSITORY
+from tfconvert.converter.quantization import WEIGHT_MODES
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 LIMIT = 200e6
@@ -163,11 +165,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--megabytes", type=int, default=512, help="size of each of the four weights")
     parser.add_argument("--runs", type=int, default=3, help="conversions, of which the median is told")
     parser.add_argument("--folder", type=Path, help="where the model is made, and removed in the end")
+    parser.add_argument("--quantize", choices=sorted(WEIGHT_MODES), help="store the weights as integers or halves")
+    parser.add_argument("--bits", choices=("8", "4"), help="bits of the integers")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         model, output = Path(name, "model"), Path(name, "model.tflite")
         write_model(model, shapes(options.megabytes))
         command = [sys.executable, "-m", "tfconvert", str(model), "-o", str(output)]
+        command += ["--quantize", options.quantize] if options.quantize else []
+        command += ["--weights", options.bits] if options.bits else []
         runs = [measure(command, REPOSITORY) for _ in range(options.runs)]
         size = output.stat().st_size
     seconds = statistics.median(run.seconds for run in runs)

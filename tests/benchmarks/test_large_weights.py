@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 import tfconvert
 from benchmarks.large_weights import shapes, write_model
 from tests.conftest import RunTFLite
+from tests.converter.litert.quantize.runs import signal_to_noise
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 
 
@@ -33,3 +36,26 @@ def test_answers(tmp_path: Path, run_tflite: RunTFLite) -> None:
     features = weights["filter"][::-1, ::-1, 3] * np.linspace(0.5, 2, channels, dtype="f4")
     np.testing.assert_allclose(results[image.shape][0, :3, :3], features, rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(results[3, 64], weights["table"][[5, 0, 7]])
+
+
+@pytest.mark.parametrize(
+    ("quantize", "least"),
+    [("dynamic", 33), ("weights", 35), ("float16", 65), (tfconvert.Quantize("dynamic", 4), 15)],
+    ids=["dynamic", "weights", "float16", "4 bits"],
+)
+def test_quantized_answers(tmp_path: Path, run_tflite: RunTFLite, quantize: Any, least: float) -> None:
+    """Weights that are read from a file, transposed, scaled, and then turned to integers."""
+    sizes = shapes(1)
+    write_model(tmp_path / "model", sizes)
+    random = np.random.default_rng(1)
+    inputs = {
+        "vector": random.normal(size=(1, sizes["matrix"][0])).astype(np.float32),
+        "image": random.normal(size=(1, 4, 4, sizes["filter"][-1])).astype(np.float32),
+        "index": np.array([5, 0, 7], np.int32),
+    }
+    expected, got = (
+        run_tflite(bytes(tfconvert.convert(tmp_path / "model", quantize=each)), inputs, signature="serving_default")
+        for each in (None, quantize)
+    )
+    for one, other in zip(expected, got, strict=True):
+        assert signal_to_noise(one, other) > least

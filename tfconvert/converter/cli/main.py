@@ -18,6 +18,7 @@ from tfconvert.converter.cli.options import (
     source_options,
     to_source,
 )
+from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -33,6 +34,8 @@ Examples:
   tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
   tfconvert frozen.pb -o model.tflite --input x --output scores:0
   tfconvert model.ckpt-100.meta -o model.tflite --output scores
+  tfconvert saved_model/ -o model.tflite --quantize dynamic
+  tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert opt saved_model/ -p inline,freeze-variables
 
@@ -74,6 +77,7 @@ class MainCommand(click.Group):
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
+@quantize_options
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
 @click.option("--check-passes", is_flag=True,
               help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
@@ -89,9 +93,10 @@ def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
+    quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
     try:
         source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-        report = _convert(source, output_file, Options(**settings))
+        report = _convert(source, output_file, Options(**settings, quantize=quantize))
     except ConversionError as problem:
         _print_error(problem, as_json)
         sys.exit(1)

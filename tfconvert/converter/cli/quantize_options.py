@@ -1,0 +1,81 @@
+"""Options of the command that tell how to quantize, and the line that shows how far a calibration is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, get_args
+
+import click
+
+from tfconvert.converter.quantization import Io, Mode, Quantize, Ranges
+
+_OPTIONS = (
+    click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
+                 help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
+                      "8-bit integers, or with 16-bit ones (int8, int16)."),
+    click.option("--weights", "bits", type=click.Choice(["8", "4"]), help="Bits of weights that gain by few."),
+    click.option("--samples", metavar="PATH", multiple=True,
+                 help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable."),
+    click.option("--calibration", metavar="FILE",
+                 help="int8, int16: where ranges are kept that samples gave; read if there, else written."),
+    click.option("--io", type=click.Choice(get_args(Io)), help="Type of float inputs and outputs. Default: float32."),
+    click.option("--ranges", type=click.Choice(get_args(Ranges)),
+                 help="int8, int16: how a range follows from samples. Default: minmax."),
+    click.option("--exclude", metavar="PATTERN", multiple=True,
+                 help="Nodes or operators that stay float, as */logits or SOFTMAX; repeatable."),
+    click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
+    click.option("--hybrid-depthwise", is_flag=True,
+                 help="dynamic: use depthwise filters as integers; some devices require it, most are slower so."),
+    click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
+)  # fmt: skip
+
+QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
+                     "hybrid_depthwise", "strict")  # fmt: skip
+"""The parameters that `quantize_options` adds to a command."""
+
+Function = Callable[..., Any]
+
+
+def quantize_options(function: Function) -> Function:
+    """Adds the options that tell how to quantize, in the order in which help shows them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
+    """Returns the settings that `quantize_options` were given, `None` if there is nothing to quantize.
+
+    Args:
+        values: The parameters `QUANTIZE_SETTINGS`.
+
+    Raises:
+        UsageError: Some tell how to quantize, but not that it is to be done.
+    """
+    given = {name: value for name, value in values.items() if value}
+    if "mode" not in given:
+        if given:
+            raise click.UsageError("options of a quantization go with --quantize MODE")
+        return None
+    settings: dict[str, Any] = {name: given[name] for name in ("calibration", "io", "ranges") if name in given}
+    if "samples" in given:
+        settings["samples"] = list(given["samples"])
+    return Quantize(
+        given["mode"],
+        int(given.get("bits", 8)),
+        per_channel="per_tensor" not in given,
+        exclude=tuple(given.get("exclude", ())),
+        strict="strict" in given,
+        hybrid_depthwise="hybrid_depthwise" in given,
+        progress=_show if sys.stderr.isatty() else None,
+        **settings,
+    )
+
+
+def _show(done: int, total: int | None) -> None:
+    """Shows on a line of its own how many samples have been run; the line is removed after the last."""
+    if done == total:
+        click.echo("\r\033[K", nl=False, err=True)
+    else:
+        click.echo(f"\rcalibrating: {done}{'' if total is None else f' of {total}'} samples", nl=False, err=True)
