@@ -14,8 +14,8 @@ import pytest
 import tfconvert
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, random
-from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.fake_quant import source_of
+from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize.fake_quant import uniform_of, widened
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.quant import Uniform, UniformType

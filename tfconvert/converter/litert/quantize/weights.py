@@ -45,7 +45,7 @@ class QuantizedConstant:
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
     """Returns the scales with which integers without the lowest one span ranges around 0.
 
-    A scale has to be a normal number: kernels divide by it. Slices of nothing but zeros, or nearly, could have any; they
+    A scale has to be a normal number: kernels divide by it. Slices of zeros, or nearly, could have any; they
     get the largest of the others, for the sake of biases, whose scales are made of these.
     """
     largest: Array = np.maximum(np.abs(low), np.abs(high)).astype(np.float32)
