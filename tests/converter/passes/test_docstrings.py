@@ -22,6 +22,7 @@ from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument, Stage
+from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.targets import LITERT
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.parsing import IRParser
@@ -36,6 +37,10 @@ FILES = [
 
 NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked through, which the example has none of"}
 """Passes that the pipeline leaves out for their own examples, with the reason."""
+
+
+WITH = {"quantize-weights": Options(quantize=Quantize("dynamic"))}
+"""The settings with which passes run that don't by default."""
 
 
 def _pass(file: str) -> tuple[ModuleType, Any]:
@@ -123,7 +128,8 @@ def test_what_a_docstring_shows_is_done_by_the_whole_pipeline(name: str) -> None
     for before, _ in _examples(importlib.import_module(rewrite.__module__).__doc__ or ""):
         module, effects = _parsed(before), _Effects()
         try:
-            stages = [done.name for done in run_stages(module, LITERT.stages, Options(), [effects])]
+            options = WITH.get(name, Options())
+            stages = [done.name for done in run_stages(module, LITERT.stages, options, [effects])]
         except ConversionError:
             stages = effects.ran[:-1]
         assert (name in stages) is (name not in NOT_BY_ITSELF)

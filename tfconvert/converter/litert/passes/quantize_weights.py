@@ -6,22 +6,22 @@ go. A depthwise convolution would be slower so, and gets its filter through a `t
 
 Before:
 
-    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<2xf32>) -> tensor<1x2xf32> {
-      %w = "tfl.pseudo_const"() <{value = dense<127.0> : tensor<2x1024xf32>}> : () -> tensor<2x1024xf32>
-      %0 = "tfl.fully_connected"(%x, %w, %b) : (tensor<1x1024xf32>, tensor<2x1024xf32>, tensor<2xf32>)
-          -> tensor<1x2xf32>
-      func.return %0 : tensor<1x2xf32>
+    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<1xf32>) -> tensor<1x1xf32> {
+      %w = "tfl.pseudo_const"() <{value = dense<127.0> : tensor<1x1024xf32>}> : () -> tensor<1x1024xf32>
+      %0 = "tfl.fully_connected"(%x, %w, %b) : (tensor<1x1024xf32>, tensor<1x1024xf32>, tensor<1xf32>)
+          -> tensor<1x1xf32>
+      func.return %0 : tensor<1x1xf32>
     }
 
 After:
 
-    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<2xf32>) -> tensor<1x2xf32> {
+    func.func @main(%x: tensor<1x1024xf32>, %b: tensor<1xf32>) -> tensor<1x1xf32> {
       %w = "tfl.pseudo_qconst"() <{
-          qtype = tensor<2x1024x!quant.uniform<i8:f32:0, {1.0,1.0}>>, value = dense<127> : tensor<2x1024xi8>
-      }> : () -> tensor<2x1024x!quant.uniform<i8:f32:0, {1.0,1.0}>>
+          qtype = tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>, value = dense<127> : tensor<1x1024xi8>
+      }> : () -> tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>
       %0 = "tfl.fully_connected"(%x, %w, %b) <{asymmetric_quantize_inputs = true}>
-          : (tensor<1x1024xf32>, tensor<2x1024x!quant.uniform<i8:f32:0, {1.0,1.0}>>, tensor<2xf32>) -> tensor<1x2xf32>
-      func.return %0 : tensor<1x2xf32>
+          : (tensor<1x1024xf32>, tensor<1x1024x!quant.uniform<i8:f32:0, {1.0}>>, tensor<1xf32>) -> tensor<1x1xf32>
+      func.return %0 : tensor<1x1xf32>
     }
 
 The rows of a table become floats when they are looked up.
