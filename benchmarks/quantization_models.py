@@ -30,16 +30,13 @@ import numpy as np
 
 from benchmarks import zoo
 from benchmarks.architectures import ARCHITECTURES
-from benchmarks.samples import load_samples
+from benchmarks.samples import images, load_samples
 
 RECIPE: Final = 1
 """The version of the models and samples, incremented so that old ones are created anew."""
 
-SIDE: Final = 224
-"""Height and width of the large networks' images."""
-
-PATCHES: Final = ((1, 0.15), (8, 0.35), (56, 0.5))
-"""Images are sums of random patches: sides in pixels, and weights."""
+IMAGE: Final = (224, 224, 3)
+"""The shape of the large networks' inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +47,23 @@ class Recipe:
         name: Its name.
         calibration: How many samples there are to calibrate on.
         test: How many there are at most to compare on.
-        pixels: The least and greatest number in images, for a network of the zoo; `None` for others.
+        is_trained: Whether it has learned something, so that its first choice is clear; those of the zoo have not.
     """
 
     name: str
     calibration: int = 100
     test: int = 500
-    pixels: tuple[float, float] | None = None
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it has learned something, so that its first choice is clear."""
-        return self.pixels is None
+    is_trained: bool = True
 
 
 RECIPES: Final[dict[str, Recipe]] = {
     recipe.name: recipe
     for recipe in (
         *map(Recipe, ("digits", "mlp", "lstm", "gru", "transformer", "embed", "audio", "seg", "qat")),
-        Recipe("MobileNetV2", 100, 16, (-1.0, 1.0)),
-        Recipe("MobileNetV3Small", 100, 16, (0.0, 255.0)),
-        Recipe("EfficientNetB0", 50, 16, (0.0, 255.0)),
-        Recipe("ResNet50", 20, 16, (0.0, 1.0)),
+        Recipe("MobileNetV2", 100, 16, is_trained=False),
+        Recipe("MobileNetV3Small", 100, 16, is_trained=False),
+        Recipe("EfficientNetB0", 50, 16, is_trained=False),
+        Recipe("ResNet50", 20, 8, is_trained=False),
     )
 }
 """The models by name. Those of the zoo end in a SOFTMAX over a thousand classes."""
@@ -151,27 +143,6 @@ def select(cache: Path, only: Iterable[str] = ()) -> list[Reference]:
     return [Reference(recipe, cache) for name, recipe in RECIPES.items() if not wanted or name in wanted]
 
 
-def patches(seed: int, count: int, numbers: tuple[float, float]) -> np.ndarray:
-    """Returns random images of patches of several sizes, each image with the least and the greatest number.
-
-    Args:
-        seed: For the random numbers.
-        count: How many images.
-        numbers: The least and greatest number.
-    """
-    random = np.random.RandomState(seed)
-    images = np.zeros((count, SIDE, SIDE, 3))
-    for side, weight in PATCHES:
-        cells = SIDE // side + 1
-        place = np.arange(SIDE) // side
-        images += weight * random.rand(count, cells, cells, 3)[:, place][:, :, place]
-    least, greatest = (pick(images, axis=(1, 2, 3), keepdims=True) for pick in (np.min, np.max))
-    images = (images - least) / (greatest - least)
-    low, high = numbers
-    result: np.ndarray = (images * high + (1 - images) * low).astype(np.float32)
-    return result
-
-
 def make(reference: Reference) -> None:
     """Creates a model and its samples, unless they are there.
 
@@ -193,13 +164,13 @@ def make(reference: Reference) -> None:
 
 
 def write_images(reference: Reference, entry: zoo.Entry) -> None:
-    """Writes the samples of a network of the zoo."""
+    """Writes the samples of a network of the zoo: images like those that its norms were made for."""
     (name,) = load_samples(entry.io)[1].inputs
     recipe = reference.recipe
-    numbers = recipe.pixels or (0.0, 1.0)
+    numbers = entry.architecture.input_range
     for seed, count, target in ((1, recipe.calibration, reference.calibration), (2, recipe.test, reference.test)):
         # numpy's stub mistakes a keyword of another type for one of the arrays.
-        np.savez(target, **{name: patches(seed, count, numbers)})  # type: ignore[arg-type]
+        np.savez(target, **{name: images(seed, count, IMAGE, numbers)})  # type: ignore[arg-type]
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -14,11 +14,12 @@ from ai_edge_litert import schema_py_generated
 
 import tfconvert
 from benchmarks import quantization, quantization_results
+from benchmarks.architectures import ARCHITECTURES
 from benchmarks.comparison import PACKAGES
 from benchmarks.litert import operators
 from benchmarks.measure import Run
 from benchmarks.quantization_convert import MODES, our_settings, samples
-from benchmarks.quantization_models import RECIPES, Reference, patches, select
+from benchmarks.quantization_models import RECIPES, Reference, select, write_images
 from benchmarks.quantization_results import (
     MOST_SNR,
     Figures,
@@ -30,6 +31,8 @@ from benchmarks.quantization_results import (
 )
 from benchmarks.quantization_run import Network, answers, dequantized, operators_on_constants, quantized, show_logits
 from benchmarks.quantization_table import EXACT, Row, line, markdown, modes_of
+from benchmarks.samples import Sample, save_samples
+from benchmarks.zoo import Entry
 
 CACHE = Path("cache")
 INPUT = "pixels"
@@ -144,13 +147,19 @@ def test_names_choose_models(capsys: pytest.CaptureFixture[str]) -> None:
         assert wrong[1] in capsys.readouterr().err
 
 
-def test_patches_fill_their_range_and_are_the_same_each_time() -> None:
-    one, again, other = (patches(seed, 2, (-1.0, 3.0)) for seed in (1, 1, 2))
-    assert one.shape == (2, 224, 224, 3)
-    assert one.dtype == np.float32
-    assert {(float(each.min()), float(each.max())) for each in one} == {(-1.0, 3.0)}
-    np.testing.assert_array_equal(one, again)
-    assert np.abs(one - other).max() > 0.1
+def test_large_networks_get_images_of_their_range(tmp_path: Path) -> None:
+    (reference,) = select(tmp_path, ["ResNet50"])
+    reference.folder.mkdir(parents=True)
+    entry = Entry(ARCHITECTURES["ResNet50"], "k3", tmp_path)
+    assert reference.entry == entry
+    entry.folder.mkdir(parents=True)
+    save_samples(entry.io, {1: Sample({"picture": np.zeros((1, 2))}, {})})
+    write_images(reference, entry)
+    for path, count in ((reference.calibration, 20), (reference.test, 8)):
+        with np.load(path) as stored:
+            assert stored.files == ["picture"]
+            assert stored["picture"].shape == (count, 224, 224, 3)
+            assert -124 <= stored["picture"].min() < -100 < 100 < stored["picture"].max() <= 151
 
 
 def test_samples_are_batches_of_one(tmp_path: Path) -> None:
