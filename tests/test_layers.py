@@ -71,6 +71,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.conversion",
     "tfconvert.converter.kernels.registry",
     "tfconvert.converter.litert.legalize.registry",
+    "tfconvert.converter.litert.passes.calibrate",
     "tfconvert.converter.litert.passes.legalize",
     "tfconvert.converter.pipeline.registry",
     "tfconvert.converter.rewrite.op_info",

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 
 from tfconvert.converter.executor.tasks import Machine, Task, Values, bad, is_true
 from tfconvert.converter.kernels.call import Results
-from tfconvert.schema.dialects import call_interfaces
+from tfconvert.schema.dialects import call_interfaces, tfl
 from tfconvert.schema.dialects.call_interfaces import INTERFACES, symbols
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _CALL_ONCE = "tfl.call_once"
+
+_LITERT = frozenset((_CALL_ONCE, "tfl.if", "tfl.while"))
+"""Operators of LiteRT that run functions."""
 
 Body = Callable[[Machine, Operation, Results, Values], Task]
 """Returns the task of an op with bodies: the op, its operands' values, and the values that its regions see."""
@@ -105,6 +108,8 @@ OPS: Mapping[str, Body] = {
     "tf.StatelessWhile": _while,
     "tf.While": _while,
     "tf.WhileRegion": _while_region,
+    "tfl.if": _if,
+    "tfl.while": _while,
     _CALL_ONCE: _call_once,
 }
 """Op -> the task of its bodies."""
@@ -116,8 +121,8 @@ def callees(op: Operation) -> list[str]:
     Raises:
         ConversionError: An attribute that should name a function doesn't (`bad-operand`).
     """
-    if op.name == _CALL_ONCE:
-        return _named(op, "session_init_function")
+    if op.name in _LITERT:
+        return [name for key in tfl.SUBGRAPHS[op.name.removeprefix(tfl.PREFIX)] for name in _named(op, key)]
     interface = INTERFACES.get(op.name)
     if interface is None or interface.arity is None:
         return call_interfaces.callees(op)

@@ -1,4 +1,4 @@
-"""Runs functions of a module on numpy values: `tf` ops, `tf_executor` graphs, control flow, variables.
+"""Runs functions of a module on numpy values: `tf` ops, `tfl` ops, `tf_executor` graphs, control flow, variables.
 
 A value is dropped after its last use, so that a network needs the memory of its widest place, not of all its layers.
 Constants stay where they are: mapped files.
@@ -6,7 +6,7 @@ Constants stay where they are: mapped files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
@@ -30,6 +30,8 @@ from tfconvert.schema.ir.values import Value
 
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
+
+_CONSTANTS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst"})
 
 _OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS}
 """Op -> its handler, of ops that take or yield handles, and of LiteRT's operators."""
@@ -82,6 +84,7 @@ class Executor:
         module: The module.
         observer: Called with every executor op that ran.
         max_iterations: How many iterations any one loop may run.
+        on_values: Called with the arguments of functions and the results of ops, and what they are in this run.
         variables: The variables whose handles were taken so far, by name.
         tables: The tables whose handles were taken so far, by name.
         states: The states of operators that compute one step of a sequence, kept from their last run.
@@ -91,6 +94,7 @@ class Executor:
     module: ModuleOp
     observer: Observer | None = None
     max_iterations: int | None = None
+    on_values: Callable[[Sequence[Value], Results], None] | None = None
     variables: dict[str, Variable] = field(default_factory=dict)
     tables: dict[str, Table] = field(default_factory=dict)
     states: dict[Operation, Results] = field(default_factory=dict)
@@ -157,6 +161,8 @@ class Executor:
         arguments = function.body.block.args
         if len(arguments) != len(inputs):
             raise error("bad-operand", f"function {name!r} has {len(arguments)} arguments, not {len(inputs)}")
+        if self.on_values is not None:
+            self.on_values(arguments, inputs)
         return self.run_block(function.body.block, dict(zip(arguments, inputs, strict=True)))
 
     def run_block(self, block: Block, values: Values) -> Task:
@@ -179,6 +185,8 @@ class Executor:
             else:
                 results = self._execute(op, operands)
             del operands
+            if self.on_values is not None:
+                self.on_values(op.results, results)
             values.update(zip(op.results, results, strict=False))
             for value in step.dead:
                 values.pop(value, None)
@@ -246,6 +254,8 @@ def _obstacles(op: Operation) -> Sequence[Diagnostic]:
     """Returns why an op can't be run, whatever its operands are."""
     if not _is_known(op):
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
-    if op.name in ("tf.Const", "tfl.pseudo_const") and not tensor_data.is_constant(op.properties.get("value")):
+    if op.name in litert_ops.OPS and litert_ops.stands_for_floats(op):
+        return bad(op, "the op has no reference kernel for quantized numbers", "no-reference-kernel").diagnostics
+    if op.name in _CONSTANTS and not tensor_data.is_constant(op.properties.get("value")):
         return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics
     return ()

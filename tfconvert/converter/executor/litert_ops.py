@@ -1,6 +1,8 @@
-"""LiteRT's operators that passes insert among TensorFlow's ops, before legalization converts the rest.
+"""LiteRT's operators: those that passes insert among TensorFlow's ops, and those that converted models consist of.
 
-Only these are here: modules of nothing but operators run in LiteRT itself. What they compute is what LiteRT does.
+What they compute is what LiteRT does with floats. Where LiteRT is installed, modules of nothing but operators run
+there, many times faster; where it isn't, they run here. Most have a row in `litert_table.py`. Operators with integers
+that represent real numbers are not computed, but for the conversion from and to floats.
 """
 
 from __future__ import annotations
@@ -10,14 +12,17 @@ from functools import partial
 
 import numpy as np
 
+from tfconvert.converter.executor import litert_table, variables
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.executor.variables import Simple
 from tfconvert.converter.kernels import recurrent, registry
-from tfconvert.converter.kernels.call import Array, Call, Kernel, Results, boxed, scalar
+from tfconvert.converter.kernels.call import Array, Call, Kernel, Results, boxed, highest, lowest, scalar, typed
 from tfconvert.converter.kernels.special_functions import erfc
 from tfconvert.converter.kernels.suppression import overlaps_of
 from tfconvert.schema.diagnostics import error
-from tfconvert.schema.dialects import sequences, tensor_data, tfl
+from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, types
+from tfconvert.schema.dialects.quant import UniformType
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 
@@ -29,9 +34,14 @@ _SLOPE = np.float32(np.sqrt(2 / np.pi))
 
 
 def _call_of(op: Operation, inputs: Results) -> Call:
-    """Returns a kernel's attributes of an operator: all of its options, by name."""
+    """Returns the call of an operator's kernel: all of its options by name, and the dtype of its first result."""
     name = op.name.removeprefix(tfl.PREFIX)
-    return Call(name, inputs, {option: tfl.attribute(op, option) for option in tfl.option_fields(name)})
+    options = {option: tfl.attribute(op, option) for option in tfl.option_fields(name)}
+    return Call(name, inputs, {**options, "result": _dtype(op.results[0].type)})
+
+
+def _dtype(tensor: Attribute) -> np.dtype[np.generic]:
+    return types.numpy_dtype(quant.storage_of(types.element_of(tensor)))
 
 
 def _operands(call: Call) -> recurrent.Operands:
@@ -127,7 +137,58 @@ def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
     return state[:1]
 
 
+def _dequantize(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Returns the real numbers that integers represent; of 16-bit floats, the same as 32-bit ones."""
+    (x,) = inputs
+    element = types.element_of(op.operands[0].type)
+    wide = x.astype(np.float32)
+    if not isinstance(element, UniformType):
+        return (wide,)
+    scales, zeros = _scales(element, x.ndim)
+    return ((wide - zeros) * scales,)
+
+
+def _quantize(machine: Machine, op: Operation, inputs: Results) -> Results:
+    """Returns integers that represent real numbers, or other integers."""
+    (x,) = inputs
+    source, element = (types.element_of(value.type) for value in (op.operands[0], op.results[0]))
+    if isinstance(source, UniformType):
+        (x,) = _dequantize(machine, op, inputs)
+    if not isinstance(element, UniformType):
+        raise bad(op, "the result has no scale")
+    scales, zeros = _scales(element, x.ndim)
+    dtype = _dtype(op.results[0].type)
+    scaled = x / scales
+    rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))  # Ties go away from zero.
+    return (typed(np.clip(rounded + zeros, lowest(dtype), highest(dtype)), dtype),)
+
+
+def _scales(element: UniformType, rank: int) -> tuple[Array, Array]:
+    """Returns scales and zero points, to be broadcast to a tensor of a rank."""
+    uniform = element.data
+    shape = [1] * rank
+    if uniform.axis is not None:
+        shape[uniform.axis] = -1
+    scales, zeros = (np.array(each, np.float32).reshape(shape) for each in (uniform.scales, uniform.zero_points))
+    return scales, zeros
+
+
+def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
+    return (variables.handle_of(machine, str(tfl.attribute(op, "shared_name"))),)
+
+
+def stands_for_floats(op: Operation) -> bool:
+    """Returns whether an operator computes with integers that represent real numbers."""
+    if op.name in _CONVERSIONS:
+        return False
+    values = (*op.operands, *op.results)
+    return any(quant.storage_of(element) is not element for element in (types.element_of(each.type) for each in values))
+
+
+_CONVERSIONS = frozenset(("tfl.dequantize", "tfl.pseudo_qconst", "tfl.quantize"))
+
 _KERNELS: Mapping[str, Kernel] = {
+    **litert_table.KERNELS,
     "embedding_lookup": _embedding_lookup,
     "gelu": _gelu,
     "non_max_suppression_v4": _suppression,
@@ -136,9 +197,15 @@ _KERNELS: Mapping[str, Kernel] = {
 }
 
 OPS: Mapping[str, Simple] = {
+    "tfl.assign_variable": variables.OPS["tf.AssignVariableOp"],
+    "tfl.dequantize": _dequantize,
     "tfl.lstm": _step,
     "tfl.no_value": _no_value,
     "tfl.pseudo_const": _constant,
+    "tfl.pseudo_qconst": _constant,
+    "tfl.quantize": _quantize,
+    "tfl.read_variable": variables.OPS["tf.ReadVariableOp"],
+    "tfl.var_handle": _handle,
     **{tfl.PREFIX + name: partial(_run, kernel) for name, kernel in _KERNELS.items()},
 }
 """Op -> its handler."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfconvert.converter.executor.tasks import Machine, bad
 from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.call import Array, Call, Results
+from tfconvert.converter.kernels.call import Array, Call, Results, boxed
 from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.locations import node_of
@@ -52,13 +52,15 @@ def value_behind(op: Operation, operand: Array) -> Array:
 
 def _handle(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Runs `tf.VarHandleOp`, `tf.VariableV2`: handles of one name are of one variable."""
-    symbol = str(tf.get(op, "shared_name", "")) or node_of(op.location)
+    return (handle_of(machine, str(tf.get(op, "shared_name", "")) or node_of(op.location)),)
+
+
+def handle_of(machine: Machine, symbol: str) -> Array:
+    """Returns a handle of the variable of a name."""
     variable = machine.variables.get(symbol)
     if variable is None:
         variable = machine.variables[symbol] = Variable(symbol, machine.initial_value(symbol))
-    result = np.empty((), object)
-    result[()] = variable
-    return (result,)
+    return boxed(variable)
 
 
 def _read(machine: Machine, op: Operation, inputs: Results) -> Results:

@@ -21,9 +21,14 @@ _EMPTY = "Invalid tensor size"
 """The error of LiteRT's Python binding for a tensor without elements."""
 
 
+def is_installed() -> bool:
+    """Returns whether LiteRT is installed."""
+    return Interpreter is not None
+
+
 def require() -> None:
     """Raises: LiteRT is not installed (`litert-missing`)."""
-    if Interpreter is None:
+    if not is_installed():
         raise error("litert-missing", "converted models are run in LiteRT, which is not installed",
                     hint="pip install 'tfconvert[verify]'")  # fmt: skip
 

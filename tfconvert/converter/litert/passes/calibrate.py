@@ -1,7 +1,8 @@
 """Pass `calibrate`: the ranges of the numbers that ops are to be quantized with, from running the model on samples.
 
 The ranges are attributes of the ops that compute the numbers, and of the functions for their arguments; see
-`tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own.
+`tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference
+executor where LiteRT is not installed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize import calibration, samples
 from tfconvert.converter.litert.quantize.entries import entries_of
@@ -21,10 +23,13 @@ from tfconvert.converter.litert.quantize.ranges import set_ranges
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.exporters.tflite.model import Place, export
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+
+if TYPE_CHECKING:
+    from tfconvert.converter.litert.quantize.numpy_run import NumpyRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,8 @@ class Calibrate:
         """
         wanted = self.quantize
         kept = Path(wanted.calibration) if wanted.calibration is not None else None
-        if kept is not None and kept.is_file():
+        was_kept = kept is not None and kept.is_file()
+        if kept is not None and was_kept:
             found = calibration.load(kept, wanted.ranges, _places(module))
         elif wanted.samples is not None:
             found = self._run(module, kept)
@@ -56,7 +62,8 @@ class Calibrate:
         else:
             return NOTHING_DONE
         set_ranges(found)
-        return PassResult(Counter({"values seen": len(found)}))
+        in_numpy = wanted.samples is not None and not runtime.is_installed() and not was_kept
+        return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
 
     def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
         wanted = self.quantize
@@ -65,14 +72,30 @@ class Calibrate:
         entries, signatures = entries_of(module)
         values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
-        with calibration.Run(
-            module, values, inputs, wanted.ranges, 2**settings.storage.width, FoldFakeQuant().apply
-        ) as run:
+        levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
+        with _runner()(module, values, inputs, wanted.ranges, levels, fold) as run:
             each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
         if kept is not None:
             calibration.save(kept, wanted.ranges, _places(module), found)
         return found
+
+
+def _runner() -> type[calibration.Run | NumpyRun]:
+    if runtime.is_installed():
+        return calibration.Run
+    # It brings every reference kernel along.
+    from tfconvert.converter.litert.quantize.numpy_run import NumpyRun
+
+    return NumpyRun
+
+
+_IN_NUMPY = Diagnostic(
+    "calibrated-in-numpy",
+    "the samples were run in the reference executor, which is slow: LiteRT is not installed",
+    hint="pip install 'tfconvert[verify]'",
+    severity=NOTE,
+)
 
 
 def _places(module: ModuleOp) -> dict[Value, Place]:

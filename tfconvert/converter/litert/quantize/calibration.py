@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -117,8 +117,18 @@ class Run:
         return results
 
 
+class Runner(Protocol):
+    """What runs a model on samples, and observes it."""
+
+    def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
+        """Runs the model on a sample; as `Run.run`."""
+
+    def ranges(self) -> dict[Value, Range]:
+        """Returns the ranges of the values that have been seen."""
+
+
 def observe(
-    run: Run,
+    run: Runner,
     samples: Iterable[Sample],
     entries: Sequence[Entry],
     total: int | None,

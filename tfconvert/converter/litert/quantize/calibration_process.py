@@ -8,33 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.litert.child import Array, Message, serve
-from tfconvert.converter.litert.quantize.histogram import Histogram
-from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.observers import Observer, observer
 
 _THREADS = 4
-
-
-class _Observer(Protocol):
-    def add(self, values: Array) -> None:
-        """Observes numbers."""
-
-
-class _Extremes:
-    """The least and the greatest number."""
-
-    def __init__(self) -> None:
-        self.low, self.high = np.float32(np.inf), np.float32(-np.inf)
-
-    def add(self, values: Array) -> None:
-        """Observes numbers."""
-        # Unlike Python's, these keep what is no number.
-        self.low, self.high = np.minimum(self.low, values.min()), np.maximum(self.high, values.max())
 
 
 class _Vectors:
@@ -62,10 +44,10 @@ class _Run:
         self._interpreter: Any = Interpreter(
             header["file"], num_threads=min(_THREADS, os.cpu_count() or 1), experimental_preserve_all_tensors=True
         )
-        self._method = header["method"]
-        self._levels = header["levels"]
-        kind = _Extremes if self._method == "minmax" else Histogram
-        self._observed: dict[tuple[int, int], Any] = {tuple(place): kind() for place in header["observed"]}
+        method, levels = header["method"], header["levels"]
+        self._observed: dict[tuple[int, int], Observer] = {
+            (graph, tensor): observer(method, levels) for graph, tensor in header["observed"]
+        }
         self._vectors = [_Vectors(places, count) for places, count in header["extremes"]]
         self._shapes: dict[int, tuple[int, ...]] = {}
         self._runners: dict[str, Any] = {}
@@ -80,11 +62,11 @@ class _Run:
             runner(**inputs)
         else:
             self._run_main({int(index): value for index, value in inputs.items()})
-        for (graph, tensor), observer in self._observed.items():
+        for (graph, tensor), seen in self._observed.items():
             if graph == subgraph:
                 values = self._value(graph, tensor)
                 if values is not None and values.size:
-                    observer.add(values)
+                    seen.add(values)
                 del values  # A view of a tensor prevents the next run.
         for vectors in self._vectors:
             ends = [self._value(*place) for place in vectors.places if place[0] == subgraph]
@@ -119,16 +101,9 @@ class _Run:
 
     def ranges(self) -> list[Array]:
         """Returns the ranges, a row a tensor; of a tensor that never had a value, it ends before it begins."""
-        found = [self._range(observer) for observer in self._observed.values()]
+        found = [seen.range() for seen in self._observed.values()]
         inside = [each.ranges() for each in self._vectors]
         return [np.array(found, np.float32).reshape(-1, 2), *inside]
-
-    def _range(self, observer: Any) -> Range:
-        if self._method == "percentile":
-            return observer.percentile()  # type: ignore[no-any-return]
-        if self._method == "mse":
-            return observer.least_squares(self._levels)  # type: ignore[no-any-return]
-        return Range(observer.low, observer.high)
 
 
 class _Answers:

@@ -1,0 +1,101 @@
+"""Observes a model in the reference executor, where LiteRT is not installed: slowly, and in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.kernels.call import Results
+from tfconvert.converter.litert.quantize.entries import entries_of
+from tfconvert.converter.litert.quantize.observers import Observer, observer
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.samples import Entry, Sample
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.values import Value
+
+_HINT = "pip install 'tfconvert[verify]': samples run in LiteRT where it is installed"
+
+
+class NumpyRun:
+    """The model in the reference executor, ready for samples; a context manager like `calibration.Run`.
+
+    Values of loops and branches are observed each time they are computed.
+
+    Args:
+        module: The module, of floats.
+        observed: The values whose ranges are wanted, by the function that has them.
+        inputs: The arguments of each entry.
+        method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
+        levels: How many integers there are to be.
+        fold: Folds fake quantization that has no kernel, in a copy of the module.
+
+    Raises:
+        ConversionError: Operators have no reference kernel (`no-reference-kernel`).
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        observed: Mapping[FuncOp, Sequence[Value]],
+        inputs: Sequence[Sequence[Value]],
+        method: str,
+        levels: int,
+        fold: Callable[[ModuleOp], object],
+    ) -> None:
+        self._observers: dict[Value, Observer] = {
+            value: observer(method, levels) for values in observed.values() for value in values
+        }
+        copies: dict[Value, Value] = {}
+        module = module.clone(copies)
+        fold(module)
+        self._originals = {copy: original for original, copy in copies.items()}
+        self._executor = Executor(module, on_values=self._observe)
+        functions, _ = entries_of(module)
+        self._names = [function.sym_name for function in functions]
+        problems = [problem for name in self._names for problem in self._executor.problems(name)]
+        if problems:
+            raise ConversionError(replace(problem, hint=_HINT) for problem in problems)
+
+    def __enter__(self) -> NumpyRun:
+        """Returns itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Does nothing."""
+
+    def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
+        """Runs the model on a sample.
+
+        Raises:
+            ConversionError: It can't be run on it (`calibration-failed`).
+        """
+        try:
+            self._executor.run(self._names[sample.entry], sample.values)
+        except ConversionError as problem:
+            raise ConversionError(
+                _failed(each, f"the model can't be run on sample {number}") for each in problem.diagnostics
+            ) from problem
+        # Operators that go on from where the last run ended start anew with each sample.
+        self._executor.states.clear()
+
+    def ranges(self) -> dict[Value, Range]:
+        """Returns the ranges of the values that have been seen."""
+        found = {value: seen.range() for value, seen in self._observers.items()}
+        return {value: each for value, each in found.items() if not each.low > each.high}
+
+    def _observe(self, values: Sequence[Value], results: Results) -> None:
+        for value, result in zip(values, results, strict=False):
+            seen = self._observers.get(self._originals.get(value, value))
+            if seen is not None and result.size:
+                seen.add(result)
+
+
+def _failed(problem: Diagnostic, what: str) -> Diagnostic:
+    hint = "check the samples' shapes and values"
+    return replace(problem, code="calibration-failed", message=f"{what}: {problem.message}", hint=hint)
