@@ -63,6 +63,12 @@ def _examples(docstring: str) -> list[tuple[str, str]]:
     return [(before, after) for (_, before), (_, after) in zip(texts[::2], texts[1::2], strict=True)]
 
 
+def _refused(docstring: str) -> list[str]:
+    """Returns the texts that a docstring shows as errors."""
+    blocks = re.findall(r"^Refused:\n\n((?:    .*\n|\n)+)", docstring + "\n", re.MULTILINE)
+    return [textwrap.dedent(text) for text in blocks]
+
+
 def _parsed(text: str) -> ModuleOp:
     module = IRParser(text).parse_module()
     verify(module)
@@ -86,8 +92,12 @@ def _arguments(region: Any) -> list[Any]:
 def test_what_a_docstring_shows_is_what_the_pass_does(file: str) -> None:
     module, rewrite = _pass(file)
     assert module.__doc__ is not None
-    examples = _examples(module.__doc__)
-    assert examples, "a pass shows what it does"
+    examples, refused = _examples(module.__doc__), _refused(module.__doc__)
+    assert examples or refused, "a pass shows what it does"
+    for text in refused:
+        with pytest.raises(ConversionError) as caught:
+            rewrite.apply(_parsed(text))
+        assert f"`{caught.value.code}`" in module.__doc__
     for before, after in examples:
         rewritten = _parsed(before)
         assert _anonymous(rewritten) != _anonymous(_parsed(after)), "an example shows a change"

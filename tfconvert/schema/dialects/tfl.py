@@ -45,6 +45,9 @@ CUSTOM = "custom"
 HELD = frozenset((PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST))
 """Ops that hold a value of the file's."""
 
+CONSTANTS = HELD | {EXTERNAL_CONST}
+"""Ops whose results are known before the model runs."""
+
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
 

@@ -17,19 +17,27 @@ RUNTIME_VERSIONS = Path(__file__).parent / "runtime_versions.tsv"
 
 
 class Operand(NamedTuple):
-    """The facts on an operand or a result that the rules read.
+    """The facts on an operand or a result that rules on kernels read.
 
     Attributes:
         type: Enumerator of `TensorType`.
         shape: Dimensions, -1 where unknown; `None` if the rank is unknown.
         scales: Scales of the quantisation, empty if it is not quantised.
         sparse: Whether it is stored sparse.
+        zero_points: As many as scales; empty also where nobody asks for them.
+        axis: The axis that the scales go along, `None` if there is one scale for all.
+        block_size: The number of elements that share a scale, 0 if it is not quantised by blocks.
+        is_constant: Whether the file holds its value.
     """
 
     type: str
     shape: tuple[int, ...] | None = None
     scales: tuple[float, ...] = ()
     sparse: bool = False
+    zero_points: tuple[int, ...] = ()
+    axis: int | None = None
+    block_size: int = 0
+    is_constant: bool = False
 
 
 ABSENT = Operand("")

@@ -1,0 +1,45 @@
+"""Tries all calls in the installed LiteRT and writes the table of the schema anew.
+
+    python -m benchmarks.kernel_probe [--output TABLE.tsv] [--cases CASES.tsv]
+
+The second file has a line for each call, with how far it was off.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.kernel_probe.judge import Found, probe
+from benchmarks.kernel_probe.table import all_cases, write
+from tfconvert.schema.tflite import kernels
+
+
+def _line(found: Found) -> str:
+    case = found.case
+    holding = " ".join(sorted(kernels.conditions(case.operator, case.call)))
+    errors = [f"{error:.3g}" for error in found.errors]
+    problems = [problem[-120:] for problem in dict.fromkeys(found.problems)]
+    return "\t".join((*case.key, holding, found.builtin, found.xnnpack, *errors, *problems)).rstrip()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_probe", description=__doc__)
+    parser.add_argument("--output", type=Path, default=kernels.TABLE, help="where the table goes")
+    parser.add_argument("--cases", type=Path, help="where the single calls go")
+    options = parser.parse_args(arguments)
+    found = probe(list(all_cases()))
+    options.output.write_text(write(found, version("ai-edge-litert")), "utf-8")
+    if options.cases is not None:
+        options.cases.write_text("".join(f"{_line(each)}\n" for each in found), "utf-8")
+    counts = Counter((each.builtin, each.xnnpack) for each in found)
+    for (builtin, xnnpack), count in counts.most_common():
+        print(f"{count:5d} {builtin} (with XNNPACK {xnnpack})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The table of what became of all cases: as few rows as tell them apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from benchmarks.kernel_probe import elementwise, movement, recurrent, weighted
+from benchmarks.kernel_probe.case import Case
+from benchmarks.kernel_probe.judge import Found
+from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite.kernels import OUTCOMES, Outcome
+
+HEADER = (
+    "# What LiteRT {version} makes of quantized calls; written by `python -m benchmarks.kernel_probe`.\n"
+    "# Operators, conditions, outcome with the builtin kernels, outcome with XNNPACK, signatures.\n"
+)
+
+RESTRICTIONS = frozenset(("same", "centred", "fixed"))
+"""Conditions that make a call simpler."""
+
+Words = frozenset[str]
+Pair = tuple[str, str]
+"""The outcomes with the builtin kernels and with XNNPACK."""
+
+
+def all_cases() -> Iterator[Case]:
+    """Yields the calls that the table is made of."""
+    yield from elementwise.cases()
+    yield from movement.cases()
+    yield from weighted.cases()
+    yield from recurrent.cases()
+
+
+def _worst(pairs: Sequence[Pair]) -> Pair:
+    builtin, xnnpack = (max(each, key=OUTCOMES.index) for each in zip(*pairs, strict=True))
+    return builtin, xnnpack
+
+
+def _projected(seen: Mapping[Words, Pair], words: Words) -> dict[Words, set[Pair]]:
+    result: dict[Words, set[Pair]] = defaultdict(set)
+    for holding, pair in seen.items():
+        result[holding & words].add(pair)
+    return result
+
+
+def _decide(rows: Mapping[Words, Pair], holding: Words) -> Pair | None:
+    fitting = sorted((words for words in rows if words <= holding), key=lambda words: (-len(words), sorted(words)))
+    return rows[fitting[0]] if fitting else None
+
+
+def _careful(seen: Mapping[Words, Pair], words: Words, telling: Words, pair: Pair) -> Words:
+    """Returns the conditions of a row: what is right under some restrictions was not tried without them."""
+    if not telling or pair != (kernels.OK, kernels.OK):
+        return words
+    alike = [holding for holding in seen if holding & telling == words]
+    return words | (RESTRICTIONS & frozenset.intersection(*alike))
+
+
+def rows_of(seen: Mapping[Words, Pair]) -> dict[Words, Pair]:
+    """Returns the fewest conditions that tell the outcomes of one signature apart.
+
+    Args:
+        seen: The outcomes by the conditions that held.
+    """
+    known = sorted(frozenset[str]().union(*seen))
+    subsets = (frozenset(words) for count in range(len(known) + 1) for words in combinations(known, count))
+    telling = next(words for words in subsets if all(len(pairs) == 1 for pairs in _projected(seen, words).values()))
+    rows = {_careful(seen, words, telling, pair): pair for words, (pair,) in _projected(seen, telling).items()}
+    for words in sorted(rows, key=lambda each: (-len(each), sorted(each))):
+        rest = {other: pair for other, pair in rows.items() if other != words}
+        if all(_decide(rest, holding) == pair for holding, pair in seen.items()):
+            rows = rest
+    return rows
+
+
+def gather(found: Sequence[Found]) -> dict[tuple[str, str], dict[Words, Pair]]:
+    """Returns the outcomes by operator and signature, and by condition; of several the worst."""
+    all_pairs: dict[tuple[str, str], dict[Words, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+    for each in found:
+        holding = kernels.conditions(each.case.operator, each.case.call)
+        all_pairs[each.case.key][holding].append((each.builtin, each.xnnpack))
+    return {
+        key: {holding: _worst(pairs) for holding, pairs in by_condition.items()}
+        for key, by_condition in all_pairs.items()
+    }
+
+
+def write(found: Sequence[Found], version: str) -> str:
+    """Returns the text of the table.
+
+    Args:
+        found: What became of the cases.
+        version: The runtime's version.
+    """
+    signatures: dict[tuple[str, Outcome], list[str]] = defaultdict(list)
+    for (operator, signature), seen in sorted(gather(found).items()):
+        for words, (builtin, xnnpack) in rows_of(seen).items():
+            signatures[operator, Outcome(builtin, xnnpack, words)].append(signature)
+    operators: dict[tuple[Outcome, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (operator, outcome), each in signatures.items():
+        operators[outcome, tuple(each)].append(operator)
+    lines = [
+        "\t".join((" ".join(names), " ".join(sorted(outcome.conditions)) or "-", outcome.builtin, outcome.xnnpack,
+                   " ".join(each)))
+        for (outcome, each), names in operators.items()
+    ]  # fmt: skip
+    return HEADER.format(version=version) + "".join(f"{line}\n" for line in sorted(lines))

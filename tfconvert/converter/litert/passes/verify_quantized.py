@@ -1,0 +1,130 @@
+"""Pass `verify-quantized`: refuses quantized ops that LiteRT's kernels refuse or compute wrong; rewrites nothing.
+
+The runtime does not check what its kernels expect of types, scales and zero points: many a file loads and answers
+nonsense. What each kernel makes of each form was measured (`tfconvert/schema/tflite/kernels.py`); forms that were not
+tried are let through. All problems of a module are one error, `quantized-kernel`.
+
+Refused:
+
+    func.func @main(%x: tensor<2x3x!quant.uniform<i8:f32, 0.5>>, %y: tensor<2x3x!quant.uniform<i8:f32, 0.25>>)
+        -> tensor<2x3x!quant.uniform<i8:f32, 0.5>> {
+      %0 = "tfl.maximum"(%x, %y) : (tensor<2x3x!quant.uniform<i8:f32, 0.5>>, tensor<2x3x!quant.uniform<i8:f32, 0.25>>)
+          -> tensor<2x3x!quant.uniform<i8:f32, 0.5>>
+      func.return %0 : tensor<2x3x!quant.uniform<i8:f32, 0.5>>
+    }
+
+A float operator with 16-bit constants is as wrong, where no `tfl.dequantize` is between them.
+
+Refused:
+
+    func.func @main(%x: tensor<1x4x4x2xf32>, %b: tensor<1xf32>) -> tensor<1x4x4x1xf32> {
+      %0 = "tfl.pseudo_const"() <{value = dense<1.0> : tensor<1x1x1x2xf16>}> : () -> tensor<1x1x1x2xf16>
+      %1 = "tfl.conv_2d"(%x, %0, %b) <{padding = "SAME", stride_w = 1 : i32, stride_h = 1 : i32}>
+          : (tensor<1x4x4x2xf32>, tensor<1x1x1x2xf16>, tensor<1xf32>) -> tensor<1x4x4x1xf32>
+      func.return %1 : tensor<1x4x4x1xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.locations import found_at, node_of
+from tfconvert.schema.dialects.quant import BlockedType, UniformType
+from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG, Outcome
+from tfconvert.schema.tflite.versions import Call
+
+CODE = "quantized-kernel"
+
+_DOES: Mapping[str, str] = {
+    OK: "takes it", WRONG: "computes nonsense", REFUSED: "refuses it", CRASHES: "ends the process",
+}  # fmt: skip
+
+_LACKS: Mapping[str, str] = {
+    "same": "the scales and zero points are not all equal",
+    "centred": "a zero point is not 0",
+    "adjoint": "the scales go along the wrong axis",
+}
+"""What is wrong with a call for which a condition does not hold."""
+
+_HAS: Mapping[str, str] = {
+    "offset": "a constant's zero point is not 0",
+    "other-bias": "the bias's scale is not that of the operand times that of the weights",
+    "grouped": "the convolution is in groups",
+    "powers": "all scales are powers of two and `pot_scale_int16` is set",
+    "adjoint": "the scales go along the wrong axis",
+}
+"""What is wrong with a call for which a condition holds."""
+
+
+class VerifyQuantized:
+    """Checks that LiteRT's kernels take the quantized ops and compute them right."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "verify-quantized"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Checks all functions.
+
+        Raises:
+            ConversionError: The runtime would refuse an op or compute nonsense (`quantized-kernel`).
+        """
+        problems = []
+        for op in module.walk():
+            if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE and _is_concerned(op):
+                problem = _problem(op)
+                if problem is not None:
+                    problems.append(problem)
+        if problems:
+            raise ConversionError(problems)
+        return NOTHING_DONE
+
+
+def _is_concerned(op: tfl.TFLOp) -> bool:
+    """Returns whether an op has quantized operands or results, or floats of two widths."""
+    elements = {types.element_of(value.type) for value in (*op.operands, *op.results)}
+    return any(isinstance(element, UniformType | BlockedType) for element in elements) or (
+        types.F16 in elements and types.F32 in elements
+    )
+
+
+def _problem(op: tfl.TFLOp) -> Diagnostic | None:
+    operator, call = op.op_name.upper(), call_of(op)
+    outcome = kernels.outcome(operator, call)
+    if outcome is None or outcome.is_ok:
+        return None
+    forms = kernels.signature(operator, call).replace(",", ", ").replace(">", " -> ").strip()
+    message = f"LiteRT's {operator} of {forms}: {_does(outcome)}"
+    reason = _reason(operator, call, outcome)
+    return found_at(op, CODE, f"{message}, since {reason}" if reason else message, _hint(op))
+
+
+def _does(outcome: Outcome) -> str:
+    """Returns what the runtime does, in words."""
+    if outcome.builtin == outcome.xnnpack:
+        return f"the runtime {_DOES[outcome.builtin]}"
+    return f"the runtime {_DOES[outcome.builtin]} without XNNPACK, and {_DOES[outcome.xnnpack]} with it"
+
+
+def _reason(operator: str, call: Call, outcome: Outcome) -> str:
+    """Returns why a kernel fails that is right on the same types otherwise; empty if it never is."""
+    missing = kernels.required(operator, call)
+    reasons = [text for word, text in _HAS.items() if word in outcome.conditions]
+    reasons += [text for word, text in _LACKS.items() if word in missing and not reasons]
+    fixed = kernels.fixed_result(operator, call.result(0).type)
+    if "fixed" in missing and fixed is not None:
+        reasons.append(f"the result's scale must be {fixed[0]!r} and its zero point {fixed[1]}")
+    return " and ".join(dict.fromkeys(reasons))
+
+
+def _hint(op: tfl.TFLOp) -> str:
+    pattern = node_of(op.location) or op.op_name.upper()
+    return f"let it stay float, with Quantize(..., exclude=[{pattern!r}]), or choose another mode"
