@@ -45,9 +45,9 @@ def _projected(seen: Mapping[Words, Pair], words: Words) -> dict[Words, set[Pair
     return result
 
 
-def _decide(rows: Mapping[Words, Pair], holding: Words) -> Pair | None:
-    fitting = sorted((words for words in rows if words <= holding), key=lambda words: (-len(words), sorted(words)))
-    return rows[fitting[0]] if fitting else None
+def _decides(rows: Mapping[Words, Pair], holding: Words, pair: Pair) -> bool:
+    found = kernels.decide((Outcome(*each, words) for words, each in rows.items()), holding)
+    return found is not None and (found.builtin, found.xnnpack) == pair
 
 
 def _careful(seen: Mapping[Words, Pair], words: Words, telling: Words, pair: Pair) -> Words:
@@ -68,11 +68,20 @@ def rows_of(seen: Mapping[Words, Pair]) -> dict[Words, Pair]:
     subsets = (frozenset(words) for count in range(len(known) + 1) for words in combinations(known, count))
     telling = next(words for words in subsets if all(len(pairs) == 1 for pairs in _projected(seen, words).values()))
     rows = {_careful(seen, words, telling, pair): pair for words, (pair,) in _projected(seen, telling).items()}
-    for words in sorted(rows, key=lambda each: (-len(each), sorted(each))):
+    for holding in sorted(seen, key=_order):
+        if not _decides(rows, holding, seen[holding]):
+            rows[holding & (telling | RESTRICTIONS)] = seen[holding]
+    for words in sorted(rows, key=_order, reverse=True):
         rest = {other: pair for other, pair in rows.items() if other != words}
-        if all(_decide(rest, holding) == pair for holding, pair in seen.items()):
+        if all(_decides(rest, holding, pair) for holding, pair in seen.items()):
             rows = rest
+    if not all(_decides(rows, holding, pair) for holding, pair in seen.items()):
+        raise ValueError(f"no rows tell these apart: {seen}")
     return rows
+
+
+def _order(words: Words) -> tuple[int, list[str]]:
+    return len(words), sorted(words)
 
 
 def gather(found: Sequence[Found]) -> dict[tuple[str, str], dict[Words, Pair]]:

@@ -224,11 +224,7 @@ def conditions(operator: str, call: Call) -> frozenset[str]:
 
 
 Rows = Mapping[tuple[str, str], tuple[Outcome, ...]]
-"""The outcomes of an operator and a signature, those with the most conditions first."""
-
-
-def _precedence(row: Outcome) -> tuple[int, list[str]]:
-    return -len(row.conditions), sorted(row.conditions)
+"""The outcomes of an operator and a signature, by conditions."""
 
 
 def parse(text: str) -> Rows:
@@ -242,7 +238,7 @@ def parse(text: str) -> Rows:
         for name in names.split(" "):
             for each in signatures.split(" "):
                 rows[name, each] = (*rows.get((name, each), ()), outcome)
-    return {key: tuple(sorted(found, key=_precedence)) for key, found in rows.items()}
+    return rows
 
 
 @cache
@@ -253,11 +249,16 @@ def table() -> Rows:
 
 def find(rows: Rows, operator: str, call: Call) -> Outcome | None:
     """Returns a call's outcome according to some rows, `None` if they say nothing about it."""
-    found = rows.get((operator, signature(operator, call)))
-    if found is None:
-        return None
-    holding = conditions(operator, call)
-    return next((row for row in found if row.conditions <= holding), None)
+    return decide(rows.get((operator, signature(operator, call)), ()), conditions(operator, call))
+
+
+def decide(rows: Iterable[Outcome], holding: frozenset[str]) -> Outcome | None:
+    """Returns the row with the most conditions of those that hold, of several the worst; `None` if there is none."""
+    return max((row for row in rows if row.conditions <= holding), key=_weight, default=None)
+
+
+def _weight(row: Outcome) -> tuple[int, int, int]:
+    return len(row.conditions), OUTCOMES.index(row.builtin), OUTCOMES.index(row.xnnpack)
 
 
 def required(operator: str, call: Call) -> frozenset[str]:
