@@ -24,6 +24,7 @@ def parse(text: str) -> object:
         ("!quant.uniform<i8:f32, 0.5:3>", (0.5,), (3,), None),
         ("!quant.uniform<u8:f32, 1e-05:-3>", (float(np.float32(1e-5)),), (-3,), None),
         ("!quant.uniform<i16:f32:1, {0.5,0.25:3}>", (0.5, 0.25), (0, 3), 1),
+        ("!quant.uniform<i64:f32, 0.25>", (0.25,), (0,), None),
     ],
 )
 def test_text(text: str, scales: tuple[float, ...], zero_points: tuple[int, ...], axis: int | None) -> None:

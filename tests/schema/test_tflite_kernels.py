@@ -53,6 +53,7 @@ def test_forms(operand: Operand, expected: str) -> None:
         ("CONCATENATION", Call((I8, I8, constant("INT8", 0.5), I8), (I8,)), "i8,i8w>i8"),
         ("SPLIT", Call((INDICES, I8), (I8, I8, I8)), "i8>i8"),
         ("CONV_2D", Call((I8, constant("INT8", 0.5), ABSENT), (I8,)), "i8,i8w,absent>i8"),
+        ("CONV_2D", Call((I16, constant("INT8", 0.5), Operand("INT64", (2,))), (I16,)), "i16,i8w,int64>i16"),
         ("FULLY_CONNECTED", Call((F32, constant("INT8", 0.5)), (F32,)), "f32,i8w>f32"),
         ("ADD", Call((I8, constant("INT8", 0.5)), (I8,)), "i8,i8w>i8"),
         ("NO_SUCH_OPERATOR", Call((I8,), (I8,)), "i8>i8"),

@@ -180,7 +180,7 @@ def _stripped(quantization: dict[str, Any]) -> dict[str, Any]:
 
 def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
     """Returns whether elements of a type can represent real numbers."""
-    return isinstance(element, IntegerType) and element.width <= 32 and element is not types.I1
+    return isinstance(element, IntegerType) and element.width <= 64 and element is not types.I1
 
 
 def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:

@@ -209,7 +209,7 @@ def _storage_text(storage: IntegerType) -> str:
 def _parse_storage(parser: AttributeParser) -> IntegerType:
     # `u8` is not a type by itself.
     word = parser.expect(parser.parse_optional_identifier, "expected the type of the stored integers")
-    if word[0] not in "iu" or not word[1:].isdecimal() or not 0 < int(word[1:]) <= 32:
+    if word[0] not in "iu" or not word[1:].isdecimal() or not 0 < int(word[1:]) <= 64:
         parser.raise_error("expected the type of the stored integers, such as i8 or u8")
     return IntegerType.get(int(word[1:]), Signedness.UNSIGNED if word[0] == "u" else Signedness.SIGNLESS)
 

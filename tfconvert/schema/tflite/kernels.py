@@ -45,7 +45,10 @@ _FORMS: Mapping[str, str] = {
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
 
 _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIANT"))
-"""Types of operands that say where rather than what: shapes, axes, conditions. They are left out if not quantized."""
+"""Types of operands that say where rather than what: shapes, axes, conditions. They are left out if not quantized.
+
+A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
+"""
 
 _FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
     "LOGISTIC": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
@@ -191,8 +194,12 @@ def form(operand: Operand) -> str:
     return operand.type.lower() if not operand.scales else f"{short}w" if operand.is_constant else short
 
 
-def _forms(operands: Iterable[Operand]) -> list[str]:
-    return [form(operand) for operand in operands if operand.type not in _OTHER_TYPES or operand.scales]
+def _forms(operands: Iterable[Operand], bias: int = -1) -> list[str]:
+    return [
+        form(operand)
+        for index, operand in enumerate(operands)
+        if index == bias or operand.type not in _OTHER_TYPES or operand.scales
+    ]
 
 
 def signature(operator: str, call: Call) -> str:
@@ -208,7 +215,8 @@ def signature(operator: str, call: Call) -> str:
         operand._replace(is_constant=operand.is_constant and index not in declared.variables)
         for index, operand in enumerate(call.inputs)
     ]
-    inputs, outputs = _forms(operands), _forms(call.outputs)
+    bias = next((index for index, value in enumerate(declared.operands) if value.name == "bias"), -1)
+    inputs, outputs = _forms(operands, bias), _forms(call.outputs)
     if len(declared.operands) > MANY_OPERANDS:
         inputs = [each for each in dict.fromkeys(inputs) if each != ABSENT]
     elif any(value.variadic for value in declared.operands):

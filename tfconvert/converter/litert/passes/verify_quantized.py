@@ -27,6 +27,7 @@ Refused:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -44,8 +45,11 @@ from tfconvert.schema.tflite.versions import Call
 CODE = "quantized-kernel"
 
 _DOES: Mapping[str, str] = {
-    OK: "takes it", WRONG: "computes nonsense", REFUSED: "refuses it", CRASHES: "ends the process",
+    OK: "takes", WRONG: "computes nonsense from", REFUSED: "refuses", CRASHES: "crashes on",
 }  # fmt: skip
+_DO: Mapping[str, str] = {OK: "take", WRONG: "compute nonsense from", REFUSED: "refuse", CRASHES: "crash on"}
+
+_FORM = re.compile(r"([a-z]+\d+)(?:(w)|c(\d+)|b(\d+))?")
 
 _LACKS: Mapping[str, str] = {
     "same": "the scales and zero points are not all equal",
@@ -101,17 +105,31 @@ def _problem(op: tfl.TFLOp) -> Diagnostic | None:
     outcome = kernels.outcome(operator, call)
     if outcome is None or outcome.is_ok:
         return None
-    forms = kernels.signature(operator, call).replace(",", ", ").replace(">", " -> ").strip()
-    message = f"LiteRT's {operator} of {forms}: {_does(outcome)}"
-    reason = _reason(operator, call, outcome)
-    return found_at(op, CODE, f"{message}, since {reason}" if reason else message, _hint(op))
+    message, reason = _does(outcome, _forms(kernels.signature(operator, call))), _reason(operator, call, outcome)
+    return found_at(op, CODE, f"{message}: {reason}" if reason else message, _hint(op))
 
 
-def _does(outcome: Outcome) -> str:
+def _forms(signature: str) -> str:
+    """Returns a signature in words."""
+    sides = signature.partition(">")[::2]
+    return " -> ".join(", ".join(map(_words, side.split(","))) for side in sides if side)
+
+
+def _words(form: str) -> str:
+    found = _FORM.fullmatch(form)
+    if found is None:
+        return form
+    kind, is_constant, axis, size = found.groups()
+    if axis is not None:
+        return f"{kind} with scales along axis {axis}"
+    return f"constant {kind}" if is_constant else f"{kind} with scales for blocks of {size}" if size else kind
+
+
+def _does(outcome: Outcome, forms: str) -> str:
     """Returns what the runtime does, in words."""
     if outcome.builtin == outcome.xnnpack:
-        return f"the runtime {_DOES[outcome.builtin]}"
-    return f"the runtime {_DOES[outcome.builtin]} without XNNPACK, and {_DOES[outcome.xnnpack]} with it"
+        return f"LiteRT {_DOES[outcome.builtin]} {forms}"
+    return f"LiteRT's own kernels {_DO[outcome.builtin]} {forms}, and XNNPACK {_DOES[outcome.xnnpack]} it"
 
 
 def _reason(operator: str, call: Call, outcome: Outcome) -> str:
