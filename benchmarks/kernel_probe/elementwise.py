@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,10 @@ SHAPE = (1, 4, 4, 8)
 KINDS = ("i8", "u8", "i16")
 NO_OPTIONS: Mapping[str, Any] = {}
 NO_ACTIVATION = {"fused_activation_function": "NONE"}
+
+
+CONSTANTS: Sequence[Collection[int]] = ((), (1,), (0,))
+"""Which of two operands are constants."""
 
 
 class Unary(NamedTuple):
@@ -119,13 +124,15 @@ def _binary() -> Iterator[Case]:
             yield from (Case(name, [one, constant], [result], options) for constant in constants)
             yield Case(name, [constants[0], one], [result], options)
             low_all, high_all = min(-1, least), 1.2 * max(1, greatest)
-            for is_constant in (False, True):
-                second = within(kind, y, low_all, high_all, is_constant=is_constant)
-                same = within(kind, x, low_all, high_all)
+            for constants_at in CONSTANTS:
+                same = [
+                    within(kind, value, low_all, high_all, is_constant=index in constants_at)
+                    for index, value in enumerate((x, y))
+                ]
                 total = within(kind, like(SHAPE), low_all, high_all)
-                yield Case(name, [same, second], [total], options)
+                yield Case(name, same, [total], options)
                 if kind == "i8":
-                    yield Case(name, [centred(same), centred(second)], [centred(total)], options)
+                    yield Case(name, [centred(each) for each in same], [centred(total)], options)
 
 
 def _powers_of_two() -> Iterator[Case]:
@@ -150,10 +157,10 @@ def _comparisons() -> Iterator[Case]:
             one = within(kind, x, -1, 0.9)
             # Numbers that are the same in both scales are hard to find, other than zero.
             apart = draw.uniform(-1, 1, SHAPE)
-            yield Case(name, [one, within(kind, y, -1, 0.9)], [result])
-            yield Case(name, [one, within(kind, apart, -1.5, 1)], [result])
-            yield Case(name, [one, within(kind, y, -1, 0.9, is_constant=True)], [result])
-            yield Case(name, [one, within(kind, apart, -1.5, 1, is_constant=True)], [result])
+            for second in (within(kind, y, -1, 0.9), within(kind, apart, -1.5, 1)):
+                yield Case(name, [one, second], [result])
+                yield Case(name, [one, replace(second, is_constant=True)], [result])
+                yield Case(name, [replace(one, is_constant=True), second], [result])
 
 
 def _prelu() -> Iterator[Case]:
@@ -204,9 +211,10 @@ def _other_types() -> Iterator[Case]:
             yield Case(name, [one, plain(1)], [Tensor("i32", np.zeros(4, np.int32))], options)
         for name in ("SELECT", "SELECT_V2"):
             for most in (0.8, 1.5):
-                for is_constant in (False, True):
-                    other = within(kind, y, -1, most, is_constant=is_constant)
-                    yield Case(name, [condition, one, other], [within(kind, like((4, 8)), -1, most)])
+                other, result = within(kind, y, -1, most), within(kind, like((4, 8)), -1, most)
+                for at in CONSTANTS:
+                    pair = [replace(each, is_constant=index in at) for index, each in enumerate((one, other))]
+                    yield Case(name, [condition, *pair], [result])
 
 
 def cases() -> Iterator[Case]:

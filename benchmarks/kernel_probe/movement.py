@@ -142,6 +142,8 @@ def _pairs(kind: str, one: Tensor, other: Tensor, result: Tensor, most: float) -
         yield Case("ADD_N", [one, other], [result])
     part = Tensor(kind, other.value[:2], other.scales, other.zero_points, is_constant=other.is_constant)
     yield Case("DYNAMIC_UPDATE_SLICE", [one, part, plain([1, 0])], [result])
+    if not other.is_constant:
+        yield Case("DYNAMIC_UPDATE_SLICE", [replace(one, is_constant=True), part, plain([1, 0])], [result])
     number = Tensor(kind, np.array(-0.5), other.scales, other.zero_points, is_constant=other.is_constant)
     padded = _spread(kind, like((6, 8)))
     yield Case("PADV2", [one, plain([[1, 1], [0, 0]]), number], [padded])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,6 +155,9 @@ def _matrix_products() -> Iterator[Case]:
                 options = {"adj_x": False, "adj_y": is_transposed, "asymmetric_quantize_inputs": asymmetric}
                 for second in _second(kind, y, 1 if is_transposed else 2):
                     yield Case("BATCH_MATMUL", [x, second], [result], options)
+                if kind != "f32":
+                    first = replace(x, is_constant=True)
+                    yield Case("BATCH_MATMUL", [first, within(kind, y, -0.8, 1)], [result], options)
 
 
 def _second(kind: str, y: Array, axis: int) -> Iterator[Tensor]:

@@ -220,9 +220,9 @@ def signature(operator: str, call: Call) -> str:
     if len(declared.operands) > MANY_OPERANDS:
         inputs = [each for each in dict.fromkeys(inputs) if each != ABSENT]
     elif any(value.variadic for value in declared.operands):
-        inputs = list(dict.fromkeys(inputs))
+        inputs = sorted(set(inputs))
     if any(value.variadic for value in declared.results):
-        outputs = list(dict.fromkeys(outputs))
+        outputs = sorted(set(outputs))
     return f"{','.join(inputs)}>{','.join(outputs)}"
 
 
