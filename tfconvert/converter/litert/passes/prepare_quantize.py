@@ -31,6 +31,7 @@ from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.plan import is_float
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -42,6 +43,11 @@ def _square(op: Operation, builder: TflBuilder) -> Value:
     return builder.tfl("mul", (value, value), op.results[0].type)
 
 
+def _neg(op: Operation, builder: TflBuilder) -> Value:
+    # The kernel for integers ignores scales and zero points, and the least integer has no opposite.
+    return builder.tfl("mul", (op.operands[0], builder.scalar(-1.0, types.F32)), op.results[0].type)
+
+
 def _add_n(op: Operation, builder: TflBuilder) -> Value:
     total, *others = op.operands
     for value in others:
@@ -49,7 +55,9 @@ def _add_n(op: Operation, builder: TflBuilder) -> Value:
     return total
 
 
-_REPLACEMENTS: Mapping[str, Callable[[Operation, TflBuilder], Value]] = {"tfl.square": _square, "tfl.add_n": _add_n}
+_REPLACEMENTS: Mapping[str, Callable[[Operation, TflBuilder], Value]] = {
+    "tfl.square": _square, "tfl.neg": _neg, "tfl.add_n": _add_n,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,9 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
     if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
         return "its numbers are no 32-bit floats"
     if rule.weight is not None and rule.weight < len(op.operands):
-        return _with_weight(op, rule) or rule
+        problem = _with_weight(op, rule)
+        if problem or rule.is_product:
+            return problem or rule
     if not settings.integers_only and settings.storage is I8:
         return _better_float(op, rule, settings) or rule
     return rule
@@ -261,13 +263,17 @@ class Plan:
         )
 
     def _idle(self) -> list[Operation]:
-        """Returns the ops that only move numbers from floats to floats."""
-        return [
-            op for op, rule in self.quantized.items()
-            if rule.scales is Scales.SAME
-            and not any(self._is_integer(value) for value in op.operands)
-            and not any(use.operation in self.quantized for result in op.results for use in result.uses)
-        ]  # fmt: skip
+        """Returns the ops that only move numbers, and neither get them from ops that compute nor give them to some."""
+        if self._settings.integers_only:
+            return []
+        working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
+        pending = list(working)
+        while pending:
+            for op in _neighbours(pending.pop()):
+                if op in self.quantized and op not in working:
+                    working.add(op)
+                    pending.append(op)
+        return [op for op in self.quantized if op not in working]
 
     def _own_uniform(self, value: Value) -> Uniform:
         trained = fake_quant.trained_uniform(value)
@@ -295,6 +301,16 @@ def _has_floats(op: Operation) -> bool:
     if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
+
+
+def _neighbours(op: Operation) -> Iterator[Operation]:
+    """Yields the ops that an op gets floats from, or gives floats to."""
+    for value in filter(is_float, op.operands):
+        if isinstance(value, OpResult):
+            yield value.op
+    for result in filter(is_float, op.results):
+        for use in result.uses:
+            yield use.operation
 
 
 def _fits(seen: Range, given: Uniform | None) -> bool:

@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     Attributes:
         scales: How its scales go together.
         types: The types of activations that its kernel computes right with.
-        weight: Index of the operand that must be a constant of 8-bit integers, `None` if there is none.
+        weight: Index of the operand that must be a constant of 8-bit integers around 0, `None` if there is none.
         axis: The axis of the weight along which there is a scale for each channel.
         bias: Index of the bias, a constant of wide integers.
         fixed: Of `FIXED` results: the scale and the zero point, by type.
@@ -51,6 +51,11 @@ class Rule(NamedTuple):
     fixed: Mapping[IntegerType, tuple[float, int]] = {}
     needs_bias: bool = False
     few_bits: bool = False
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it adds up products with a weight: what gains most by integers."""
+        return self.axis is not None
 
     def fixed_type(self, storage: IntegerType) -> Uniform | None:
         """Returns the mapping that its results must have, `None` if it is free."""
@@ -71,9 +76,10 @@ RULES: Mapping[str, Rule] = {
     "tfl.depthwise_conv_2d": Rule(weight=1, axis=3, bias=2, needs_bias=True),
     "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
+    "tfl.prelu": Rule(weight=1),  # The kernel of 16-bit integers takes slopes of 8 bits only.
     **dict.fromkeys((
-        "tfl.add", "tfl.sub", "tfl.mul", "tfl.abs", "tfl.neg", "tfl.relu", "tfl.relu6", "tfl.leaky_relu", "tfl.prelu",
-        "tfl.sqrt", "tfl.gelu", "tfl.mean", "tfl.sum", "tfl.reduce_prod", "tfl.batch_matmul",
+        "tfl.add", "tfl.sub", "tfl.mul", "tfl.abs", "tfl.relu", "tfl.relu6", "tfl.leaky_relu", "tfl.sqrt",
+        "tfl.gelu", "tfl.mean", "tfl.sum", "tfl.reduce_prod", "tfl.batch_matmul",
     ), _ANY),
     **dict.fromkeys((
         "tfl.squared_difference", "tfl.relu_n1_to_1", "tfl.relu_0_to_1", "tfl.elu", "tfl.exp", "tfl.log", "tfl.rsqrt",

@@ -1,0 +1,99 @@
+"""Each row of the rules: an operator of integers computes what it computes with floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+from tests.converter.litert.optimize.graph import Graph
+from tests.converter.litert.quantize.one_op import CASES, build
+from tfconvert.converter.litert.passes.quantize import QuantizeOps
+from tfconvert.converter.litert.quantize.range import Range
+from tfconvert.converter.litert.quantize.ranges import set_ranges
+from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule
+from tfconvert.converter.quantization import Quantize
+from tfconvert.exporters.tflite.model import export
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.quant import UniformType
+from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.values import Value
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+STEPS = {I8: 1, I16: 3}
+"""How far results may be off, in steps of the result."""
+
+KERNELS = {"builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "xnnpack": OpResolverType.AUTO}
+
+
+def _operator(case: str) -> str:
+    return case.partition(":")[0]
+
+
+ROWS = [
+    pytest.param(case, storage, id=f"{case}-{storage.width}")
+    for case in CASES
+    for storage in RULES.get(f"tfl.{_operator(case)}", Rule()).types
+]
+
+
+def _run(content: bytes, inputs: list[Array], kernels: str) -> list[Array]:
+    interpreter: Any = Interpreter(model_content=content, num_threads=1, experimental_op_resolver_type=KERNELS[kernels])
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def _calibrate(graph: Graph, inputs: list[Array]) -> None:
+    """Notes the ranges of everything that is computed."""
+    (function,) = (op for op in graph.module.ops if isinstance(op, FuncOp))
+    block = function.body.block
+    end = block.last_op
+    assert end is not None
+    values: list[Value] = [result for op in graph.ops for result in op.results]
+    returned = list(end.operands)
+    end.set_operands(values)
+    found = _run(export(graph.module).to_bytes(), inputs, "builtin")
+    end.set_operands(returned)
+    seen = dict(zip([*block.args, *values], [*inputs, *found], strict=True))
+    set_ranges({value: Range(float(each.min()), float(each.max())) for value, each in seen.items()
+                if types.element_of(value.type) is types.F32})  # fmt: skip
+
+
+def _steps(graph: Graph) -> list[float]:
+    """Returns the size of a result's step, 0 for results that are no numbers."""
+    ends = [value for op in graph.ops if op.name == "tfl.dequantize" for value in op.operands]
+    elements = [types.element_of(value.type) for value in ends]
+    return [element.data.scales[0] for element in elements if isinstance(element, UniformType)]
+
+
+def test_every_row_has_a_case() -> None:
+    assert {name.removeprefix("tfl.") for name in RULES} == set(map(_operator, CASES))
+
+
+@pytest.mark.parametrize(("case", "storage"), ROWS)
+def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> None:
+    graph, inputs = build(CASES[case], storage)
+    expected = _run(graph.content, inputs, "builtin")
+    _calibrate(graph, inputs)
+    QuantizeOps(Quantize("int8" if storage is I8 else "int16", strict=True)).apply(graph.module)
+    verify(graph.module)
+    (op,) = (op for op in graph.ops if op.op_name == _operator(case))
+    elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
+    assert types.F32 not in elements
+    assert any(isinstance(element, UniformType) and element.storage is storage for element in elements)
+    steps = _steps(graph)
+    for kernels in KERNELS:
+        results = _run(graph.content, inputs, kernels)
+        for index, (one, other) in enumerate(zip(results, expected, strict=True)):
+            if other.dtype == np.float32:
+                assert np.abs(one - other).max() <= (STEPS[storage] + 1e-3) * steps[min(index, len(steps) - 1)], kernels
+            else:
+                np.testing.assert_array_equal(one, other, kernels)
