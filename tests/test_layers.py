@@ -26,8 +26,14 @@ ROOMS = {
     "tfconvert.converter": (
         ("interpreter", "ir", "kernels"),
         (
-            "composites", "control_flow", "executor", "functionalize", "quantization", "quantization_report",
-            "resource_ops", "rewrite",
+            "composites",
+            "control_flow",
+            "executor",
+            "functionalize",
+            "quantization",
+            "quantization_report",
+            "resource_ops",
+            "rewrite",
         ),
         ("options", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),

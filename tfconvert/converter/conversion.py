@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
+from tfconvert.converter.quantization import check as check_quantize
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.source import Source
@@ -49,7 +50,7 @@ def check_options(options: Options) -> None:
             (`wrong-option`).
     """
     if options.quantize is not None:
-        options.quantize.check()
+        check_quantize(options.quantize)
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import of_dialect
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -74,12 +74,9 @@ class Quantize:
         """
         for name, kinds in (("mode", Mode), ("io", Io), ("ranges", Ranges)):
             value = getattr(self, name)
-            if value not in get_args(kinds):
+            if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
-        if self.weights not in (8, 4):
-            raise _wrong(f"weights can't have {self.weights!r} bits", "choose 8 or 4")
-        if isinstance(self.exclude, str):
-            raise _wrong("exclude is a text", "pass a list of patterns")
+        self._check_types()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
         if self.io != "float32" and not self.is_static:
@@ -92,9 +89,38 @@ class Quantize:
         if not self.is_static and self.samples is not None:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
+    def _check_types(self) -> None:
+        # Whatever the annotations say, a user may pass anything.
+        weights: Any = self.weights
+        exclude: Any = self.exclude
+        if not isinstance(weights, int) or weights not in (8, 4):
+            raise _wrong(f"weights can't have {weights!r} bits", "choose 8 or 4")
+        if isinstance(exclude, str):
+            raise _wrong("exclude is a text", "pass a list of patterns")
+        if not isinstance(exclude, Collection) or not all(isinstance(each, str) for each in exclude):
+            raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
+        for name in ("per_channel", "strict", "hybrid_depthwise"):
+            if not isinstance(getattr(self, name), bool):
+                raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
+        if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):
+            raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
+        if self.progress is not None and not callable(self.progress):
+            raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
+
 
 INT8 = Quantize("int8")
 """Integers throughout, with every other setting as it is by default."""
+
+
+def check(quantize: object) -> None:
+    """Checks what the user passed as the setting.
+
+    Raises:
+        ConversionError: It is no `Quantize`, or one with wrong settings (`wrong-option`).
+    """
+    if not isinstance(quantize, Quantize):
+        raise _wrong(f"it can't be {quantize!r}", "pass a mode, or a `Quantize`")
+    quantize.check()
 
 
 def _wrong(message: str, hint: str) -> Exception:

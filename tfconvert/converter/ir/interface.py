@@ -58,6 +58,13 @@ def interfaces(module: ModuleOp) -> Iterator[Interface]:
             yield interface_of(function)
 
 
+def entry_functions(module: ModuleOp) -> list[FuncOp]:
+    """Returns the exported functions of a module; of one that names none, what becomes the main one."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    main = [function for function in functions if function.sym_name == "main"] or functions
+    return [function for function in functions if ENTRY_FUNCTION in function.attributes] or main[:1]
+
+
 def interface_of(function: FuncOp) -> Interface:
     """Returns the interface of an exported function."""
     exported = function.attributes.get(EXPORTED_NAMES)

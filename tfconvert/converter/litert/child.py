@@ -125,7 +125,7 @@ def _read(stream: IO[bytes]) -> Message:
     """Reads a message.
 
     Raises:
-        EOFError: There is none.
+        EOFError: There is none, or it breaks off.
     """
     line = stream.readline()
     if not line.endswith(b"\n"):
@@ -138,7 +138,10 @@ def _read(stream: IO[bytes]) -> Message:
             array[:] = [each.encode("latin-1") for each in kind["text"]]
         else:
             dtype = np.dtype(kind["type"])
-            data = stream.read(math.prod(kind["shape"]) * dtype.itemsize)
+            size = math.prod(kind["shape"]) * dtype.itemsize
+            data = stream.read(size)
+            if len(data) != size:
+                raise EOFError
             array = np.frombuffer(data, dtype)
         arrays.append(array.reshape(kind["shape"]))
     return header, arrays

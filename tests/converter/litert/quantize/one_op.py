@@ -89,7 +89,7 @@ def _compare(name: str) -> Case:
 
 
 def _arg(name: str) -> Case:
-    options = {"output_type": "INT32"}
+    options: dict[str, Any] = {"output_type": "INT32"}
     return Case([(2, 7)], lambda g, x, d: g.op(name, x[0], g.constant([1]), shape=(2,), element=types.I32, **options))
 
 
@@ -102,7 +102,7 @@ def _shaped(name: str, before: Sequence[int], after: Sequence[int], *operands: A
 
 
 def _pool(name: str) -> Case:
-    options = {"padding": "VALID", "filter_width": 2, "filter_height": 2, "stride_w": 2, "stride_h": 2}
+    options: dict[str, Any] = {"padding": "VALID", "filter_width": 2, "filter_height": 2, "stride_w": 2, "stride_h": 2}
     return _shaped(name, (1, 4, 4, 3), (1, 2, 2, 3), **options)
 
 
@@ -136,9 +136,9 @@ def _fill(graph: Graph, inputs: Sequence[Value], draw: Draw) -> Value:
     return graph.op("fill", [2, 3], least, shape=(2, 3), element=types.F32)
 
 
-_CONV = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
-_MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
-_HALF = {"align_corners": False, "half_pixel_centers": True}
+_CONV: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+_MASKS: dict[str, Any] = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
+_HALF: dict[str, Any] = {"align_corners": False, "half_pixel_centers": True}
 _PADS = np.array([[0, 0], [1, 1], [0, 2]], np.int32)
 _IDS = np.array([2, 0, 1, 2], np.int32)
 

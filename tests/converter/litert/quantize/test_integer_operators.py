@@ -85,7 +85,7 @@ def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> Non
     _calibrate(graph, inputs)
     QuantizeOps(Quantize("int8" if storage is I8 else "int16", strict=True)).apply(graph.module)
     verify(graph.module)
-    (op,) = (op for op in graph.ops if op.op_name == _operator(case))
+    (op,) = (op for op in graph.ops if op.name == f"tfl.{_operator(case)}")
     elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
     assert types.F32 not in elements
     assert any(isinstance(element, UniformType) and element.storage is storage for element in elements)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
-from tfconvert.converter.litert.quantize import calibration, samples
+from tfconvert.converter.litert.quantize import calibration, fake_quant, samples
 from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.plan import Settings, loop_bodies, observed
+from tfconvert.converter.litert.quantize.plan import Settings, is_constant, is_float, loop_bodies, observed
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import set_ranges
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
@@ -47,7 +47,8 @@ class Calibrate:
         """Notes the ranges; returns how many values have one.
 
         Raises:
-            ConversionError: A sample is wrong, or the model can't be run on it.
+            ConversionError: A sample is wrong, or the model can't be run on it; or there are none, and the model was
+                not trained with quantization (`no-samples`).
         """
         wanted = self.quantize
         kept = Path(wanted.calibration) if wanted.calibration is not None else None
@@ -59,8 +60,11 @@ class Calibrate:
         elif kept is not None:
             raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples to make it of",
                         hint="pass samples")  # fmt: skip
-        else:
+        elif any(fake_quant.is_fake_quant(op) for function in module.ops for op in function.walk()):
             return NOTHING_DONE
+        else:
+            raise error("no-samples", f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
+                        hint="pass typical inputs as `samples`")  # fmt: skip
         set_ranges(found)
         in_numpy = wanted.samples is not None and not runtime.is_installed() and not was_kept
         return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
@@ -71,6 +75,9 @@ class Calibrate:
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
         entries, signatures = entries_of(module)
         values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
+        if wanted.io != "float32":
+            for function in entries:
+                values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
         with _runner()(module, values, inputs, wanted.ranges, levels, fold) as run:
@@ -102,3 +109,10 @@ def _places(module: ModuleOp) -> dict[Value, Place]:
     places: dict[Value, Place] = {}
     export(module, places=places)
     return places
+
+
+def _boundary(function: FuncOp) -> list[Value]:
+    """Returns the inputs and outputs that are floats, whoever uses or computes them."""
+    block = function.body.block
+    outputs = block.last_op.operands if block.last_op is not None else ()
+    return [value for value in (*block.args, *outputs) if is_float(value) and not is_constant(value)]

@@ -28,17 +28,20 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase, update_function_type
+from tfconvert.converter.ir.extent import extent
+from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.litert.quantize import fake_quant, weights
 from tfconvert.converter.litert.quantize.parameters import uniform_of
 from tfconvert.converter.litert.quantize.plan import is_float
+from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.converter.litert.quantize.rules import I8, I16
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform, UniformType
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -70,7 +73,7 @@ class QuantizeIo:
         counts: Counter[str] = Counter()
         if self.quantize.io != "float32":
             storage = I16 if self.quantize.io == "int16" else I8
-            for function in [op for op in functions if ENTRY_FUNCTION in op.attributes] or functions[:1]:
+            for function in entry_functions(module):
                 counts += _Boundary(function, storage, is_unsigned=self.quantize.io == "uint8").rewrite()
                 update_function_type(function)
         for function in functions:
@@ -132,6 +135,13 @@ class _Boundary:
         if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], self._storage):
             found = value.op.operands[0]
             builder.location = value.op.location
+        elif (constant := fake_quant.constant_source(value)) is not None:
+            extremes = extent(constant)
+            seen = Range(float(extremes.low[0]), float(extremes.high[0]))
+            if not seen.is_finite:
+                raise _unknown(self._function, "output", "it is a constant with elements that are no finite numbers")
+            made = weights.quantize_constant(constant, uniform_of(seen, self._storage))
+            found = builder.insert(tfl.constant(made.stored, result_type=made.type)).results[0]
         else:
             found = builder.tfl("quantize", (value,), _tensor(value, self._from_range(value, "output")))
         if not self._is_unsigned:
@@ -143,7 +153,7 @@ class _Boundary:
     def _from_range(self, value: Value, what: str) -> Uniform:
         seen = range_of(value)
         if seen is None or not seen.is_finite:
-            raise _unknown(self._function, what)
+            raise _unknown(self._function, what, "no sample has shown its range")
         return uniform_of(seen, self._storage)
 
 
@@ -160,6 +170,6 @@ def _unsigned(uniform: Uniform) -> Uniform:
     return uniform._replace(storage=_UNSIGNED, zero_points=tuple(zero + 128 for zero in uniform.zero_points))
 
 
-def _unknown(function: FuncOp, what: str) -> ConversionError:
-    message = f"an {what} of {function.sym_name!r} can't be integers: no sample has shown its range"
+def _unknown(function: FuncOp, what: str, why: str) -> ConversionError:
+    message = f"an {what} of {function.sym_name!r} can't be integers: {why}"
     return error("unknown-range", message, hint="pass samples, or leave `io` out")

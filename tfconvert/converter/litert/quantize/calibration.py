@@ -62,30 +62,44 @@ class Run:
         file = export(copy.module, places=self._places)
         self._observed = {value: self._places[copy] for value, copy in values.items() if copy in self._places}
         self._inputs = [[self._places[value] for value in entry] for entry in inputs]
-        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
-        self._path = Path(self._folder.name) / "float.tflite"
-        file.save(self._path)
+        self._file = file
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._child = Child("tfconvert.converter.litert.quantize.calibration_process")
-        self._header = {"file": str(self._path), "method": method, "levels": levels}
+        self._header = {"method": method, "levels": levels}
 
     def __enter__(self) -> Run:
-        """Starts the process."""
+        """Writes the model to a file, and starts the process."""
+        try:
+            self._start()
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def _start(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="tfconvert-")
+        path = Path(self._folder.name) / "float.tflite"
+        self._file.save(path)
         header = {
             **self._header,
+            "file": str(path),
             "observed": [place[:2] for place in self._observed.values()],
             "extremes": [
                 ([self._places[end][:2] for end in (each.low, each.high)], len(each.values)) for each in self._extremes
             ],
         }
         self._ask(header, (), "the model can't be loaded")
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Ends the process and removes its file."""
+        self._stop()
+
+    def _stop(self) -> None:
         self._child.stop()
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
         """Runs the model on a sample.
@@ -174,11 +188,15 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         table = {str(name): Range(float(low), float(high)) for name, (low, high) in content["ranges"].items()}
         found = content["version"], content["method"]
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise error(
             "bad-calibration", f"{path} holds no ranges: {problem}", hint="remove it, and pass samples"
         ) from None
     if found != (_VERSION, method):
         raise error("bad-calibration", f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
                     hint="remove it, and pass samples")  # fmt: skip
-    return {value: table[place.name] for value, place in places.items() if place.name in table}
+    known = {value: table[place.name] for value, place in places.items() if place.name in table}
+    if table and not known:
+        raise error("bad-calibration", f"{path} holds ranges of another model: none of its names is one of this one's",
+                    hint="remove it, and pass samples")  # fmt: skip
+    return known

@@ -49,7 +49,7 @@ class _Run:
             (graph, tensor): observer(method, levels) for graph, tensor in header["observed"]
         }
         self._vectors = [_Vectors(places, count) for places, count in header["extremes"]]
-        self._shapes: dict[int, tuple[int, ...]] = {}
+        self._shapes: dict[int, tuple[int, ...]] | None = None
         self._runners: dict[str, Any] = {}
 
     def run(self, header: Mapping[str, Any], inputs: Mapping[str, Array]) -> None:

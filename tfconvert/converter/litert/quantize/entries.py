@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.converter.ir.interface import interface_of
+from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.litert.quantize.samples import Entry, Input
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -12,14 +12,18 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 def entries_of(module: ModuleOp) -> tuple[list[FuncOp], list[Entry]]:
     """Returns the exported functions of a module, and what each takes."""
-    functions = [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
+    functions = entry_functions(module)
     return functions, [_entry(function) for function in functions]
 
 
 def _entry(function: FuncOp) -> Entry:
-    interface = interface_of(function)
+    arguments = function.body.block.args
+    key, names = "", [f"arg{number}" for number in range(len(arguments))]
+    if ENTRY_FUNCTION in function.attributes:
+        interface = interface_of(function)
+        key, names = next(iter(interface.keys), ""), [tensor.name for tensor in interface.inputs]
     inputs = [
-        Input(tensor.name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
-        for tensor, argument in zip(interface.inputs, function.body.block.args, strict=True)
+        Input(name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
+        for name, argument in zip(names, arguments, strict=True)
     ]
-    return Entry(interface.keys[0] if interface.keys else "", tuple(inputs))
+    return Entry(key, tuple(inputs))

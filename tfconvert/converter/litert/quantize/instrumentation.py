@@ -14,14 +14,12 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op, update_function_type
+from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-_CALLS: Mapping[str, tuple[str, ...]] = {"tfl.while": ("cond", "body"), "tfl.if": ("then_branch", "else_branch")}
 
 _NOTHING = float(np.finfo(np.float32).max)
 """The least of no numbers; infinity would do, but kernels differ in what they make of it."""
@@ -80,8 +78,8 @@ class _Instrumentation:
 
     def run(self) -> list[Extremes]:
         """Rewrites all functions; returns what the calls in the outermost ones tell."""
-        calls = [op for function in self._functions.values() for op in function.walk() if op.name in _CALLS]
-        called = {name for op in calls for name in _callees(op)}
+        calls = [op for function in self._functions.values() for op in function.walk() if op.name in CALLS]
+        called = {name for op in calls for name in callees(op)}
         return [
             extremes
             for name, function in self._functions.items()
@@ -91,16 +89,18 @@ class _Instrumentation:
 
     def _calls(self, function: FuncOp) -> list[Extremes]:
         """Rewrites the calls in a function; returns what they tell."""
-        found = [self._call(op) for op in list(function.body.block.ops) if op.name in _CALLS]
+        found = [self._call(op) for op in list(function.body.block.ops) if op.name in CALLS]
         return [extremes for extremes in found if extremes.values]
 
     def _call(self, op: Operation) -> Extremes:
-        first, second = _callees(op)
-        if op.name == "tfl.while":
+        first, second = callees(op)
+        if op.name == LOOP:
             values = self._function(second, carries=True)
             if values:
                 self._carry(self._functions[first], len(values))
             return self._rebuilt(op, values, carries=True)
+        if first == second:
+            return self._rebuilt(op, self._function(first), carries=False)
         shown = [self._function(name) for name in (first, second)]
         both = (*shown[0], *shown[1])
         for name, before, after in ((first, 0, len(shown[1])), (second, len(shown[0]), 0)):
@@ -193,11 +193,6 @@ class _Instrumentation:
                 self._values[original] = new
         replace_op(op, results)
         return Extremes(values, call.results[-2], call.results[-1])
-
-
-def _callees(op: Operation) -> list[str]:
-    symbols = [op.properties[name] for name in _CALLS[op.name]]
-    return [symbol.root for symbol in symbols if isinstance(symbol, SymbolRefAttr)]
 
 
 def _filled(builder: TflBuilder, count: int, value: float) -> Value:

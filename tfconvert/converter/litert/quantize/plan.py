@@ -6,13 +6,16 @@ number that it takes and gives is known. The others stay float, each for a reaso
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
-from tfconvert.converter.litert.quantize import fake_quant
+from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize.calls import LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.groups import Groups
+from tfconvert.converter.litert.quantize.limits import least_scale, room
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule, Scales
@@ -21,11 +24,13 @@ from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.tensor_data import Constant
-from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType, IntegerType
 from tfconvert.schema.ir.values import OpResult, Value
+
+_ROUNDS = 3
+"""How often groups are widened: once is enough unless an op has a group in common with one before it."""
 
 EXCLUDED = "it is excluded"
 NOT_SEEN = "no sample has shown the range of its numbers"
@@ -108,10 +113,20 @@ def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
 
 
 def loop_bodies(module: ModuleOp) -> frozenset[str]:
-    """Returns the names of the functions that are bodies or conditions of loops."""
-    loops = (op for function in module.ops for op in function.walk() if op.name == "tfl.while")
-    symbols = (op.properties[name] for op in loops for name in ("cond", "body"))
-    return frozenset(symbol.root for symbol in symbols if isinstance(symbol, SymbolRefAttr))
+    """Returns the names of the functions that run in loops: their bodies and conditions, and what those run."""
+    called: dict[str, list[str]] = {}
+    pending: list[str] = []
+    for function in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for op in function.walk():
+            called.setdefault(function.sym_name, []).extend(callees(op))
+            pending += callees(op) if op.name == LOOP else ()
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += called.get(name, ())
+    return frozenset(found)
 
 
 def observed(function: FuncOp, settings: Settings) -> Iterator[Value]:
@@ -142,6 +157,18 @@ def _with_weight(op: Operation, rule: Rule) -> str:
     return ""
 
 
+class Weight(NamedTuple):
+    """What becomes of a weight.
+
+    Attributes:
+        uniform: The mapping of its integers to its numbers; `None` if these are not all finite.
+        snr: How much stronger it is than the error of that, in dB; NaN if it isn't known.
+    """
+
+    uniform: Uniform | None
+    snr: float = math.nan
+
+
 class Plan:
     """What becomes of one function.
 
@@ -157,6 +184,7 @@ class Plan:
     def __init__(self, function: FuncOp, settings: Settings) -> None:
         self._settings = settings
         self._extremes: dict[Constant, Range] = {}
+        self._weights: dict[Operation, Weight] = {}
         self.quantized: dict[Operation, Rule] = {}
         self.reasons: dict[Operation, str] = {}
         ops = list(function.body.block.ops)
@@ -187,9 +215,39 @@ class Plan:
             return None
         if rule.scales is Scales.SAME:
             return self._groups.uniform(next(result for result in op.results if is_float(result)))
-        if is_constant(value):
-            return self._own_uniform(value)
-        return self._groups.uniform(value)
+        return self._operand(value, rule, self._groups)
+
+    def weight(self, op: Operation) -> Weight:
+        """Returns what becomes of a quantized op's weight."""
+        known = self._weights.get(op)
+        if known is None:
+            known = self._weights[op] = self._weight(op)
+        return known
+
+    def _weight(self, op: Operation) -> Weight:
+        rule, settings = self.quantized[op], self._settings
+        assert rule.weight is not None
+        value = op.operands[rule.weight]
+        trained = fake_quant.trained_uniform(value)
+        if trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points):
+            return Weight(trained)
+        constant = fake_quant.constant_source(value)
+        assert constant is not None, "checked by the candidate"
+        axis = rule.axis if settings.per_channel else None
+        found = extent(constant, axis)
+        if not found.is_finite:
+            return Weight(None)
+        uniform = weights.symmetric(found, axis, settings.bits if rule.few_bits else 8)
+        return Weight(uniform, weights.snr(found, uniform, math.prod(types.shape_of(value.type) or ())))
+
+    def _operand(self, value: Value, rule: Rule, groups: Groups) -> Uniform | None:
+        """Returns the mapping of an activation that has a scale of its own."""
+        if not is_constant(value):
+            return groups.uniform(value)
+        uniform = self._own_uniform(value)
+        # Zeros could have any scale.
+        is_zero = self._constant_range(value) == Range(0.0, 0.0)
+        return Uniform(uniform.storage, (rule.below / 2,), (0,)) if is_zero and rule.below < math.inf else uniform
 
     def _is_integer(self, value: Value) -> bool:
         return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
@@ -201,11 +259,41 @@ class Plan:
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
             for op in unknown:
                 self.reasons[op] = NOT_SEEN
-            idle = [] if unknown else self._idle()
-            for op in (*unknown, *idle):
+            coarse = [] if unknown else self._coarse(groups)
+            for op in coarse:
+                self.reasons[op] = "its kernel takes no numbers as large as these"
+            idle = [] if unknown or coarse else self._idle()
+            for op in (*unknown, *coarse, *idle):
                 del self.quantized[op]
-            if not unknown and not idle:
+            if not unknown and not coarse and not idle:
                 return groups
+
+    def _coarse(self, groups: Groups) -> list[Operation]:
+        """Returns the ops whose operands have larger scales than their kernels take."""
+        self._make_room(groups)
+        return [
+            op for op, rule in self.quantized.items()
+            if rule.below < math.inf and any(scale >= rule.below for scale in self._scales(op, rule, groups))
+        ]  # fmt: skip
+
+    def _make_room(self, groups: Groups) -> None:
+        """Widens results that are finer than their kernels can tell, and then what they are operands of."""
+        storage = self._settings.storage
+        for _ in range(_ROUNDS):
+            for op, rule in self.quantized.items():
+                results = [result for result in op.results if is_float(result)]
+                if rule.scales is not Scales.OWN or not results or groups.given(results[0]) is not None:
+                    continue
+                uniform = self.weight(op).uniform if rule.weight is not None else None
+                weight = max(uniform.scales) if uniform is not None else None
+                least = least_scale(op, storage, self._scales(op, rule, groups), weight)
+                known = groups.uniform(results[0])
+                if known is not None and known.scales[0] < least:
+                    groups.widen(results[0], room(least, storage))
+
+    def _scales(self, op: Operation, rule: Rule, groups: Groups) -> list[float]:
+        uniforms = [self._operand(op.operands[index], rule, groups) for index in activations(op, rule)]
+        return [uniform.scales[0] for uniform in uniforms if uniform is not None]
 
     def _grouped(self, ops: Sequence[Operation]) -> Groups:
         groups = Groups(self._settings.storage)

@@ -9,13 +9,13 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
-from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize import fake_quant, weights
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import I16, Rule
 from tfconvert.converter.quantization_report import FLOAT, Layer
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
@@ -140,35 +140,23 @@ class Rewriting:
     def _quantize_weight(self, op: Operation, rule: Rule, index: int) -> None:
         """Makes integers of an op's weight and bias; the scales of the bias are those of the products."""
         value = op.operands[index]
-        uniform = self._weight_uniform(op, value, rule)
+        uniform, snr = self._plan.weight(op)
+        if uniform is None:
+            raise _non_finite(op, "weight")
+        self._describe_weight(value, uniform, snr)
         if rule.bias is not None:
             data = self._plan.operand_uniform(op, activations(op, rule)[0])
             assert data is not None, "the op is quantized"
             bias = _bias(op, rule.bias)
             if bias is not None:
+                if not np.isfinite(bias).all():
+                    raise _non_finite(op, "bias")
                 uniform = self._with_room(uniform, bias, data.scales[0])
             elif rule.needs_bias:
                 bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
             if bias is not None:
                 self._set_bias(op, rule.bias, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
         op.set_operand(index, self._constant(value, uniform, is_weight=True))
-
-    def _weight_uniform(self, op: Operation, value: Value, rule: Rule) -> Uniform:
-        trained = fake_quant.trained_uniform(value)
-        if trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points):
-            self._describe_weight(value, trained, math.nan)
-            return trained
-        constant = fake_quant.constant_source(value)
-        assert constant is not None, "checked by the plan"
-        axis = rule.axis if self._settings.per_channel else None
-        found = extent(constant, axis)
-        if not found.is_finite:
-            raise error_at(op, "non-finite-weight", "its weight has elements that are no finite numbers",
-                           "exclude the op from being quantized, or mend the model")  # fmt: skip
-        uniform = weights.symmetric(found, axis, self._settings.bits if rule.few_bits else 8)
-        elements = math.prod(types.shape_of(value.type) or ())
-        self._describe_weight(value, uniform, weights.snr(found, uniform, elements))
-        return uniform
 
     def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
         """Adds to the layer what becomes of its weight."""
@@ -197,6 +185,11 @@ class Rewriting:
         result_type = types.tensor(UniformType.get(uniform), stored.shape)
         constant = TflBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
         op.set_operands([*op.operands[:index], constant.results[0], *op.operands[index + 1 :]])
+
+
+def _non_finite(op: Operation, what: str) -> ConversionError:
+    return error_at(op, "non-finite-weight", f"its {what} has elements that are no finite numbers",
+                    "exclude the op from being quantized, or mend the model")  # fmt: skip
 
 
 def _bias(op: Operation, index: int) -> Array | None:

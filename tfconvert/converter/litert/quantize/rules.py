@@ -7,6 +7,7 @@ float, and so does one whose row lacks the element type that is asked for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -41,6 +42,7 @@ class Rule(NamedTuple):
         fixed: Of `FIXED` results: the scale and the zero point, by type.
         needs_bias: Whether the kernel of integers refuses to go without a bias.
         few_bits: Whether it is as fast with weights of 4 bits.
+        below: What the scales of its operands must be less than.
     """
 
     scales: Scales = Scales.OWN
@@ -51,6 +53,7 @@ class Rule(NamedTuple):
     fixed: Mapping[IntegerType, tuple[float, int]] = {}
     needs_bias: bool = False
     few_bits: bool = False
+    below: float = math.inf
 
     @property
     def is_product(self) -> bool:
@@ -65,6 +68,8 @@ class Rule(NamedTuple):
 
 _ANY = Rule()
 _ANY_I8 = Rule(types=(I8,))
+_COMPARED = Rule(below=1.0)
+_COMPARED_I8 = Rule(types=(I8,), below=1.0)
 _SAME = Rule(Scales.SAME)
 _SAME_I8 = Rule(Scales.SAME, (I8,))
 
@@ -83,11 +88,10 @@ RULES: Mapping[str, Rule] = {
     ), _ANY),
     **dict.fromkeys((
         "tfl.squared_difference", "tfl.relu_n1_to_1", "tfl.relu_0_to_1", "tfl.elu", "tfl.exp", "tfl.log", "tfl.rsqrt",
-        "tfl.hard_swish", "tfl.less", "tfl.less_equal", "tfl.greater", "tfl.greater_equal", "tfl.arg_max",
-        "tfl.arg_min",
+        "tfl.hard_swish", "tfl.arg_max", "tfl.arg_min",
     ), _ANY_I8),
-    "tfl.equal": _ANY,
-    "tfl.not_equal": _ANY,
+    **dict.fromkeys(("tfl.less", "tfl.less_equal", "tfl.greater", "tfl.greater_equal"), _COMPARED_I8),
+    **dict.fromkeys(("tfl.equal", "tfl.not_equal"), _COMPARED),
     **dict.fromkeys((
         "tfl.maximum", "tfl.minimum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reshape", "tfl.squeeze",
         "tfl.expand_dims", "tfl.transpose", "tfl.pad", "tfl.padv2", "tfl.mirror_pad", "tfl.slice", "tfl.strided_slice",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -59,18 +61,17 @@ def read(samples: Any, entries: Sequence[Entry]) -> Iterator[Sample]:
     Raises:
         ConversionError: They are not what the model takes (`wrong-sample`).
     """
-    if callable(samples):
-        samples = samples()
-    for entry, items in _by_entry(samples, entries):
-        paths = _paths(items)
-        each = items if paths is None else _from_files(paths, entries[entry])
-        try:
+    try:
+        for entry, items in _by_entry(_called(samples), entries):
+            items = _called(items)
+            paths = _paths(items)
+            each = items if paths is None else _from_files(paths, entries[entry])
             for number, item in enumerate(each):
                 yield Sample(entry, _values(item, entries[entry], number))
-        except ConversionError:
-            raise
-        except (TypeError, ValueError, OSError) as problem:
-            raise _wrong(f"the samples can't be read: {problem}") from problem
+    except ConversionError:
+        raise
+    except (TypeError, ValueError, OSError) as problem:
+        raise _wrong(f"the samples can't be read: {problem}") from problem
 
 
 def count(samples: Any) -> int | None:
@@ -78,6 +79,10 @@ def count(samples: Any) -> int | None:
     if isinstance(samples, Sequence) and not isinstance(samples, str) and _paths(samples) is None:
         return len(samples)
     return None
+
+
+def _called(samples: Any) -> Any:
+    return samples() if callable(samples) else samples
 
 
 def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any]]:
@@ -119,14 +124,16 @@ def _from_files(paths: Iterable[Path], entry: Entry) -> Iterator[Mapping[str, Ar
     for path in paths:
         try:
             arrays = _load(path, entry)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, EOFError, BadZipFile, zlib.error) as problem:
             raise _wrong(
                 f"{path} can't be read: {problem}", "pass .npz or .npy files without pickled objects"
             ) from None
-        lengths = {len(array) for array in arrays.values() if array.ndim}
-        if len(lengths) != 1:
-            raise _wrong(f"the arrays in {path} have {_listed(sorted(map(str, lengths)))} samples: not one number")
-        for index in range(lengths.pop()):
+        lengths = {array.shape[:1] for array in arrays.values()}
+        if len(lengths) != 1 or () in lengths:
+            raise _wrong(f"the arrays in {path} hold different numbers of samples, or single numbers",
+                         "the first axis of each counts the samples")  # fmt: skip
+        (length,) = lengths.pop()
+        for index in range(length):
             yield {name: _one(array, index, entry, name) for name, array in arrays.items()}
 
 
@@ -168,12 +175,16 @@ def _values(item: Any, entry: Entry, number: int) -> list[Array]:
 
 def _checked(value: Array, wanted: Input, number: int) -> Array:
     what = f"sample {number} of {wanted.name!r}"
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise _wrong(f"{what} has elements that are no finite numbers")
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
             raise _wrong(f"{what} is of {value.dtype}, and the model takes {wanted.dtype}")
-        value = value.astype(wanted.dtype)
+        with np.errstate(over="ignore"):
+            cast = value.astype(wanted.dtype)
+        if value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value):
+            raise _wrong(f"{what} has elements that are too large for {wanted.dtype}")
+        value = cast
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        raise _wrong(f"{what} has elements that are no finite numbers")
     shape = wanted.shape
     fits = shape is None or (
         len(shape) == value.ndim and all(dim in (-1, own) for dim, own in zip(shape, value.shape, strict=True))
