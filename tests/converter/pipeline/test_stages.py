@@ -96,7 +96,7 @@ EVERYTHING = [
     "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
     "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
     "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize", "quantize-io",
-    "fold-fake-quant", "quantize-weights",
+    "fold-fake-quant", "quantize-weights", "verify-quantized",
 ]  # fmt: skip
 
 

@@ -62,4 +62,5 @@ STAGES: Sequence[Stage] = (
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
+    Stage("verify-quantized", "the runtime doesn't check what its kernels can't do", only_with="quantize"),
 )  # fmt: skip
