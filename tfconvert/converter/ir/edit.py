@@ -76,9 +76,9 @@ def walk(op: Operation) -> list[Operation]:
     while pending:
         current = pending.pop()
         found.append(current)
-        if current.regions:
-            inner = [each for region in current.regions for block in region.blocks for each in block.ops]
-            pending.extend(reversed(inner))
+        for region in reversed(current.regions):
+            for block in reversed(region.blocks):
+                pending += reversed(block.ops)
     return found
 
 

@@ -134,16 +134,20 @@ def _lift(graph: GraphOp) -> None:
 
 def _lift_island(island: IslandOp, graph: GraphOp, lifted: dict[Value, Value]) -> None:
     """Moves the ops of one island; notes what replaces its results from here on."""
-    body, terminator, block = island.body, island.terminator, graph.parent
+    body, block = island.body, graph.parent
+    terminator = body.last_op
+    assert terminator is not None
     assert block is not None
-    for op in list(body.ops):
-        if op is terminator:
-            break
+    op = body.first_op
+    while op is not None and op is not terminator:
+        following = op.next_op
         for user in op.walk() if op.regions else (op,):
-            if user.operands:
-                user.set_operands([lifted.get(operand, operand) for operand in user.operands])
+            for index, operand in enumerate(user.operands):
+                if operand in lifted:
+                    user.set_operand(index, lifted[operand])
         body.detach_op(op)
         block.insert_op_before(op, graph)
+        op = following
     for result, value in zip(island.results, terminator.operands, strict=False):
         lifted[result] = lifted.get(value, value)
 

@@ -143,7 +143,7 @@ def _regions_are_equal(one: Operation, other: Operation, same: dict[Value, Value
     if [len(region.blocks) for region in one.regions] != [len(region.blocks) for region in other.regions]:
         return False
     for a, b in zip(mine, others, strict=True):
-        if len(a.ops) != len(b.ops) or a.arg_types != b.arg_types:
+        if len(list(a.ops)) != len(list(b.ops)) or a.arg_types != b.arg_types:
             return False
         same.update(zip(a.args, b.args, strict=True))
     return True

@@ -56,8 +56,7 @@ def names_in(module: ModuleOp) -> set[str]:
     while pending:
         for region in pending.pop().regions:
             for block in region.blocks:
-                for op in block.ops:
-                    names.add(op.name)
-                    if op.regions:
-                        pending.append(op)
+                ops = list(block.ops)
+                names.update([op.name for op in ops])
+                pending += [op for op in ops if op.regions]
     return names

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class BlockOps:
-    """The ops of a block, in order. The current op of a loop may be erased or moved."""
+    """The ops of a block, in order. The current op of a loop may be erased or moved.
+
+    There is no length: it would take a walk over all ops, and `list` and `tuple` would ask for it before their own.
+    """
 
     __slots__ = ("_block",)
 
@@ -34,9 +37,6 @@ class BlockOps:
             following = op.prev_op
             yield op
             op = following
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
     def __bool__(self) -> bool:
         return self._block.first_op is not None
@@ -59,9 +59,9 @@ class Block:
         self.last_op: Operation | None = None
         self.parent: Region | None = None
         self.name_hint: str | None = None
-        self.args: tuple[BlockArgument, ...] = tuple(
-            [BlockArgument(arg_type, self, index) for index, arg_type in enumerate(arg_types)]
-        )
+        self.args: tuple[BlockArgument, ...] = ()
+        if arg_types:
+            self.args = tuple([BlockArgument(arg_type, self, index) for index, arg_type in enumerate(arg_types)])
         for op in ops:
             self.add_op(op)
 
@@ -178,10 +178,11 @@ class Region:
     blocks: list[Block]
 
     def __init__(self, blocks: Block | Iterable[Block] = ()) -> None:
-        self.blocks = []
+        self.blocks = [blocks] if isinstance(blocks, Block) else list(blocks)
         self.parent: Operation | None = None
-        for block in (blocks,) if isinstance(blocks, Block) else blocks:
-            self.add_block(block)
+        for block in self.blocks:
+            assert block.parent is None, "the block is in a region already"
+            block.parent = self
 
     @property
     def block(self) -> Block:
@@ -222,4 +223,7 @@ class Region:
         """Yields all ops inside, each before those in its regions."""
         for block in list(self.blocks):
             for op in block.ops:
-                yield from op.walk()
+                if op.regions:
+                    yield from op.walk()
+                else:
+                    yield op

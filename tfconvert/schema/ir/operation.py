@@ -78,11 +78,13 @@ class Operation:
         self.successors: Sequence[Block] = successors
         self.regions: tuple[Region, ...] = ()
         self.operands = self._operands = list(operands)
-        self._uses: list[Use] = [Use(self, index, value) for index, value in enumerate(operands)]
-        self.results: tuple[OpResult, ...]
+        self._uses: list[Use] = []
+        for index, value in enumerate(operands):
+            self._uses.append(Use(self, index, value))
+        self.results: tuple[OpResult, ...] = ()
         if len(result_types) == 1:
             self.results = (OpResult(result_types[0], self, 0),)
-        else:
+        elif result_types:
             self.results = tuple([OpResult(result, self, index) for index, result in enumerate(result_types)])
         if regions:
             self._add_regions(regions)
@@ -225,7 +227,8 @@ class Operation:
                 raise ValueError(
                     f"{self.name} can't be erased: {result.first_use.operation.name} uses result {result.index}"
                 )
-        self.detach()
+        if self.parent is not None:
+            self.parent.detach_op(self)
         self.drop_all_references()
 
     def drop_all_references(self) -> None:
@@ -233,8 +236,14 @@ class Operation:
         if not self.regions:
             self.drop_operands()
             return
-        for op in list(self.walk()):
-            op.drop_operands()
+        pending: list[Operation] = [self]
+        while pending:
+            op = pending.pop()
+            if op.operands:
+                op.drop_operands()
+            for region in op.regions:
+                for block in region.blocks:
+                    pending += block.ops
 
     # Copies.
 

@@ -35,7 +35,10 @@ class Use:
 
 
 class Uses:
-    """The uses of a value, newest first. The current use of a loop may be removed, even moved to another value."""
+    """The uses of a value, newest first. The current use of a loop may be removed, even moved to another value.
+
+    There is no length, for the reason that `BlockOps` has none.
+    """
 
     __slots__ = ("_value",)
 
@@ -48,9 +51,6 @@ class Uses:
             following = use.next
             yield use
             use = following
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
     def __bool__(self) -> bool:
         return self._value.first_use is not None

@@ -270,9 +270,9 @@ class IslandOp(_BodyOp):
     def wrap(cls, op: Operation, controls: Sequence[Value], location: Location = UNKNOWN_LOC) -> Self:
         """Returns an island of a single op that yields all the op's results."""
         types: list[Attribute] = [result.type for result in op.results]
-        block = Block((op, YieldOp.create(operands=op.results)))
         types.append(CONTROL)
-        return cls.create(operands=controls, result_types=types, regions=(Region(block),), location=location)
+        block = Block((op, YieldOp(YieldOp.NAME, op.results)))
+        return cls(cls.NAME, controls, types, regions=(Region(block),), location=location)
 
     @property
     def outputs(self) -> Sequence[Value]:
