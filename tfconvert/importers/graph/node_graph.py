@@ -223,7 +223,9 @@ class NodeGraphImporter:
                 raise _cycle(name, [name for name, is_ready in stack if is_ready])
             open_nodes.add(name)
             stack.append((name, True))
-            stack.extend((needed, False) for needed in reversed(self._needed(node)) if needed not in done)
+            for needed in reversed(self._needed(node)):
+                if needed not in done:
+                    stack.append((needed, False))
         return order
 
     def _node(self, name: str) -> pb.NodeDef:
@@ -234,16 +236,21 @@ class NodeGraphImporter:
 
     def _needed(self, node: pb.NodeDef) -> list[str]:
         """Parses a node's inputs, records them, and returns the nodes that must come before it."""
+        name, feeds = node.name, self.feeds
         tensors: list[TensorName] = []
         controls: list[str] = []
+        needed: list[str] = []
         for text in node.input:
-            if not text.startswith("^"):
-                if node.name not in self._entered:
-                    tensors.append(self.parse_input(text))
-            elif (text[1:], 0) not in self.feeds:
-                controls.append(text[1:])
-        self._inputs[node.name] = (tensors, controls)
-        return [tensor.node for tensor in tensors if not self._is_fed(tensor)] + controls
+            if text.startswith("^"):
+                if (text[1:], 0) not in feeds:
+                    controls.append(text[1:])
+            elif name not in self._entered:
+                tensor = self.parse_input(text)
+                tensors.append(tensor)
+                if (tensor.node, tensor.position) not in feeds:
+                    needed.append(tensor.node)
+        self._inputs[name] = (tensors, controls)
+        return needed + controls
 
     def _resolve(self, tensor: TensorName, user: str) -> Value:
         fed = self.feeds.get((tensor.node, tensor.position))
@@ -267,20 +274,21 @@ class NodeGraphImporter:
         return _Imported(imported.op, imported.types._replace(places=places))
 
     def _import_op(self, node: pb.NodeDef) -> _Imported:
-        signature = self.context.registry.signature(node.op, node.name)
+        name, op_name = node.name, node.op
+        signature = self.context.registry.signature(op_name, name)
         if signature.functions:
             node = self.context.note_callees(node, signature)
-        name = node.name
         location_name = f"{name}@{self.function}" if self.function else name
         location = NameLoc.get(location_name, self.context.source_of(location_name))
-        attr = dict(node.attr)
+        values = node.attr
+        attr = {key: values[key] for key in values}
         signature.check_attributes(node, attr)
         types_of_node = signature.resolve(node, attr)
         properties, attributes = _node_attributes(node, attr, signature)
         op: Operation
-        if node.op in executor_ops.OPS:
-            resolved = executor_ops.ExecutorNode(node.op, types_of_node.outputs, attr, properties, attributes, location)
-            if node.op in executor_ops.NEXT_ITERATION:
+        if op_name in executor_ops.OPS:
+            resolved = executor_ops.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
+            if op_name in executor_ops.NEXT_ITERATION:
                 op = executor_ops.build_source(resolved)
             else:
                 op = executor_ops.build(resolved, *self._operands(node, types_of_node))
@@ -293,10 +301,11 @@ class NodeGraphImporter:
 
     def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
         """Returns a node's data and control operands, as many and of such element types as its op declares."""
-        tensors, controls = self._inputs[node.name]
-        operands = [self._resolve(tensor, node.name) for tensor in tensors]
-        if node.name in self._entered:
-            operands = [self._entered[node.name]]
+        name = node.name
+        tensors, controls = self._inputs[name]
+        operands = [self._resolve(tensor, name) for tensor in tensors]
+        if name in self._entered:
+            operands = [self._entered[name]]
         _check_operands(node, types_of_node.inputs, operands)
         return operands, [self._done[control].control for control in controls]
 
@@ -337,10 +346,11 @@ def _node_attributes(
     """Returns the declared attributes, defaults filled in, and the private ones."""
     properties = dict(signature.defaults)
     attributes: dict[str, Attribute] = {}
+    node_name = node.name
     for name, value in attr.items():
         if name in signature.dropped or name in _NOT_KEPT:
             continue
-        attribute = import_attribute(value, node.name)
+        attribute = import_attribute(value, node_name)
         if name not in signature.rules:
             attributes[name] = attribute
         elif attribute is not NONE:

@@ -80,7 +80,9 @@ def build(
 
 def _noted_types(elements: Sequence[Attribute], noted: pb.AttrValue | None) -> list[Attribute]:
     """Returns the types of a node's results, with the shapes that the graph recorded."""
-    shapes = map(shape_of, noted.list.shape) if noted is not None else iter(())
+    if noted is None:
+        return [types.tensor(element, None) for element in elements]
+    shapes = map(shape_of, noted.list.shape)
     return [types.tensor(element, next(shapes, None)) for element in elements]
 
 

@@ -152,7 +152,8 @@ class OpSignature:
         key = tuple([self._derived_value(node, attributes, name, kind) for name, kind in self.derived.items()])
         types_of_node = self._resolved.get(key)
         if types_of_node is None:
-            self._check(node, {name: attributes[name] for name in self.derived if name in attributes})
+            for name in self.derived:
+                self._check(node, name, attributes.get(name))
             types_of_node = self._resolved[key] = self._resolve(node, dict(zip(self.derived, key, strict=True)))
         return types_of_node
 
@@ -198,16 +199,16 @@ class OpSignature:
         for name in self.required:
             if name not in attributes:
                 raise _bad_attribute(node, f"the attribute {name!r} is missing")
-        derived = self.derived
-        self._check(node, {name: value for name, value in attributes.items() if name not in derived})
-
-    def _check(self, node: pb.NodeDef, attributes: Mapping[str, pb.AttrValue]) -> None:
         for name, value in attributes.items():
-            rule = self.rules.get(name)
-            if rule is not None and (rule.is_limited or value.WhichOneof("value") != rule.field):
-                problem = rule.problem(value)
-                if problem:
-                    raise _bad_attribute(node, f"the attribute {name!r} {problem}")
+            if name in self.rules and name not in self.derived:
+                self._check(node, name, value)
+
+    def _check(self, node: pb.NodeDef, name: str, value: pb.AttrValue | None) -> None:
+        rule = self.rules[name]
+        if value is not None and (rule.is_limited or value.WhichOneof("value") != rule.field):
+            problem = rule.problem(value)
+            if problem:
+                raise _bad_attribute(node, f"the attribute {name!r} {problem}")
 
 
 def _elements(node: pb.NodeDef, numbers: Iterable[int]) -> tuple[Attribute, ...]:
