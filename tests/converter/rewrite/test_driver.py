@@ -300,3 +300,16 @@ def test_the_order_of_patterns_does_not_show_where_it_must_not(body: str, patter
         rewrite(module, region, *each)
         modules.append(sorted(names(region)))
     assert modules[0] == modules[1]
+
+
+def test_an_inserted_op_that_nothing_uses_is_erased() -> None:
+    """No pattern starts at it, but the driver looks at it all the same."""
+
+    def rewrite_in_vain(op: Operation, match: object, rewriter: Rewriter) -> None:
+        rewriter.insert(tf.build("Exp", op.operands, [op.results[0].type]))
+        rewriter.replace(rewriter.insert(tf.build("Abs", op.operands, [op.results[0].type])))
+
+    _, region = chain("Neg", "Sin")
+    patterns = PatternSet([Pattern("in-vain", "tf.Neg", always, rewrite_in_vain)])
+    rewrite_greedily(region, patterns, tf.has_side_effects)
+    assert names_in(region) == ["Abs", "Sin"]

@@ -8,6 +8,7 @@ different producers of one operand cost one look-up. An op's way through the tre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import Pattern
@@ -17,6 +18,8 @@ from tfconvert.schema.ir.operation import Operation
 
 Accepted = tuple[int, int, Pattern[Any], Callable[[Operation], Any]]
 """A pattern's rank and its program's, which are the order of preference; the pattern; what matches it."""
+
+_PREFERENCE = itemgetter(0, 1)
 
 
 class _Node:
@@ -74,7 +77,7 @@ class Automaton:
                 if next_node is not None:
                     pending.append(next_node)
         if len(accepted) > 1:
-            accepted.sort(key=_preference)
+            accepted.sort(key=_PREFERENCE)
         return accepted
 
 
@@ -85,10 +88,6 @@ def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operat
         return pattern.match
     run, conclude = program.run, declaration.conclude
     return lambda op: conclude(program, run(op)[0])
-
-
-def _preference(accepted: Accepted) -> tuple[int, int]:
-    return accepted[:2]
 
 
 def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[Any]]], Program | None]]:

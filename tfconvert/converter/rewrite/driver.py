@@ -43,7 +43,7 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
         ConversionError: The patterns undo each other for ever (`rewrite-cycle`).
     """
     worklist = _Worklist(region, patterns)
-    limit = _REWRITES_PER_OP * len(worklist.ops) + 1024
+    limit = _REWRITES_PER_OP * worklist.size + 1024
     applied: Counter[str] = Counter()
     trace: deque[str] = deque(maxlen=_TRACE)
     rewriter = Rewriter()
@@ -74,26 +74,28 @@ def rewrite_greedily(region: Region, patterns: PatternSet, has_side_effects: Eff
 
 
 class _Worklist:
-    """The ops to look at, the next one last.
+    """The ops to look at, the next one last: those that a pattern may start at, and unused ones.
 
     Attributes:
         ops: The ops.
+        size: How many ops there were to begin with, those included that aren't looked at.
         waiting: Their ids, which are safe since the list keeps the ops; hashing an op is a Python call.
     """
 
-    __slots__ = ("_farthest", "_reach", "ops", "waiting")
+    __slots__ = ("_farthest", "_reach", "ops", "size", "waiting")
 
     def __init__(self, region: Region, patterns: PatternSet) -> None:
-        self.ops: list[Operation] = []
+        found: list[Operation] = []
         for block in region.blocks:
             for op in block.ops:
                 if op.regions:
-                    self.ops.extend(ops_within(op))
-                self.ops.append(op)
-        self.ops.reverse()
+                    found.extend(ops_within(op))
+                found.append(op)
+        reach = self._reach = patterns.reach
+        self._farthest = max(reach.values(), default=0)
+        self.size = len(found)
+        self.ops: list[Operation] = [op for op in reversed(found) if op.name in reach or is_unused(op)]
         self.waiting = set(map(id, self.ops))
-        self._reach = patterns.reach
-        self._farthest = max(self._reach.values(), default=0)
 
     def push(self, changed: list[Operation], dropped: list[Operation]) -> None:
         """Adds ops to visit.
@@ -108,10 +110,10 @@ class _Worklist:
         self._add(dropped)
 
     def _add(self, ops: Iterable[Operation]) -> None:
-        waiting, append = self.waiting, self.ops.append
+        waiting, reach, append = self.waiting, self._reach, self.ops.append
         for op in ops:
             key = id(op)
-            if key not in waiting:
+            if key not in waiting and (op.name in reach or is_unused(op)):
                 waiting.add(key)
                 append(op)
 
@@ -123,11 +125,24 @@ class _Worklist:
         seen = set(map(id, ops))
         found: list[Operation] = []
         for distance in range(2, self._farthest + 1):
-            users = {id(use.operation): use.operation for op in ops for result in op.results for use in result.uses}
-            ops = [user for key, user in users.items() if key not in seen]
-            seen.update(users)
+            ops = _users(ops, seen)
             found.extend(op for op in ops if self._reach.get(op.name, 0) >= distance)
         return found
+
+
+def _users(ops: list[Operation], seen: set[int]) -> list[Operation]:
+    """Returns the users of ops' results but for those seen before, by their ids, and adds theirs."""
+    users: list[Operation] = []
+    for op in ops:
+        for result in op.results:
+            use = result.first_use
+            while use is not None:
+                user = use.operation
+                if id(user) not in seen:
+                    seen.add(id(user))
+                    users.append(user)
+                use = use.next
+    return users
 
 
 def _cycle(op: Operation, trace: list[str]) -> ConversionError:

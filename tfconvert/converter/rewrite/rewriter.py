@@ -97,9 +97,10 @@ class Rewriter:
 
     def replace_value(self, old: Value, new: Value) -> None:
         """Replaces all uses of one value by another; the users are visited again."""
-        for use in tuple(old.uses):
-            user = use.operation
-            user.set_operand(use.index, new)
+        use = old.first_use
+        while use is not None:
+            user, index, use = use.operation, use.index, use.next
+            user.set_operand(index, new)
             self._changed.append(user)
         self._dropped.append(old)
 
@@ -109,7 +110,6 @@ class Rewriter:
             self._dropped.extend(each.operands)
         if op.name not in CONSTANT_OPS and op is not self.root:
             self._gone.append(op.location)
-        op.detach()
         op.erase()
 
     def finish(self, has_side_effects: Callable[[Operation], bool]) -> tuple[list[Operation], list[Operation]]:
@@ -133,9 +133,8 @@ class Rewriter:
                     self.erase(op)
                     continue
                 losers.append(op)
-            last = None if use is None else value.only_user()
-            if last is not None:
-                changed.append(last)
+            if use is not None and use.next is None:
+                changed.append(use.operation)
         if self._gone and self._inserted:
             self._locate()
         self._changed = []

@@ -62,10 +62,12 @@ _NEUTRAL: Mapping[str, float] = {"tfl.add": 0.0, "tfl.mul": 1.0}
 
 
 def _match_constant(op: Operation) -> Array | Failure:
-    arrays = [constant_array(operand) for operand in op.operands]
-    values = [array for array in arrays if array is not None]
-    if len(values) < len(arrays):
-        return Failure("an operand is computed, or too large to read")
+    values = []
+    for operand in op.operands:
+        array = constant_array(operand)
+        if array is None:
+            return Failure("an operand is computed, or too large to read")
+        values.append(array)
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     dims = matching.broadcast(*(array.shape for array in values))
@@ -158,8 +160,10 @@ def _match_zero(op: Operation) -> Value | Failure:
     if not matching.is_plain(op) or not matching.is_float(op.results[0]):
         return Failure("it has an activation, or elements other than 32-bit floats")
     for factor, other in (op.operands, reversed(op.operands)):
+        if matching.shape(other) != matching.shape(op.results[0]):
+            continue
         constant = constant_array(other)
-        if constant is not None and not constant.any() and matching.shape(other) == matching.shape(op.results[0]):
+        if constant is not None and not constant.any():
             return other if _is_bounded(factor) else Failure("the other factor may be infinite")
     return Failure("no factor is zeros of the result's shape")
 

@@ -48,8 +48,9 @@ def _match(op: Operation) -> _Normalization | Failure:
     if not matching.is_float(op.results[0]):
         return Failure("the elements aren't 32-bit floats")
     for scaled, rest in (op.operands, op.operands[::-1]):
-        product, moved = matching.sole_producer(scaled, "tfl.mul"), _moved_mean(rest)
-        if product is None or moved is None or not matching.is_plain(product):
+        product = matching.sole_producer(scaled, "tfl.mul")
+        moved = None if product is None or not matching.is_plain(product) else _moved_mean(rest)
+        if product is None or moved is None:
             continue
         for value, factor in (product.operands, product.operands[::-1]):
             if factor is moved.factor:
