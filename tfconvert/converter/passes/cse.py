@@ -23,7 +23,7 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
@@ -33,7 +33,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Use
+from tfconvert.schema.ir.values import Value
 
 _APPLIED = "cse"
 
@@ -77,7 +77,7 @@ def _merge(outermost: Block) -> int:
         elif op.results and not _is_unique(op):
             key = (op.name, tuple(map(id, op.operands)), frozenset(op.properties.items()))
             equal = known.setdefault(key, [])
-            first = next((one for one in equal if _have_one_type(one, op)), None)
+            first = _of_same_type(equal, op) if equal else None
             if first is None:
                 equal.append(op)
                 added.append(key)
@@ -87,8 +87,10 @@ def _merge(outermost: Block) -> int:
     return merged
 
 
-def _have_one_type(one: Operation, other: Operation) -> bool:
-    return all(a.type == b.type for a, b in zip(one.results, other.results, strict=True))
+def _of_same_type(ops: Sequence[Operation], other: Operation) -> Operation | None:
+    """Returns the first op whose results have the types of another's, `None` if there is none."""
+    expected = other.result_types
+    return next((op for op in ops if op.result_types == expected), None)
 
 
 def _is_unique(op: Operation) -> bool:
@@ -99,12 +101,15 @@ def _is_unique(op: Operation) -> bool:
         return not tf_effects.is_pure(op)
     operator = op.operator
     if operator is None:
-        return not op.operands and any(_holds_state(use) for use in op.results[0].uses)
+        return not op.operands and _holds_state(op.results[0])
     return operator.has_effect or bool(operator.variables)
 
 
-def _holds_state(use: Use) -> bool:
-    """Returns whether an operator changes an operand in place: two states that begin equal don't stay so."""
-    user = use.operation
-    operator = user.operator if isinstance(user, tfl.TFLOp) else None
-    return operator is not None and use.index in operator.variables
+def _holds_state(value: Value) -> bool:
+    """Returns whether an operator changes a value in place: two states that begin equal don't stay so."""
+    for use in value.uses:
+        user = use.operation
+        operator = user.operator if isinstance(user, tfl.TFLOp) else None
+        if operator is not None and use.index in operator.variables:
+            return True
+    return False

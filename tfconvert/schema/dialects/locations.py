@@ -32,7 +32,8 @@ class Place(NamedTuple):
 
 def node_of(location: Attribute) -> str:
     """Returns the name of a location's graph node, empty if it has none."""
-    return place_of(location).node
+    # Most locations are plain names.
+    return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
 
 
 def place_of(location: Attribute) -> Place:

@@ -169,7 +169,7 @@ Constant = DenseElementsAttr | TensorData
 
 def is_constant(attribute: Attribute | None) -> TypeGuard[Constant]:
     """Tells whether an attribute holds a tensor's value."""
-    return isinstance(attribute, TensorData | DenseElementsAttr)
+    return type(attribute) is DenseElementsAttr or type(attribute) is TensorData
 
 
 def is_small(constant: Constant) -> bool:

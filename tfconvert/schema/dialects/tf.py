@@ -7,6 +7,7 @@ An op's OpDef attributes are *properties* under their OpDef names, all others (`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from tfconvert.schema.dialects import attributes as attrs
@@ -157,7 +158,7 @@ def python_value(attribute: Attribute) -> Any:
     if isinstance(attribute, FloatAttr | BytesAttr | StringAttr):
         return attribute.value if isinstance(attribute, FloatAttr) else attribute.data
     if isinstance(attribute, ArrayAttr):
-        return tuple(python_value(item) for item in attribute.data)
+        return _items(attribute)
     if isinstance(attribute, ShapeAttr):
         return attribute.shape
     if isinstance(attribute, FunctionAttr):
@@ -167,6 +168,11 @@ def python_value(attribute: Attribute) -> Any:
     if (row := types.from_mlir(attribute)) is not None:
         return row.dtype
     return tensor_data.to_array(attribute)
+
+
+@lru_cache(4096)
+def _items(array: ArrayAttr) -> tuple[Any, ...]:
+    return tuple(map(python_value, array.data))
 
 
 def get(op: Operation, name: str, default: Any = None) -> Any:

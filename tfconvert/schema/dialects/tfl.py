@@ -330,7 +330,7 @@ def constant(
     if result_type is not None and result_type != value.type:
         properties = {"value": value, "qtype": result_type}
         return create(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
-    return create(PSEUDO_CONST, result_types=(value.type,), properties={"value": value}, location=location)
+    return TFLOp(PREFIX + PSEUDO_CONST, (), (value.type,), {"value": value}, location=location)
 
 
 def no_value() -> TFLOp:

@@ -8,7 +8,7 @@ unknown dimension is -1, an unknown rank is `None`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import ml_dtypes
@@ -309,8 +309,11 @@ AnyTensor = TensorType | UnrankedTensorType
 
 def tensor(element: Attribute, shape: Iterable[int] | None) -> AnyTensor:
     """Returns the tensor type of an element type and a shape; `None` is unknown rank."""
-    if shape is None:
-        return UnrankedTensorType.get(element)
+    return UnrankedTensorType.get(element) if shape is None else _ranked(element, tuple(shape))
+
+
+@lru_cache(4096)
+def _ranked(element: Attribute, shape: Shape) -> TensorType:
     return TensorType.get(element, tuple([-1 if dim < 0 else int(dim) for dim in shape]))
 
 
@@ -326,7 +329,9 @@ def shape_of(tensor_type: Attribute) -> Shape | None:
 
 def element_of(tensor_type: Attribute) -> Attribute:
     """Returns a tensor type's element type; any other type is its own element."""
-    return tensor_type.element_type if isinstance(tensor_type, TensorType | UnrankedTensorType) else tensor_type
+    if type(tensor_type) is TensorType or type(tensor_type) is UnrankedTensorType:
+        return tensor_type.element_type
+    return tensor_type
 
 
 def most_specific(one: Attribute, other: Attribute) -> Attribute:

@@ -185,10 +185,11 @@ class _Writer:
         elif isinstance(value, np.ndarray):
             content, count = value.astype(f"<{SCALARS[kind]}", copy=False).tobytes(), value.size
         else:
-            enum = self.schema.enums[field.refers] if field.refers else {}
             count = len(value)
-            items = [enum[item] if item.__class__ is str else item for item in value] if enum else value
-            content = struct.pack(f"<{count}{SCALARS[kind]}", *items)
+            if field.refers:
+                enum = self.schema.enums[field.refers]
+                value = [enum[item] if item.__class__ is str else item for item in value]
+            content = struct.pack(f"<{count}{SCALARS[kind]}", *value)
         content = _OFFSET.pack(count) + content
         align = max(field.align, SIZES[kind], 4)
         if count <= SHARED_ITEMS:
