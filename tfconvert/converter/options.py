@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.rewrite.pattern import Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
 
     Attributes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.importers import open_model
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """A model, and the part to import.
 
     Attributes:

@@ -8,7 +8,7 @@ gathers all its problems and raises once. Warnings and decisions of the converte
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 ERROR = "error"
 WARNING = "warning"
@@ -18,8 +18,7 @@ INEXACT = "unchecked-or-inexact"
 """Code of the warning that something was dropped or changed so that it may show in the results."""
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(NamedTuple):
     """One finding.
 
     Attributes:
@@ -42,7 +41,7 @@ class Diagnostic:
 
     def to_dict(self) -> dict[str, str]:
         """Returns the non-empty fields, for JSON."""
-        return {key: value for key, value in asdict(self).items() if value}
+        return {key: value for key, value in self._asdict().items() if value}
 
     def __str__(self) -> str:
         where = ", ".join(part for part in (self.op, f'node "{self.node}"' if self.node else "", self.location) if part)

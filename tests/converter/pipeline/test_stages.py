@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import subprocess
 import sys
@@ -125,7 +124,7 @@ def test_what_the_user_adds_is_required() -> None:
 
 
 def test_stages_name_what_is_there() -> None:
-    settings = {field.name for field in dataclasses.fields(Options)}
+    settings = set(Options._fields)
     paths = settings | {f"quantize.{field.name}" for field in dataclasses.fields(Quantize)}
     for stage in LITERT.stages:
         run = type(make_pass(stage, Options()))

@@ -7,7 +7,7 @@ Constants stay where they are: mapped files.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
 from tfconvert.converter.executor.graphs import Graph, GraphRun
@@ -201,7 +201,7 @@ class Executor:
         except ConversionError as problem:
             place = place_of(op.location)
             raise ConversionError(
-                replace(one, op=op.name, node=place.node, location=str(place)) for one in problem.diagnostics
+                one._replace(op=op.name, node=place.node, location=str(place)) for one in problem.diagnostics
             ) from problem
 
     def _function(self, name: str) -> FuncOp:

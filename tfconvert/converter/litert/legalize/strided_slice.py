@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 from tfconvert.converter.litert.legalize.builder import Emit
@@ -21,7 +20,6 @@ _BOUND = (1 << 31) - 1
 _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
-@dataclass(slots=True)
 class Dense:
     """A slice that names every dimension of the input once.
 
@@ -34,12 +32,13 @@ class Dense:
         shrink_mask: Bits of the dimensions that are indexed and dropped.
     """
 
-    begin: list[int] = field(default_factory=list)
-    end: list[int] = field(default_factory=list)
-    strides: list[int] = field(default_factory=list)
-    begin_mask: int = 0
-    end_mask: int = 0
-    shrink_mask: int = 0
+    __slots__ = ("begin", "begin_mask", "end", "end_mask", "shrink_mask", "strides")
+
+    def __init__(self) -> None:
+        self.begin: list[int] = []
+        self.end: list[int] = []
+        self.strides: list[int] = []
+        self.begin_mask = self.end_mask = self.shrink_mask = 0
 
     def add(self, begin: int, end: int, stride: int, masks: tuple[bool, bool, bool]) -> None:
         """Adds a dimension with its begin, end and shrink bits."""
