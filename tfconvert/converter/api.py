@@ -123,7 +123,7 @@ def convert_source(source: Source, options: Options) -> Model:
     if options.verify and options.quantize is not None:
         from tfconvert.converter.validation import quantization_check
 
-        floats, _ = conversion.run(source, replace(options, quantize=None))
+        floats, _ = conversion.run(source, options._replace(quantize=None))
         fidelity = quantization_check.check(source.open(), floats, file, options.quantize.samples)
         known = report.quantization or QuantizationReport(())
         report = replace(report, quantization=known._replace(fidelity=fidelity))

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -125,7 +126,7 @@ def test_what_the_user_adds_is_required() -> None:
 
 def test_stages_name_what_is_there() -> None:
     settings = set(Options._fields)
-    paths = settings | {f"quantize.{field.name}" for field in dataclasses.fields(Quantize)}
+    paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in LITERT.stages:
         run = type(make_pass(stage, Options()))
         own = {option.name for option in getattr(run, "__dataclass_fields__", {}).values()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 
 from tfconvert.converter.executor.executor import Executor
@@ -58,7 +57,7 @@ class NumpyRun:
         self._names = [function.sym_name for function in functions]
         problems = [problem for name in self._names for problem in self._executor.problems(name)]
         if problems:
-            raise ConversionError(replace(problem, hint=_HINT) for problem in problems)
+            raise ConversionError(problem._replace(hint=_HINT) for problem in problems)
 
     def __enter__(self) -> NumpyRun:
         """Returns itself."""
@@ -98,4 +97,4 @@ class NumpyRun:
 
 def _failed(problem: Diagnostic, what: str) -> Diagnostic:
     hint = "check the samples' shapes and values"
-    return replace(problem, code="calibration-failed", message=f"{what}: {problem.message}", hint=hint)
+    return problem._replace(code="calibration-failed", message=f"{what}: {problem.message}", hint=hint)

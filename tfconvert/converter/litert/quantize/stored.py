@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 
@@ -106,7 +105,7 @@ class StoredConstants:
         return stored, stored.type
 
     def _note(self, user: Operation, message: str, severity: str = NOTE, hint: str = "") -> None:
-        self.notes.append(replace(found_at(user, "inexact-weight", message, hint), severity=severity))
+        self.notes.append(found_at(user, "inexact-weight", message, hint)._replace(severity=severity))
 
 
 def _integers(constant: Constant, form: Form) -> _Stored | None:
