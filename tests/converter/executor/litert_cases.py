@@ -124,6 +124,7 @@ ELEMENTWISE = (
     _case("real", "c64[3,5]", to="f32[3,5]"),
     _case("imag", "c64[3,5]", to="f32[3,5]"),
     _case("complex_abs", "c64[3,5]", to="f32[3,5]"),
+    _case("fake_quant", "f32[3,5]", to="f32[3,5]", min=-2.1, max=1.0, num_bits=8, narrow_range=False),
     _case("bucketize", "f32[3,5]", to="i32[3,5]", boundaries=[-1.0, 0.0, 2.0]),
 )
 

@@ -58,6 +58,7 @@ STAGES: Sequence[Stage] = (
     Stage("separate-state", "every pass before would merge states that begin alike", (_WITH_STATE,)),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
+    Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),
     Stage("quantize-io", "inputs and outputs have kept their types so far", _STATIC, ("quantize",), "quantize"),
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,

@@ -233,7 +233,7 @@ class Subgraph:
         operands = []
         for position, value in enumerate(op.operands):
             entry = self._index.get(value)
-            if position in variables and not (self._exact or tfl.is_absent(value) or tfl_file.is_variable(value)):
+            if position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
                 entry = self._constant(value, name, position in variables)
@@ -253,6 +253,12 @@ class Subgraph:
         if tfl_file.INTERMEDIATES in op.attributes:
             tree["intermediates"] = self._intermediates(op)
         self._operators.append(tree)
+
+    def _is_new_state(self, value: Value) -> bool:
+        """Returns whether a state must be marked: a file's own are as it has them, but passes may create others."""
+        if tfl.is_absent(value) or tfl_file.is_variable(value):
+            return False
+        return not self._exact or sequences.is_own_state(value)
 
     def _state(self, op: tfl.TFLOp, value: Value, known: tuple[int, Operand] | None) -> tuple[int, Operand]:
         """Marks the tensor of an operator's state as a variable.

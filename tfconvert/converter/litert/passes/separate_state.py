@@ -88,6 +88,7 @@ The pass is at the end of the pipeline: any other would merge two states that be
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -99,6 +100,7 @@ from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_fi
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc
@@ -147,19 +149,19 @@ class _Separation:
 
     def run(self) -> None:
         """Rewrites the block."""
-        alike: dict[Constant, list[_Use]] = {}
+        alike: dict[tuple[Hashable, Attribute], list[_Use]] = {}
         for op in tuple(self._block.ops):
             for index in sequences.state_operands(op):
                 value = op.operands[index]
                 if tfl_file.is_variable(value) or sequences.keeps_state(op, value) or sequences.is_own_state(value):
                     continue
-                constant = tensor_data.constant_of(value)
-                if constant is not None and types.element_of(constant.type) == types.F32:
-                    alike.setdefault(constant, []).append((op, index))
+                constant = _shared(value)
+                if constant is not None:
+                    alike.setdefault((_key(constant), value.type), []).append((op, index))
                 else:
                     self._separate(op, index)
-        for constant, uses in alike.items():
-            self._separate_alike(constant, uses)
+        for uses in alike.values():
+            self._separate_alike(uses)
 
     def _separate(self, op: Operation, index: int) -> None:
         """Replaces an operator's state by a copy in a tensor of its own."""
@@ -167,8 +169,11 @@ class _Separation:
         op.set_operand(index, self._separated(op, value))
         _drop(value)
 
-    def _separate_alike(self, constant: Constant, uses: list[_Use]) -> None:
+    def _separate_alike(self, uses: list[_Use]) -> None:
         """Creates states that begin with equal constants; the first one comes first in the block."""
+        before, place = uses[0]
+        state_type, constant = before.operands[place].type, _shared(before.operands[place])
+        assert constant is not None, "checked by the caller"
         first = tensor_data.to_array(constant)
         # States that one operator creates are all in the file: many large ones are copied from one instead.
         if len(uses) == 1 or len(uses) * first.nbytes > tensor_data.MAX_READ_BYTES:
@@ -176,11 +181,12 @@ class _Separation:
                 self._separate(op, index)
             return
         self._applied[_COPIED] += len(uses)
-        before, _ = uses[0]
         insert = _builder(before)
-        whole = insert.constant(np.stack([first] * len(uses)))
+        stacked = np.stack([first] * len(uses))
+        whole_type = types.tensor(types.element_of(state_type), stacked.shape)
+        whole = insert.insert(tfl.constant(tensor_data.of_array(stacked), result_type=whole_type)).results[0]
         options = {"num": len(uses), "axis": 0}
-        states = insert.tfl_op(sequences.COPIES, (whole,), [constant.type] * len(uses), options)
+        states = insert.tfl_op(sequences.COPIES, (whole,), [state_type] * len(uses), options)
         for (op, index), state in zip(uses, states.results, strict=True):
             value = op.operands[index]
             op.set_operand(index, state)
@@ -224,6 +230,22 @@ class _Separation:
             zero = insert.constant(np.array(0, dtype))
             hidden = self._shapes[shape] = insert.tfl(sequences.BARRIER, (shape, zero), shape.type)
         return hidden
+
+
+def _shared(value: Value) -> Constant | None:
+    """Returns the constant that a state begins with, as floats or integers, if one operator may create several."""
+    element, owner = types.element_of(value.type), value.owner
+    if not isinstance(owner, Operation) or owner.name not in tensor_data.CONSTANT_OPS:
+        return None
+    if element is not types.F32 and not isinstance(element, quant.UniformType):
+        return None
+    constant = owner.properties.get("value")
+    return constant if tensor_data.is_constant(constant) else None
+
+
+def _key(constant: Constant) -> Hashable:
+    """Returns what tells a constant from others: what it holds, unless it is large."""
+    return tensor_data.to_array(constant).tobytes() if tensor_data.is_small(constant) else constant
 
 
 def _builder(op: Operation) -> TflBuilder:

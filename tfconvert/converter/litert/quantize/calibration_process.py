@@ -6,6 +6,7 @@ tensors to observe, then a sample each, and at last the word to finish.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -73,7 +74,9 @@ class _Run:
             if len(ends) == len(vectors.places) and ends[0] is not None and ends[1] is not None:
                 vectors.add(ends[0], ends[1])
             del ends
-        self._interpreter.reset_all_variables()
+        # It refuses where a state is allocated anew at each run, and need not be reset.
+        with contextlib.suppress(RuntimeError):
+            self._interpreter.reset_all_variables()
 
     def _run_main(self, inputs: Mapping[int, Array]) -> None:
         interpreter = self._interpreter

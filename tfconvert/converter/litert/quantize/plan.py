@@ -11,14 +11,14 @@ from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
-from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.litert.quantize.calls import LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.groups import Groups
 from tfconvert.converter.litert.quantize.limits import least_scale, room
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule, Scales
+from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, SIZES_ONLY, Rule, Scales
 from tfconvert.converter.quantization import Quantize
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -72,6 +72,11 @@ def is_float(value: Value) -> bool:
     return types.element_of(value.type) is types.F32
 
 
+def is_there(op: Operation, index: int) -> bool:
+    """Returns whether an op has a certain operand, and it is not absent."""
+    return index < len(op.operands) and not tfl.is_absent(op.operands[index])
+
+
 def is_constant(value: Value) -> bool:
     """Returns whether a value is a constant, perhaps one that is fake-quantized."""
     return fake_quant.constant_source(value) is not None
@@ -79,7 +84,7 @@ def is_constant(value: Value) -> bool:
 
 def activations(op: Operation, rule: Rule) -> list[int]:
     """Returns the indices of the operands that are activations, constant or not."""
-    others = (rule.weight, rule.bias)
+    others = {*rule.others, *(index for pair in rule.weights for index in pair)}
     return [index for index, value in enumerate(op.operands) if index not in others and is_float(value)]
 
 
@@ -94,8 +99,8 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
         return EXCLUDED
     if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
         return "its numbers are no 32-bit floats"
-    if rule.weight is not None and rule.weight < len(op.operands):
-        problem = _with_weight(op, rule)
+    if rule.weights:
+        problem = _with_weights(op, rule)
         if problem or rule.is_product:
             return problem or rule
     if not settings.integers_only and settings.storage is I8:
@@ -134,27 +139,26 @@ def observed(function: FuncOp, settings: Settings) -> Iterator[Value]:
     seen: set[Value] = set()
     for op in function.body.block.ops:
         rule = candidate(op, settings)
-        if not isinstance(rule, Rule):
+        if not isinstance(rule, Rule) or lstm.creates_state(op):
             continue
         operands = [op.operands[index] for index in activations(op, rule)]
         results = [] if rule.scales is Scales.FIXED else [result for result in op.results if is_float(result)]
+        if rule.others:
+            yield lstm.cell_state(op)
         for value in (*operands, *results):
             if value not in seen and not is_constant(value):
                 seen.add(value)
                 yield value
 
 
-def _with_weight(op: Operation, rule: Rule) -> str:
-    """Returns why an op's weight or bias prevents that it is quantized; empty if nothing does."""
-    assert rule.weight is not None
-    weight = op.operands[rule.weight]
-    if not is_float(weight) or not is_constant(weight):
-        return "its weight is computed"
-    if rule.bias is not None and rule.bias < len(op.operands):
-        bias = op.operands[rule.bias]
-        if not tfl.is_absent(bias) and not is_constant(bias):
+def _with_weights(op: Operation, rule: Rule) -> str:
+    """Returns why an op's weights or biases prevent that it is quantized; empty if nothing does."""
+    for weight, bias in rule.weights:
+        if is_there(op, weight) and not (is_float(op.operands[weight]) and is_constant(op.operands[weight])):
+            return "its weight is computed"
+        if bias is not None and is_there(op, bias) and not is_constant(op.operands[bias]):
             return "its bias is computed"
-    return ""
+    return lstm.problem(op) if rule.others else ""
 
 
 class Weight(NamedTuple):
@@ -184,12 +188,14 @@ class Plan:
     def __init__(self, function: FuncOp, settings: Settings) -> None:
         self._settings = settings
         self._extremes: dict[Constant, Range] = {}
-        self._weights: dict[Operation, Weight] = {}
+        self._weights: dict[tuple[Operation, int], Weight] = {}
         self.quantized: dict[Operation, Rule] = {}
         self.reasons: dict[Operation, str] = {}
         ops = list(function.body.block.ops)
         for op in filter(_has_floats, ops):
             if op.name in _CONVERSIONS or (fake_quant.is_fake_quant(op) and is_constant(op.results[0])):
+                continue
+            if lstm.creates_state(op):
                 continue
             found = _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, settings)
             if isinstance(found, Rule):
@@ -211,25 +217,32 @@ class Plan:
         """Returns the mapping that an op takes an activation in, `None` if it takes floats."""
         rule = self.quantized.get(op)
         value = op.operands[index]
+        if op.name in SIZES_ONLY:
+            return self.uniform(value)
         if rule is None or index not in activations(op, rule):
             return None
         if rule.scales is Scales.SAME:
             return self._groups.uniform(next(result for result in op.results if is_float(result)))
         return self._operand(value, rule, self._groups)
 
-    def weight(self, op: Operation) -> Weight:
-        """Returns what becomes of a quantized op's weight."""
-        known = self._weights.get(op)
+    def weight(self, op: Operation, index: int, bits: int | None = None) -> Weight:
+        """Returns what becomes of a weight of a quantized op.
+
+        Args:
+            op: The op.
+            index: Which of its operands it is.
+            bits: Bits of its integers, by default as the settings say.
+        """
+        known = self._weights.get((op, index))
         if known is None:
-            known = self._weights[op] = self._weight(op)
+            known = self._weights[op, index] = self._weight(op, index, bits)
         return known
 
-    def _weight(self, op: Operation) -> Weight:
-        rule, settings = self.quantized[op], self._settings
-        assert rule.weight is not None
-        value = op.operands[rule.weight]
+    def _weight(self, op: Operation, index: int, bits: int | None) -> Weight:
+        rule, settings, value = self.quantized[op], self._settings, op.operands[index]
         trained = fake_quant.trained_uniform(value)
-        if trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points):
+        fits = trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points)
+        if fits and bits is None:
             return Weight(trained)
         constant = fake_quant.constant_source(value)
         assert constant is not None, "checked by the candidate"
@@ -237,8 +250,12 @@ class Plan:
         found = extent(constant, axis)
         if not found.is_finite:
             return Weight(None)
-        uniform = weights.symmetric(found, axis, settings.bits if rule.few_bits else 8)
+        uniform = weights.symmetric(found, axis, bits or (settings.bits if rule.few_bits else 8))
         return Weight(uniform, weights.snr(found, uniform, math.prod(types.shape_of(value.type) or ())))
+
+    def _is_too_wide(self, op: Operation) -> bool:
+        """Returns whether the state of an LSTM's cell is known, and has no room in integers."""
+        return bool(self.quantized[op].others) and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None
 
     def _operand(self, value: Value, rule: Rule, groups: Groups) -> Uniform | None:
         """Returns the mapping of an activation that has a scale of its own."""
@@ -258,7 +275,7 @@ class Plan:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
             for op in unknown:
-                self.reasons[op] = NOT_SEEN
+                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel takes no numbers as large as these"
@@ -284,7 +301,7 @@ class Plan:
                 results = [result for result in op.results if is_float(result)]
                 if rule.scales is not Scales.OWN or not results or groups.given(results[0]) is not None:
                     continue
-                uniform = self.weight(op).uniform if rule.weight is not None else None
+                uniform = self.weight(op, rule.weight).uniform if rule.weight is not None else None
                 weight = max(uniform.scales) if uniform is not None else None
                 least = least_scale(op, storage, self._scales(op, rule, groups), weight)
                 known = groups.uniform(results[0])
@@ -309,6 +326,7 @@ class Plan:
                 fixed = rule.fixed_type(self._settings.storage)
                 assert fixed is not None
                 groups.give(op.results[0], fixed)
+        lstm.join_alike(self.quantized, groups)
         return groups
 
     def _group_fake_quant(self, op: Operation, groups: Groups) -> None:
@@ -346,6 +364,8 @@ class Plan:
         computed = [value for value in operands if not is_constant(value)]
         constants = [value for value in operands if is_constant(value)]
         results = [result for result in op.results if is_float(result)]
+        if rule.others and lstm.cell_uniform(op) is None:
+            return False
         return all(groups.uniform(value) is not None for value in (*computed, *results)) and all(
             self._constant_range(value).is_finite for value in constants
         )
@@ -386,7 +406,7 @@ _CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
 
 
 def _has_floats(op: Operation) -> bool:
-    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE:
+    if not isinstance(op, tfl.TFLOp) or op.op_name in tfl.BESIDE or op.name in SIZES_ONLY:
         return False
     return any(is_float(value) for value in (*op.operands, *op.results))
 

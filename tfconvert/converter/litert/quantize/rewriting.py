@@ -9,9 +9,9 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
-from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
-from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float
+from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float, is_there
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import I16, Rule
 from tfconvert.converter.quantization_report import FLOAT, Layer
@@ -70,6 +70,7 @@ class Rewriting:
                 self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
             for index, value in enumerate(op.operands):
                 self._convert_operand(op, index, value)
+        self._finish_layers()
         for op in plan.quantized:
             self._retype(op)
         for op in plan.quantized:
@@ -92,6 +93,15 @@ class Rewriting:
         uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
         seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
         return Layer(node_of(op.location), _operator(op), form, low=seen.low, high=seen.high)
+
+    def _finish_layers(self) -> None:
+        """Makes integers of the states of LSTMs, which one operator may create for several."""
+        cells = {op: lstm.cell_uniform(op) for op, rule in self._plan.quantized.items() if rule.others}
+        for op, cell in cells.items():
+            output = self._plan.uniform(op.results[0])
+            assert output is not None, "the op is quantized"
+            assert cell is not None, "the op is quantized"
+            lstm.finish(op, output, cell)
 
     def _convert_operand(self, op: Operation, index: int, value: Value) -> None:
         """Converts an activation to what an op takes."""
@@ -122,8 +132,12 @@ class Rewriting:
                 uniform = self._plan.operand_uniform(op, index)
                 assert uniform is not None
                 op.set_operand(index, self._constant(value, uniform))
-        if rule.weight is not None:
-            self._quantize_weight(op, rule, rule.weight)
+        for weight, bias in rule.weights:
+            if is_there(op, weight):
+                self._quantize_weight(op, rule, weight, bias)
+        for index in lstm.peepholes(op) if rule.others else ():
+            uniform = self._weight_uniform(op, index, bits=16)
+            op.set_operand(index, self._constant(op.operands[index], uniform, is_weight=True))
 
     def _constant(self, value: Value, uniform: Uniform, *, is_weight: bool = False) -> Value:
         """Returns a constant as integers of some mapping."""
@@ -137,17 +151,14 @@ class Rewriting:
             self._constants[value, uniform] = known
         return known
 
-    def _quantize_weight(self, op: Operation, rule: Rule, index: int) -> None:
+    def _quantize_weight(self, op: Operation, rule: Rule, index: int, bias_index: int | None) -> None:
         """Makes integers of an op's weight and bias; the scales of the bias are those of the products."""
         value = op.operands[index]
-        uniform, snr = self._plan.weight(op)
-        if uniform is None:
-            raise _non_finite(op, "weight")
-        self._describe_weight(value, uniform, snr)
-        if rule.bias is not None:
+        uniform = self._weight_uniform(op, index)
+        if bias_index is not None:
             data = self._plan.operand_uniform(op, activations(op, rule)[0])
             assert data is not None, "the op is quantized"
-            bias = _bias(op, rule.bias)
+            bias = _bias(op, bias_index)
             if bias is not None:
                 if not np.isfinite(bias).all():
                     raise _non_finite(op, "bias")
@@ -155,15 +166,26 @@ class Rewriting:
             elif rule.needs_bias:
                 bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
             if bias is not None:
-                self._set_bias(op, rule.bias, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
+                self._set_bias(op, bias_index, bias, np.float32(data.scales[0]) * np.array(uniform.scales, np.float32))
         op.set_operand(index, self._constant(value, uniform, is_weight=True))
+
+    def _weight_uniform(self, op: Operation, index: int, bits: int | None = None) -> Uniform:
+        uniform, snr = self._plan.weight(op, index, bits)
+        if uniform is None:
+            raise _non_finite(op, "weight")
+        self._describe_weight(op.operands[index], uniform, snr)
+        return uniform
 
     def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
         """Adds to the layer what becomes of its weight."""
         layer, elements, bits = self.layers[-1], math.prod(types.shape_of(value.type) or ()), uniform.storage.width
         form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
+        # An LSTM has several, of which the worst counts.
         self.layers[-1] = layer._replace(
-            form=form, weight_snr=snr, bytes_before=4 * elements, bytes_after=-(-elements * bits // 8)
+            form=layer.form if layer.bytes_before else form,
+            weight_snr=min(layer.weight_snr, snr) if layer.bytes_before else snr,
+            bytes_before=layer.bytes_before + 4 * elements,
+            bytes_after=layer.bytes_after + -(-elements * bits // 8),
         )
 
     def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from tfconvert.converter.litert.quantize import lstm
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 
@@ -43,6 +44,8 @@ class Rule(NamedTuple):
         needs_bias: Whether the kernel of integers refuses to go without a bias.
         few_bits: Whether it is as fast with weights of 4 bits.
         below: What the scales of its operands must be less than.
+        gates: Instead of `weight` and `bias`: those of each gate of an LSTM, any of which may be absent.
+        others: Operands of an LSTM that are neither activations nor such weights; `lstm` sees to them.
     """
 
     scales: Scales = Scales.OWN
@@ -54,17 +57,27 @@ class Rule(NamedTuple):
     needs_bias: bool = False
     few_bits: bool = False
     below: float = math.inf
+    gates: tuple[tuple[int, int | None], ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def weights(self) -> tuple[tuple[int, int | None], ...]:
+        """The index of each weight, with that of its bias."""
+        return self.gates if self.weight is None else ((self.weight, self.bias),)
 
     @property
     def is_product(self) -> bool:
         """Whether it adds up products with a weight: what gains most by integers."""
-        return self.axis is not None
+        return self.axis is not None or bool(self.gates)
 
     def fixed_type(self, storage: IntegerType) -> Uniform | None:
         """Returns the mapping that its results must have, `None` if it is free."""
         row = self.fixed.get(storage)
         return None if row is None else Uniform(storage, (row[0],), (row[1],))
 
+
+SIZES_ONLY = frozenset(("tfl.shape", "tfl.rank"))
+"""Operators that read no numbers: they take operands in whatever form they are."""
 
 _ANY = Rule()
 _ANY_I8 = Rule(types=(I8,))
@@ -82,6 +95,7 @@ RULES: Mapping[str, Rule] = {
     "tfl.fully_connected": Rule(weight=1, axis=0, bias=2, few_bits=True),
     "tfl.transpose_conv": Rule(weight=1, axis=0, bias=3),
     "tfl.prelu": Rule(weight=1),  # The kernel of 16-bit integers takes slopes of 8 bits only.
+    "tfl.unidirectional_sequence_lstm": Rule(types=(I8,), gates=lstm.GATES, others=lstm.OTHERS),
     **dict.fromkeys((
         "tfl.add", "tfl.sub", "tfl.mul", "tfl.abs", "tfl.relu", "tfl.relu6", "tfl.leaky_relu", "tfl.sqrt",
         "tfl.gelu", "tfl.mean", "tfl.sum", "tfl.reduce_prod", "tfl.batch_matmul",
