@@ -155,7 +155,7 @@ def test_stages_name_what_is_there() -> None:
 )
 def test_what_a_pass_rewrites_is_what_its_stage_needs(name: str, group: int, ops: set[str]) -> None:
     assert ops
-    (stage,) = [stage for stage in LITERT.stages if stage.run == name]
+    stage = next(stage for stage in LITERT.stages if stage.run == name)
     assert not [op for op in ops if not op.startswith(stage.needs[group])]
 
 
