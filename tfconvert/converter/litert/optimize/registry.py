@@ -20,6 +20,7 @@ from tfconvert.converter.litert.optimize import (
     identities,
     layer_normalization,
     normalization,
+    over_reshapes,
     pads,
     products,
     reductions,
@@ -55,6 +56,7 @@ def patterns() -> PatternSet:
         *normalization.PATTERNS,
         *reductions.PATTERNS,
         *hoist_over_reshape.PATTERNS,
+        *over_reshapes.PATTERNS,
         *bidirectional.PATTERNS,
         *slices.PATTERNS,
     ])  # fmt: skip
