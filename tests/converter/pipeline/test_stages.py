@@ -95,8 +95,9 @@ EVERYTHING = [
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
     "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
     "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
-    "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize", "quantize-io",
-    "fold-fake-quant", "quantize-weights", "verify-quantized",
+    "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
+    "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights",
+    "verify-quantized",
 ]  # fmt: skip
 
 

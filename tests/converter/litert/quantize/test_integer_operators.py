@@ -75,7 +75,9 @@ def _steps(graph: Graph) -> list[float]:
 
 
 def test_every_row_has_a_case() -> None:
-    assert {name.removeprefix("tfl.") for name in RULES} == set(map(_operator, CASES))
+    """Layers have states, and are tested in a file of their own."""
+    rows = {name.removeprefix("tfl.") for name, rule in RULES.items() if not rule.gates}
+    assert rows == set(map(_operator, CASES))
 
 
 @pytest.mark.parametrize(("case", "storage"), ROWS)
