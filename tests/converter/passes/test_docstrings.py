@@ -39,7 +39,12 @@ NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked throu
 """Passes that the pipeline leaves out for their own examples, with the reason."""
 
 
-WITH = {"quantize-weights": Options(quantize=Quantize("dynamic"))}
+_INTEGERS = Options(quantize=Quantize("int8", io="int8"))
+
+WITH = {
+    "quantize-weights": Options(quantize=Quantize("dynamic")),
+    **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
+}
 """The settings with which passes run that don't by default."""
 
 

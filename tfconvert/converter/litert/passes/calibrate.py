@@ -3,6 +3,16 @@
 The ranges are attributes of the ops that compute the numbers, and of the functions for their arguments; see
 `tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference
 executor where LiteRT is not installed.
+
+Ranges that are there already stay. Where nothing tells the ranges, neither samples nor a training with fake
+quantization, that is the error `no-samples`.
+
+Refused:
+
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "tfl.relu"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }
 """
 
 from __future__ import annotations
@@ -19,7 +29,7 @@ from tfconvert.converter.litert.quantize import calibration, fake_quant, samples
 from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.plan import Settings, is_constant, is_float, loop_bodies, observed
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.ranges import set_ranges
+from tfconvert.converter.litert.quantize.ranges import RANGES, set_ranges
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.exporters.tflite.model import Place, export
@@ -60,7 +70,7 @@ class Calibrate:
         elif kept is not None:
             raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples to make it of",
                         hint="pass samples")  # fmt: skip
-        elif any(fake_quant.is_fake_quant(op) for function in module.ops for op in function.walk()):
+        elif any(fake_quant.is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
             return NOTHING_DONE
         else:
             raise error("no-samples", f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",

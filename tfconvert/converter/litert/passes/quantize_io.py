@@ -2,14 +2,14 @@
 
 Before:
 
-    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {tfl.ranges = array<f32: -64.0, 63.5>} {
       %0 = "tfl.quantize"(%x) : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.5>>
       %1 = "tfl.relu"(%0) : (tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>>
       %2 = "tfl.dequantize"(%1) : (tensor<4x!quant.uniform<i8:f32, 0.25:-128>>) -> tensor<4xf32>
       func.return %2 : tensor<4xf32>
     }
 
-After, with `io=int8`:
+After:
 
     func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>> {
       %0 = "tfl.relu"(%x) : (tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.25:-128>>
@@ -37,7 +37,7 @@ from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.converter.litert.quantize.rules import I8, I16
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.quantization import INT8, Quantize
+from tfconvert.converter.quantization import Quantize
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -52,6 +52,9 @@ _UNSIGNED = IntegerType.get(8, Signedness.UNSIGNED)
 _QUANTIZE, _DEQUANTIZE = "tfl.quantize", "tfl.dequantize"
 
 
+_INT8 = Quantize("int8", io="int8")
+
+
 @dataclass(frozen=True, slots=True)
 class QuantizeIo:
     """Makes integers of the inputs and outputs that are floats.
@@ -60,7 +63,7 @@ class QuantizeIo:
         quantize: How to quantize; its `io` says which integers.
     """
 
-    quantize: Quantize = INT8
+    quantize: Quantize = _INT8
     name: ClassVar[str] = "quantize-io"
 
     def apply(self, module: ModuleOp) -> PassResult:

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Protocol
@@ -69,11 +70,10 @@ class Run:
 
     def __enter__(self) -> Run:
         """Writes the model to a file, and starts the process."""
-        try:
+        with ExitStack() as undone:
+            undone.callback(self._stop)
             self._start()
-        except BaseException:
-            self._stop()
-            raise
+            undone.pop_all()
         return self
 
     def _start(self) -> None:
