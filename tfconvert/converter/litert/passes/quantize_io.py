@@ -111,26 +111,29 @@ class _Boundary:
 
     def _input(self, argument: Value) -> None:
         converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
-        known = types.element_of(converted[0].results[0].type) if converted else None
-        uniform = known.data if isinstance(known, UniformType) else self._from_range(argument, "input")
+        elements = [types.element_of(op.results[0].type) for op in converted]
+        known = [element.data for element in elements if isinstance(element, UniformType)]
+        # What is cut off at the input is lost for all.
+        widest = max(known, key=lambda uniform: uniform.scales[0], default=None)
+        uniform = widest or self._from_range(argument, "input")
         inner = _tensor(argument, uniform)
         users = [use.operation for use in argument.uses]
         argument.type = _tensor(argument, _unsigned(uniform)) if self._is_unsigned else inner
         builder = TflBuilder.at_block_begin(self._function.body.block)
         value: Value = builder.tfl("quantize", (argument,), inner) if self._is_unsigned else argument
-        floats: Value | None = None
-        for op in users:
-            if op.name == _QUANTIZE and op.results[0].type is inner:
+        others = [op for op in users if op.name != _QUANTIZE]
+        if others:
+            floats = builder.tfl("dequantize", (value,), types.tensor(types.F32, types.shape_of(inner)))
+        for op in others:
+            for index, operand in enumerate(op.operands):
+                if operand is argument:
+                    op.set_operand(index, floats)
+        for op in converted:
+            if op.results[0].type is inner:
                 op.results[0].replace_all_uses_with(value)
                 erase(op)
-            elif op.name == _QUANTIZE:
-                op.set_operand(0, value)
             else:
-                if floats is None:
-                    floats = builder.tfl("dequantize", (value,), types.tensor(types.F32, types.shape_of(inner)))
-                for index, operand in enumerate(op.operands):
-                    if operand is argument:
-                        op.set_operand(index, floats)
+                op.set_operand(0, value)
 
     def _output(self, end: Operation, value: Value) -> Value:
         """Returns an output as integers."""

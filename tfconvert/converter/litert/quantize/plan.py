@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
-from tfconvert.converter.litert.quantize.calls import LOOP, callees
+from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.groups import Groups
 from tfconvert.converter.litert.quantize.limits import least_scale, room
@@ -91,6 +91,8 @@ def activations(op: Operation, rule: Rule) -> list[int]:
 def candidate(op: Operation, settings: Settings) -> Rule | str:
     """Returns the rule by which an op can be quantized if its ranges are known, else why it can't be."""
     rule = RULES.get(op.name)
+    if op.name in CALLS:
+        return "floats go into its functions and come out of them"
     if rule is None:
         return "its kernel computes with floats only"
     if settings.storage not in rule.types:

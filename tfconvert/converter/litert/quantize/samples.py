@@ -175,6 +175,8 @@ def _values(item: Any, entry: Entry, number: int) -> list[Array]:
 
 def _checked(value: Array, wanted: Input, number: int) -> Array:
     what = f"sample {number} of {wanted.name!r}"
+    if wanted.dtype.kind == "O":
+        value = _texts(value, what)
     if value.dtype != wanted.dtype:
         if not np.can_cast(value.dtype, wanted.dtype, "same_kind"):
             raise _wrong(f"{what} is of {value.dtype}, and the model takes {wanted.dtype}")
@@ -192,6 +194,16 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
     if not fits:
         raise _wrong(f"{what} has the shape {list(value.shape)}, and the model takes {list(shape or ())}")
     return value
+
+
+def _texts(value: Array, what: str) -> Array:
+    """Returns texts as bytes, as the runtime takes them."""
+    texts = [each.encode() if isinstance(each, str) else each for each in value.reshape(-1).tolist()]
+    if not all(isinstance(each, bytes) for each in texts):
+        raise _wrong(f"{what} is of {value.dtype}, and the model takes texts")
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found.reshape(value.shape)
 
 
 def _listed(names: Iterable[Any]) -> str:
