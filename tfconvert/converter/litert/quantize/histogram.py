@@ -19,6 +19,9 @@ _STEPS = 15
 
 _LEAST = 0.3
 
+_HUGE = 1e38
+"""Differences of numbers this far apart are no 32-bit floats."""
+
 
 class Histogram:
     """The numbers that a tensor has had.
@@ -42,6 +45,8 @@ class Histogram:
         if math.isnan(self.low):
             return
         self._reach(low, high)
+        if self._width > _HUGE:
+            values = values.astype(np.float64)
         places = ((values.reshape(-1) - self._start) * (BINS / self._width)).astype(np.int64)
         self._counts += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
 
