@@ -101,7 +101,8 @@ def test_numbers_that_are_not_finite_are_kept_and_unused(tmp_path: Path) -> None
 def test_there_must_be_samples(tmp_path: Path) -> None:
     spent = iter(SAMPLES)
     list(spent)
-    for settings in ({}, {"calibration": tmp_path / "none.json"}, {"samples": []}, {"samples": spent}):
+    wrong: list[dict[str, Any]] = [{}, {"calibration": tmp_path / "none.json"}, {"samples": []}, {"samples": spent}]
+    for settings in wrong:
         with pytest.raises(ConversionError) as caught:
             _apply(**settings)
         assert caught.value.code == "no-samples"
