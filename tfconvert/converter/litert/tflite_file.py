@@ -34,4 +34,4 @@ def export_file(module: ModuleOp, *, allow_custom_ops: bool, quantize: Quantize 
         optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
         allow_custom_ops=allow_custom_ops,
     )
-    return export(module, origin=origin)
+    return export(module, origin=origin, restate=True)

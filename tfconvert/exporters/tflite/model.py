@@ -61,10 +61,11 @@ class Place(NamedTuple):
 class _Exporter:
     """Turns functions into subgraphs as they are met."""
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, *, restate: bool) -> None:
         self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
         self.exact = tfl_file.is_image(module)
-        self.shared = Shared(tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS)))
+        versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
+        self.shared = Shared(versions, are_least=restate)
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
         self._names = Names()
@@ -222,6 +223,7 @@ def export(
     metadata: Mapping[str, bytes] | None = None,
     large: int = LARGE,
     places: dict[Value, Place] | None = None,
+    restate: bool = False,
 ) -> TFLiteFile:
     """Builds the tables of a .tflite file; weights are read when it is written.
 
@@ -232,11 +234,12 @@ def export(
         metadata: Further entries.
         large: Size in bytes from which on the file has the form for large files.
         places: Takes the tensor that each value is in.
+        restate: Whether operators of a file that was read get the versions that their calls need, if it has lower ones.
 
     Raises:
         ConversionError: The module holds something that a .tflite file can't.
     """
-    exporter = _Exporter(module)
+    exporter = _Exporter(module, restate=restate)
     entries = exporter.entries()
     for name in entries:
         exporter.index(name)
@@ -247,6 +250,8 @@ def export(
     shared = exporter.shared
     if shared.problems:
         raise ConversionError(shared.problems)
+    if restate and (needed := runtime_entry(shared.codes.uses())).strip(b"\0"):
+        metadata = {MIN_RUNTIME_VERSION: needed, **(metadata or {})}
     entries_of_metadata = {**_metadata(module, shared.codes, origin), **(metadata or {})}
     exporter.name_subgraphs(entries)
     if description is None:

@@ -36,11 +36,13 @@ class OperatorCodes:
 
     Args:
         fixed: The versions that some have regardless of their calls, by name.
+        are_least: Whether they are higher if a call needs that.
     """
 
-    def __init__(self, fixed: Mapping[str, int] | None = None) -> None:
+    def __init__(self, fixed: Mapping[str, int] | None = None, *, are_least: bool = False) -> None:
         self.calls: Counter[str] = Counter()
         self._fixed = fixed or {}
+        self._are_least = are_least
         self._codes: dict[tuple[str, str], _Code] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
@@ -55,7 +57,8 @@ class OperatorCodes:
         code = self._codes.get((name, custom))
         if code is None:
             code = self._codes[name, custom] = _Code(len(self._codes), number)
-        code.version = self._fixed.get(custom or name) or max(code.version, version)
+        fixed = self._fixed.get(custom or name, 0)
+        code.version = fixed if fixed and not self._are_least else max(fixed, code.version, version)
         self.calls[custom or name] += 1
         return code.index
 

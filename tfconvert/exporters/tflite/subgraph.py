@@ -38,11 +38,12 @@ class Shared:
 
     Args:
         versions: The versions that some operators have regardless of their calls.
+        are_least: Whether they are higher if a call needs that.
     """
 
-    def __init__(self, versions: Mapping[str, int]) -> None:
+    def __init__(self, versions: Mapping[str, int], *, are_least: bool = False) -> None:
         self.buffers = Buffers()
-        self.codes = OperatorCodes(versions)
+        self.codes = OperatorCodes(versions, are_least=are_least)
         self.bytes_by_operator: Counter[str] = Counter()
         self.names = Names()
         self.problems: list[Diagnostic] = []

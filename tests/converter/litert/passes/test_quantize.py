@@ -68,11 +68,11 @@ def test_weights_have_one_scale(filecheck: FileCheck) -> None:
 
 def test_products_with_16_bits_have_biases_of_64(filecheck: FileCheck) -> None:
     filecheck(INT16, _product() + """
-    // CHECK: "tfl.quantize"(%{{.*}}) : (tensor<1x4xf32>) -> tensor<1x4x!quant.uniform<i16:f32, 3.051851e-05>>
+    // CHECK: "tfl.quantize"(%{{.*}}) : (tensor<1x4xf32>) -> tensor<1x4x!quant.uniform<i16:f32, 6.103702e-05>>
     // CHECK: tensor<4x4xi8>
     // CHECK: tensor<4xi64>
     // CHECK: "tfl.fully_connected"
-    // CHECK-SAME: -> tensor<1x4x!quant.uniform<i16:f32, 6.103702e-05>>
+    // CHECK-SAME: -> tensor<1x4x!quant.uniform<i16:f32, 0.00012207404>>
     """.replace("tensor<4xi64>", "dense<{{.*}}> : tensor<4xi64>"))  # fmt: skip
 
 

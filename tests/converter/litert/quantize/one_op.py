@@ -36,7 +36,7 @@ class Draw:
 
     def values(self, shape: Sequence[int], number: int = 0, *, positive: bool = False) -> Array:
         """Returns an activation, of the scale of the input of some number."""
-        low, high = (-128, 127) if self._is_byte else (-32767, 32767)
+        low, high = (-128, 127) if self._is_byte else (-16383, 16383)
         if positive:
             low, high = 1, high - low if self._is_byte else high
         elif self._is_byte:

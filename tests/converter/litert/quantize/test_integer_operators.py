@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import Value
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-STEPS = {I8: 1, I16: 3}
+STEPS = {I8: 1, I16: 4}
 """How far results may be off, in steps of the result."""
 
 KERNELS = {"builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "xnnpack": OpResolverType.AUTO}

@@ -11,14 +11,22 @@ from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 
 
+HEADROOM = 2.0
+"""How much larger than in the samples numbers of 16 bits may become.
+
+One bit less is nothing beside the errors of 8-bit weights, and a number that is cut off spoils a whole result.
+"""
+
+
 def uniform_of(values: Range, storage: IntegerType) -> Uniform:
     """Returns the mapping of integers to a range of numbers, which is widened so that it contains 0.
 
-    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require.
+    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require, with room for
+    numbers beyond it.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:
-        return Uniform(storage, (_scale(max(-low, high) / (2 ** (storage.width - 1) - 1)),), (0,))
+        return Uniform(storage, (_scale(max(-low, high) * HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
     least, most = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
     scale = (high - low) / (most - least)
     if not _scale(scale, 0.0):
