@@ -143,7 +143,7 @@ def _load(path: Path, entry: Entry) -> dict[str, Array]:
         if len(entry.inputs) != 1:
             raise _wrong(f"{path} holds one array, and the model takes {len(entry.inputs)}", "pass an .npz file")
         return {entry.inputs[0].name: np.load(path, mmap_mode="r", allow_pickle=False)}
-    with np.load(path, allow_pickle=False) as file:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
         names = {each.name for each in entry.inputs}
         found = {name: file[name] for name in file.files if name in names}
         if not found:
