@@ -12,8 +12,9 @@ from tests.converter.litert.optimize.graph import Graph
 from tests.converter.litert.quantize.one_op import CASES, build
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.ranges import set_ranges
+from tfconvert.converter.litert.quantize.ranges import range_of, set_ranges
 from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule
+from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.quantization import Quantize
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.dialects import types
@@ -75,9 +76,7 @@ def _steps(graph: Graph) -> list[float]:
 
 
 def test_every_row_has_a_case() -> None:
-    """Layers have states, and are tested in a file of their own."""
-    rows = {name.removeprefix("tfl.") for name, rule in RULES.items() if not rule.gates}
-    assert rows == set(map(_operator, CASES))
+    assert {name.removeprefix("tfl.") for name in RULES} == set(map(_operator, CASES))
 
 
 @pytest.mark.parametrize(("case", "storage"), ROWS)
@@ -99,3 +98,24 @@ def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> Non
                 assert np.abs(one - other).max() <= (STEPS[storage] + 1e-3) * steps[min(index, len(steps) - 1)], kernels
             else:
                 np.testing.assert_array_equal(one, other, kernels)
+
+
+@pytest.mark.parametrize(("case", "storage", "operands", "results"), [
+    ("add", I8, 0, -24), ("add", I16, 0, -24), ("squared_difference", I8, 0, -24), ("squared_difference", I8, 12, 0),
+    ("hard_swish", I8, 0, -10), ("conv_2d", I8, 0, -24), ("conv_2d:relu6", I16, 0, -24),
+    ("fully_connected", I8, 0, -24), ("depthwise_conv_2d", I8, 0, -24), ("transpose_conv", I8, 0, -24), ("less", I8, 5, 0),
+    ("equal", I16, 12, 0),
+])  # fmt: skip
+def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands: int, results: int) -> None:
+    # The runtime aborts, or refuses the file, if scales are out of proportion. The ranges are those of a model that
+    # multiplies its inputs, or whose results cancel each other out.
+    graph, inputs = build(CASES[case], storage)
+    _calibrate(graph, inputs)
+    seen = {value: (operands, range_of(value)) for value in graph.inputs}
+    seen |= {result: (results, range_of(result)) for op in graph.ops for result in op.results}
+    set_ranges({value: Range(each.low * 2.0**power, each.high * 2.0**power)
+                for value, (power, each) in seen.items() if each is not None})  # fmt: skip
+    QuantizeOps(Quantize("int8" if storage is I8 else "int16")).apply(graph.module)
+    with Runtime() as runtime:
+        fed = {str(number): value * np.float32(2**operands) for number, value in enumerate(inputs)}
+        assert len(runtime.run_file(graph.content, "", fed, ["y"])) == 1

@@ -153,7 +153,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
             _read(tmp_path / name, IMAGE)
         assert caught.value.code == "wrong-sample", name
     for arrays in ({"a": np.ones((2, 2)), "b": np.zeros(3)}, {"a": np.ones((2, 2)), "b": np.int32(3)}):
-        np.savez(tmp_path / "pair.npz", **arrays)  # type: ignore[arg-type]
+        np.savez(tmp_path / "pair.npz", **arrays)
         with pytest.raises(ConversionError, match="different numbers of samples"):
             _read(tmp_path / "pair.npz", PAIR)
     np.save(tmp_path / "pair.npy", ONE)
