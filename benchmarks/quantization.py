@@ -7,7 +7,7 @@ Both convert the same SavedModel with the same samples, in processes of their ow
 without XNNPACK. The official converter's results are kept from run to run, since they take minutes. Exit status 1 if
 a file of ours
 
-- is missing, or some kernels don't run it;
+- is missing, has nothing quantized, or some kernels don't run it;
 - is further from the float file than the official converter's, by more than 1 dB;
 - has more bytes or operators (the mode `dynamic` may turn constant weights to floats, which the runtime does once);
 - of a trained network, has another first choice more often, by more than a hundredth of the samples.

@@ -16,7 +16,7 @@ from benchmarks.litert import last_line, operators
 from benchmarks.measure import Run, measure
 from benchmarks.quantization_convert import MIXED, Mode
 from benchmarks.quantization_models import Reference
-from benchmarks.quantization_run import KERNELS, Kernels, answers, operators_on_constants, times
+from benchmarks.quantization_run import KERNELS, Kernels, answers, operators_on_constants, reduced_tensors, times
 from benchmarks.zoo import REPOSITORY
 
 RECIPE: Final = 1
@@ -59,6 +59,7 @@ class Figures:
         size: The file's bytes.
         operators: How many it has, over all subgraphs.
         folded: How many of them are DEQUANTIZEs of constants.
+        reduced: How many tensors have quantized elements, or floats of 16 bits.
         cost: The conversion as a whole process.
         failures: Why kernels don't run it, by their names.
         snr: Signal-to-noise ratio in dB against the official converter's float file, by kernels.
@@ -71,6 +72,7 @@ class Figures:
     size: int = 0
     operators: int = 0
     folded: int = 0
+    reduced: int = 0
     cost: Run = field(default_factory=lambda: Run(0.0, 0))
     failures: dict[str, str] = field(default_factory=dict)
     snr: dict[str, float] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def look(figures: Figures, model: Path, reference: Reference, expected: np.ndarr
     figures.size = model.stat().st_size
     figures.operators = operators(model).total()
     figures.folded = operators_on_constants(model, "DEQUANTIZE")
+    figures.reduced = reduced_tensors(model)
     first: np.ndarray | None = None
     for kernels in KERNELS:
         try:

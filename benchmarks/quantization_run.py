@@ -196,6 +196,18 @@ def operators_on_constants(model: Path, kind: str) -> int:
     )
 
 
+def reduced_tensors(model: Path) -> int:
+    """Returns how many tensors have quantized elements, or floats of 16 bits."""
+    tensors = [tensor for graph in read_model(model.read_bytes())["subgraphs"] for tensor in graph["tensors"]]
+
+    def is_reduced(tensor: Any) -> bool:
+        quantization = tensor["quantization"]
+        has_scale = quantization is not None and quantization["scale"] is not None and len(quantization["scale"]) > 0
+        return tensor.name("type") == "FLOAT16" or has_scale
+
+    return sum(map(is_reduced, tensors))
+
+
 def main() -> None:
     """Runs the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])

@@ -92,6 +92,8 @@ class Row:
         if ours.problem:
             return ["no file"]
         found = [f"{kernels} doesn't run it" for kernels in ours.failures]
+        if self.mode.quantize and not ours.reduced:
+            found.append("nothing is quantized")
         for kernels, ratio in ours.snr.items():
             bar = self.bar(kernels)
             slack = SNR_SLACK if self.mode.quantize else 0.0

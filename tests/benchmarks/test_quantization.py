@@ -29,7 +29,15 @@ from benchmarks.quantization_results import (
     said,
     signal_to_noise,
 )
-from benchmarks.quantization_run import Network, answers, dequantized, operators_on_constants, quantized, show_logits
+from benchmarks.quantization_run import (
+    Network,
+    answers,
+    dequantized,
+    operators_on_constants,
+    quantized,
+    reduced_tensors,
+    show_logits,
+)
 from benchmarks.quantization_table import EXACT, Row, line, markdown, modes_of
 from benchmarks.samples import Sample, save_samples
 from benchmarks.zoo import Entry
@@ -39,7 +47,12 @@ INPUT = "pixels"
 """The input of the example's network."""
 
 GOOD = Figures(
-    size=900, operators=10, cost=Run(0.5, 60_000_000, 0.4), snr={"xnnpack": 40.0, "builtin": 39.0}, agreement=0.99
+    size=900,
+    operators=10,
+    reduced=4,
+    cost=Run(0.5, 60_000_000, 0.4),
+    snr={"xnnpack": 40.0, "builtin": 39.0},
+    agreement=0.99,
 )
 CRASHED = Figures("died of signal 11")
 
@@ -83,6 +96,8 @@ def test_agreement_is_on_the_first_choice() -> None:
         (row(CRASHED), ["no file"]),
         (row(CRASHED, CRASHED), ["no file"]),
         (row(replace(GOOD, size=901)), ["bytes"]),
+        (row(replace(GOOD, reduced=0), CRASHED), ["nothing is quantized"]),
+        (row(replace(GOOD, reduced=0, snr={"xnnpack": EXACT}), mode="float"), []),
         (row(replace(GOOD, operators=11)), ["operators"]),
         (row(replace(GOOD, operators=11, folded=1)), ["operators"]),
         (row(replace(GOOD, operators=11, folded=1), mode="dynamic"), []),
@@ -227,7 +242,7 @@ def test_our_file_is_converted_run_and_judged(reference: Reference, tmp_path: Pa
     assert figures.snr["xnnpack"] == MOST_SNR
     assert figures.snr["builtin"] > EXACT
     assert figures.size == target.stat().st_size
-    assert (figures.folded, figures.agreement) == (0, 1)
+    assert (figures.folded, figures.reduced, figures.agreement) == (0, 0, 1)
     assert figures.operators > 3
     logits = answers(target, reference.test, "builtin", True, tmp_path / "logits.npy")
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -235,7 +250,7 @@ def test_our_file_is_converted_run_and_judged(reference: Reference, tmp_path: Pa
     assert list(Network(show_logits(target.read_bytes()), "builtin").inputs) == [INPUT]
 
 
-def test_operators_on_constants_are_counted(digits_model: Path, tmp_path: Path) -> None:
+def test_operators_on_constants_and_reduced_tensors_are_counted(digits_model: Path, tmp_path: Path) -> None:
     target = tmp_path / "model.tflite"
     tfconvert.convert(digits_model).save(target)
     assert operators_on_constants(target, "FULLY_CONNECTED") == 0
@@ -244,11 +259,15 @@ def test_operators_on_constants_are_counted(digits_model: Path, tmp_path: Path) 
         code = model.operatorCodes[operator.opcodeIndex].builtinCode
         if code == schema_py_generated.BuiltinOperator.FULLY_CONNECTED:
             operator.inputs = operator.inputs[::-1]
+    weight, other = model.subgraphs[0].tensors[:2]
+    weight.quantization = schema_py_generated.QuantizationParametersT(scale=[0.5], zeroPoint=[0])
+    other.type = schema_py_generated.TensorType.FLOAT16
     builder = flatbuffers.Builder(0)
     builder.Finish(model.Pack(builder), b"TFL3")
     target.write_bytes(builder.Output())
     assert operators_on_constants(target, "FULLY_CONNECTED") == operators(target)["FULLY_CONNECTED"] > 0
     assert operators_on_constants(target, "CONV_2D") == 0
+    assert reduced_tensors(target) == 2
 
 
 def test_official_files_are_made_once(reference: Reference, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
