@@ -19,6 +19,7 @@ from tfconvert.converter.litert.quantize import calibration
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of
 from tfconvert.converter.quantization import Quantize
+from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -265,6 +266,13 @@ def test_a_model_that_litert_refuses_is_an_error() -> None:
     text = text.replace("func.return %0", '%1 = "tfl.abs"(%0) : (tensor<4xf32>) -> tensor<4xf32>\n func.return %1')
     with pytest.raises(ConversionError, match=r"the model can't be run on sample 0: .*Mine") as caught:
         _run(text, [[np.zeros(4)]])
+    assert caught.value.code == "calibration-failed"
+
+
+def test_a_file_that_litert_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TFLiteFile, "save", lambda self, path: Path(path).write_bytes(b"no model"))
+    with pytest.raises(ConversionError, match="the model can't be loaded") as caught:
+        _run(ABS_OF_4, [[np.zeros(4)]])
     assert caught.value.code == "calibration-failed"
 
 

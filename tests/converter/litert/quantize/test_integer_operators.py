@@ -76,7 +76,8 @@ def _steps(graph: Graph) -> list[float]:
 
 
 def test_every_row_has_a_case() -> None:
-    assert {name.removeprefix("tfl.") for name in RULES} == set(map(_operator, CASES))
+    # LSTMs have tests of their own, in several forms.
+    assert {name.removeprefix("tfl.") for name, rule in RULES.items() if not rule.gates} == set(map(_operator, CASES))
 
 
 @pytest.mark.parametrize(("case", "storage"), ROWS)
@@ -103,8 +104,8 @@ def test_integers_compute_what_floats_do(case: str, storage: IntegerType) -> Non
 @pytest.mark.parametrize(("case", "storage", "operands", "results"), [
     ("add", I8, 0, -24), ("add", I16, 0, -24), ("squared_difference", I8, 0, -24), ("squared_difference", I8, 12, 0),
     ("hard_swish", I8, 0, -10), ("conv_2d", I8, 0, -24), ("conv_2d:relu6", I16, 0, -24),
-    ("fully_connected", I8, 0, -24), ("depthwise_conv_2d", I8, 0, -24), ("transpose_conv", I8, 0, -24), ("less", I8, 5, 0),
-    ("equal", I16, 12, 0),
+    ("fully_connected", I8, 0, -24), ("depthwise_conv_2d", I8, 0, -24), ("transpose_conv", I8, 0, -24),
+    ("less", I8, 5, 0), ("equal", I16, 12, 0),
 ])  # fmt: skip
 def test_no_range_makes_a_kernel_fail(case: str, storage: IntegerType, operands: int, results: int) -> None:
     # The runtime aborts, or refuses the file, if scales are out of proportion. The ranges are those of a model that

@@ -24,7 +24,7 @@ RANDOM = np.random.default_rng(0)
 def _weights(*shape: int) -> Array:
     """Returns weights as training leaves them: their spread fits the number of inputs, and differs by channel."""
     spread = np.exp(RANDOM.normal(0, 0.5, shape[-1])) / np.sqrt(np.prod(shape[:-1]))
-    return (RANDOM.normal(0, 1, shape) * spread).astype(np.float32)
+    return np.asarray(RANDOM.normal(0, 1, shape) * spread, np.float32)
 
 
 def _image_net(tf: ModuleType) -> Any:
@@ -170,7 +170,7 @@ def _same_figures(ours: bytes, official: bytes) -> None:
 def test_ranges_can_be_found_in_other_ways(image_net: Path) -> None:
     reference = _run(bytes(convert(image_net)), "serving_default", IMAGES)
     for ranges in ("mse", "percentile"):
-        model = convert(image_net, quantize=Quantize("int8", samples=IMAGES[:6], ranges=ranges))  # type: ignore[arg-type]
+        model = convert(image_net, quantize=Quantize("int8", samples=IMAGES[:6], ranges=ranges))
         assert _snr(_run(bytes(model), "serving_default", IMAGES), reference) >= 27, ranges
 
 
