@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
@@ -33,10 +34,17 @@ def left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", start)
     yield
     assert not list(folder.iterdir())
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert all(process.returncode is not None for process in started)
 
 
 def _seen(module: ModuleOp, name: str) -> Mapping[str, Range | None]:
