@@ -13,14 +13,15 @@ import pytest
 from ai_edge_litert import schema_py_generated
 
 import tfconvert
-from benchmarks import quantization, quantization_results
 from benchmarks.architectures import ARCHITECTURES
 from benchmarks.comparison import PACKAGES
 from benchmarks.litert import operators
 from benchmarks.measure import Run
-from benchmarks.quantization_convert import MODES, our_settings, samples
-from benchmarks.quantization_models import RECIPES, Reference, select, write_images
-from benchmarks.quantization_results import (
+from benchmarks.quantization import __main__ as quantization
+from benchmarks.quantization import results as quantization_results
+from benchmarks.quantization.convert import MODES, our_settings, samples
+from benchmarks.quantization.models import RECIPES, Reference, select, write_images
+from benchmarks.quantization.results import (
     MOST_SNR,
     Figures,
     Officials,
@@ -29,7 +30,7 @@ from benchmarks.quantization_results import (
     said,
     signal_to_noise,
 )
-from benchmarks.quantization_run import (
+from benchmarks.quantization.run import (
     Network,
     answers,
     dequantized,
@@ -38,7 +39,7 @@ from benchmarks.quantization_run import (
     reduced_tensors,
     show_logits,
 )
-from benchmarks.quantization_table import EXACT, Row, line, markdown, modes_of
+from benchmarks.quantization.table import EXACT, Row, line, markdown, modes_of
 from benchmarks.samples import Sample, save_samples
 from benchmarks.zoo import Entry
 

@@ -254,7 +254,7 @@ def _killed(send: Callable[..., None]) -> Callable[..., None]:
     def ask(run: Any, *rest: Any) -> Any:
         asked.append(rest)
         if len(asked) == 3:
-            os.kill(run._process.pid, signal.SIGSEGV)
+            os.kill(run._child._process.pid, signal.SIGSEGV)
         return send(run, *rest)
 
     return ask

@@ -20,8 +20,8 @@ One bit less is nothing beside the errors of 8-bit weights, and a number that is
 def uniform_of(values: Range, storage: IntegerType) -> Uniform:
     """Returns the mapping of integers to a range of numbers, which is widened so that it contains 0.
 
-    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require, and have room
-    for numbers beyond it.
+    8-bit integers are spread over the range; wider ones lie symmetrically about 0, as the kernels require, and have
+    room for numbers beyond it.
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:

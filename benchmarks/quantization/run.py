@@ -1,8 +1,8 @@
 """Runs a .tflite file of any quantization in LiteRT; its answers are floats, whatever its outputs are.
 
-    python -m benchmarks.quantization_run answers xnnpack MODEL.tflite TEST.npz ANSWERS.npy
-    python -m benchmarks.quantization_run answers builtin MODEL.tflite TEST.npz ANSWERS.npy --logits
-    python -m benchmarks.quantization_run times TEST.npz MODEL.tflite...
+    python -m benchmarks.quantization.run answers xnnpack MODEL.tflite TEST.npz ANSWERS.npy
+    python -m benchmarks.quantization.run answers builtin MODEL.tflite TEST.npz ANSWERS.npy --logits
+    python -m benchmarks.quantization.run times TEST.npz MODEL.tflite...
 
 A file that crashes the runtime is a failure of that file alone: `answers` and `times` run all this in processes of
 their own.
@@ -142,7 +142,7 @@ def times_here(models: list[Path], test: Path, seconds: float) -> list[float]:
 
 
 def _run(*arguments: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.quantization_run", *arguments]
+    command = [sys.executable, "-m", "benchmarks.quantization.run", *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     if done.returncode < 0:
         raise RuntimeError(f"LiteRT died of signal {-done.returncode}")

@@ -1,7 +1,7 @@
 """The reference models of quantization: trained small networks, and large ones of the zoo with random weights.
 
-    python -m benchmarks.quantization_models
-    python -m benchmarks.quantization_models --only digits,lstm
+    python -m benchmarks.quantization.models
+    python -m benchmarks.quantization.models --only digits,lstm
 
 Each has a folder in the zoo's cache, beside the zoo's own:
 
@@ -156,7 +156,7 @@ def make(reference: Reference) -> None:
     recipe, entry = reference.recipe, reference.entry
     if entry is None:
         counts = (str(recipe.calibration), str(recipe.test))
-        zoo.run_module("benchmarks.quantization_networks", recipe.name, *counts, str(reference.folder))
+        zoo.run_module("benchmarks.quantization.networks", recipe.name, *counts, str(reference.folder))
     else:
         zoo.make(entry)
         write_images(reference, entry)
@@ -190,7 +190,7 @@ def selected(parser: argparse.ArgumentParser, options: argparse.Namespace) -> li
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     summary = (__doc__ or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantization_models", description=summary)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantization.models", description=summary)
     add_selection(parser)
     failed = 0
     for reference in selected(parser, parser.parse_args(arguments)):

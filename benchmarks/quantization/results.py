@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks.litert import last_line, operators
 from benchmarks.measure import Run, measure
-from benchmarks.quantization_convert import MIXED, Mode
-from benchmarks.quantization_models import Reference
-from benchmarks.quantization_run import KERNELS, Kernels, answers, operators_on_constants, reduced_tensors, times
+from benchmarks.quantization.convert import MIXED, Mode
+from benchmarks.quantization.models import Reference
+from benchmarks.quantization.run import KERNELS, Kernels, answers, operators_on_constants, reduced_tensors, times
 from benchmarks.zoo import REPOSITORY
 
 RECIPE: Final = 1
@@ -98,7 +98,7 @@ class Figures:
 def command(who: str, reference: Reference, mode: Mode, target: Path, *options: str) -> list[str]:
     """Returns the command of a conversion; `who` is `ours` or `official`."""
     files = (str(reference.saved_model), str(reference.calibration), mode.name, str(target))
-    return [sys.executable, "-m", "benchmarks.quantization_convert", who, *files, *options]
+    return [sys.executable, "-m", "benchmarks.quantization.convert", who, *files, *options]
 
 
 def look(figures: Figures, model: Path, reference: Reference, expected: np.ndarray | None, folder: Path) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Builds, trains and saves one small reference model; `quantization_models.py` runs it in a process of its own.
+"""Builds, trains and saves one small reference model; `models.py` runs it in a process of its own.
 
 Together they have most of what quantization has to deal with: convolutions of all kinds, recurrent layers, attention,
 an embedding, resizing, concatenation, activations that quantize badly, and a network trained with FakeQuant ops. Each

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.comparison import PACKAGES, table
-from benchmarks.quantization_convert import MODES, Mode
-from benchmarks.quantization_models import Recipe
-from benchmarks.quantization_results import Figures
-from benchmarks.quantization_run import KERNELS
+from benchmarks.quantization.convert import MODES, Mode
+from benchmarks.quantization.models import Recipe
+from benchmarks.quantization.results import Figures
+from benchmarks.quantization.run import KERNELS
 
 SNR_SLACK: Final = 1.0
 """dB by which a file may be further from the float one than the official converter's."""

@@ -12,7 +12,7 @@ a file of ours
 - has more bytes or operators (the mode `dynamic` may turn constant weights to floats, which the runtime does once);
 - of a trained network, has another first choice more often, by more than a hundredth of the samples.
 
-Where the official converter has no file that runs, the ratio to reach is written down in `quantization_table.py`.
+Where the official converter has no file that runs, the ratio to reach is written down in `table.py`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.comparison import conditions
-from benchmarks.quantization_convert import MODES, Mode
-from benchmarks.quantization_models import Reference, add_selection, make, selected
-from benchmarks.quantization_results import Officials, our_figures
-from benchmarks.quantization_run import times
-from benchmarks.quantization_table import Row, line, markdown, modes_of
+from benchmarks.quantization.convert import MODES, Mode
+from benchmarks.quantization.models import Reference, add_selection, make, selected
+from benchmarks.quantization.results import Officials, our_figures
+from benchmarks.quantization.run import times
+from benchmarks.quantization.table import Row, line, markdown, modes_of
 from benchmarks.zoo import default_cache
 
 

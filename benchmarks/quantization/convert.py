@@ -1,7 +1,7 @@
 """Converts a model with a quantization, by us or by the official converter.
 
-    python -m benchmarks.quantization_convert ours SAVED_MODEL CALIBRATION.npz int8 RESULT.tflite
-    python -m benchmarks.quantization_convert official SAVED_MODEL CALIBRATION.npz int16 RESULT.tflite --mixed
+    python -m benchmarks.quantization.convert ours SAVED_MODEL CALIBRATION.npz int8 RESULT.tflite
+    python -m benchmarks.quantization.convert official SAVED_MODEL CALIBRATION.npz int16 RESULT.tflite --mixed
 
 Kept as small as a user's own script would be, since the whole process is measured. The .npz file has an array for each
 input; its first axis counts the samples. `--mixed` allows the official converter operators on floats beside those on

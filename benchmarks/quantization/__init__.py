@@ -1,0 +1,1 @@
+"""Our quantization beside the official converter's, model by model."""
