@@ -11,7 +11,7 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format schema bench clean distclean
+.PHONY: help run test test-all lint format schema bench clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -23,7 +23,10 @@ run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show wh
 	@$(BIN)/python $(EXAMPLE)/show.py $(OUT)/digits.tflite
 
 test: $(VENV)/.installed-test ## run the tests; TEST_FLAGS="-k checkpoint -x" goes to pytest
-	$(BIN)/python -m pytest $(TEST_FLAGS)
+	$(BIN)/python -m pytest --ignore=tests/rings $(TEST_FLAGS)
+
+test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: beside ai-edge-quantizer
+	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
 	$(BIN)/ruff check $(CODE) .ci
@@ -63,6 +66,10 @@ $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.installed-core
+
+$(VENV)/.installed-rings: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[rings]'
+	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-test
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[bench]'

@@ -20,7 +20,7 @@ from tfconvert.schema.diagnostics import ConversionError
     {"io": "int32"}, {"io": None}, {"io": np.int8}, {"ranges": "kl"}, {"ranges": None},
     {"exclude": "SOFTMAX"}, {"exclude": b"SOFTMAX"}, {"exclude": 5}, {"exclude": [5]}, {"exclude": None},
     {"exclude": (name for name in ("ADD",))}, {"calibration": 5}, {"progress": 5}, {"per_channel": "yes"},
-    {"strict": 1}, {"hybrid_depthwise": None}, {"io": "int16"}, {"mode": "int16", "io": "int8"},
+    {"strict": 1}, {"hybrid_only": None}, {"io": "int16"}, {"mode": "int16", "io": "int8"},
     {"mode": "dynamic", "io": "int8"}, {"mode": "float16", "weights": 4}, {"mode": "weights", "samples": []},
 ])  # fmt: skip
 def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:

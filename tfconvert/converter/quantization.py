@@ -44,8 +44,8 @@ class Quantize:
         strict: Whether an op that would stay float is an error; excluded ones may.
         ranges: How a tensor's range follows from what it was in the samples: all of it, the range with the least
             squared error, or all but the outermost 0.01 %.
-        hybrid_depthwise: Whether depthwise filters are used as integers in the mode `dynamic`: without the operator
-            that turns them to floats, which some devices require, but slower than floats on others.
+        hybrid_only: Whether, in the mode `dynamic`, all filters are used as integers that can be, faster or not:
+            without operators that turn some to floats, which some devices don't have.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -58,7 +58,7 @@ class Quantize:
     exclude: Sequence[str] = ()
     strict: bool = False
     ranges: Ranges = "minmax"
-    hybrid_depthwise: bool = False
+    hybrid_only: bool = False
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -99,7 +99,7 @@ class Quantize:
             raise _wrong("exclude is a text", "pass a list of patterns")
         if not isinstance(exclude, Collection) or not all(isinstance(each, str) for each in exclude):
             raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
-        for name in ("per_channel", "strict", "hybrid_depthwise"):
+        for name in ("per_channel", "strict", "hybrid_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):

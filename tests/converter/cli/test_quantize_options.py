@@ -37,8 +37,8 @@ def _parsed(*arguments: str) -> Quantize | None:
         ((), None),
         (("--quantize", "dynamic"), Quantize("dynamic")),
         (("--quantize", "weights", "--weights", "4", "--per-tensor"), Quantize("weights", 4, per_channel=False)),
-        (("--quantize", "dynamic", "--hybrid-depthwise", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
-         Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_depthwise=True)),
+        (("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
+         Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True)),
         (("--quantize", "int8", "--samples", "a.npz", "--samples", "b", "--io", "uint8", "--ranges", "mse", "--strict",
           "--calibration", "c.json"),
          Quantize("int8", samples=["a.npz", "b"], calibration="c.json", io="uint8", strict=True, ranges="mse")),
@@ -50,7 +50,7 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 
 def test_every_setting_has_an_option() -> None:
     named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "exclude", "strict", "ranges",
-             "hybrid_depthwise"}  # fmt: skip
+             "hybrid_only"}  # fmt: skip
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

@@ -206,7 +206,7 @@ def test_options_reach_the_passes() -> None:
 
 def test_settings_of_a_group_reach_the_passes() -> None:
     (stage,) = (stage for stage in LITERT.stages if stage.run == "quantize-weights")
-    settings = Quantize("weights", 4, per_channel=False, exclude=["*/logits"], hybrid_depthwise=True)
+    settings = Quantize("weights", 4, per_channel=False, exclude=["*/logits"], hybrid_only=True)
     assert make_pass(stage, Options(quantize=settings)) == QuantizeWeights("weights", 4, False, ("*/logits",), True)
     assert make_pass(stage, Options()) == QuantizeWeights()
 

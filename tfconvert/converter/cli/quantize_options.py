@@ -25,13 +25,13 @@ _OPTIONS = (
     click.option("--exclude", metavar="PATTERN", multiple=True,
                  help="Nodes or operators that stay float, as */logits or SOFTMAX; repeatable."),
     click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
-    click.option("--hybrid-depthwise", is_flag=True,
-                 help="dynamic: use depthwise filters as integers; some devices require it, most are slower so."),
+    click.option("--hybrid-only", is_flag=True,
+                 help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "hybrid_depthwise", "strict")  # fmt: skip
+                     "hybrid_only", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -67,7 +67,7 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
         per_channel="per_tensor" not in given,
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
-        hybrid_depthwise="hybrid_depthwise" in given,
+        hybrid_only="hybrid_only" in given,
         progress=_show if sys.stderr.isatty() else None,
         **settings,
     )

@@ -25,7 +25,7 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 """What makes integers of activations: that it was requested, or that the model was trained for it."""
 
-_WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_depthwise"))
+_WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only"))
 """The settings of how weights are stored."""
 
 STAGES: Sequence[Stage] = (

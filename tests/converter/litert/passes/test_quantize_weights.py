@@ -73,13 +73,26 @@ def _counts(options: QuantizeWeights, text: str) -> Counter[str]:
 
 
 def test_convolutions_multiply_integers(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _conv() + """
+    filecheck(QuantizeWeights(), _conv("16x4x4x8") + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
-    // CHECK-SAME: dense<127> : tensor<16x4x2x8xi8>
-    // CHECK-SAME: -> tensor<16x4x2x8x!quant.uniform<i8:f32:0, {0.015748031
+    // CHECK-SAME: dense<127> : tensor<16x4x4x8xi8>
+    // CHECK-SAME: -> tensor<16x4x4x8x!quant.uniform<i8:f32:0, {0.015748031
     // CHECK-NOT: dequantize
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
     // CHECK-NOT: pseudo_const
+    """)  # fmt: skip
+
+
+def test_convolutions_of_few_products_get_floats(filecheck: FileCheck) -> None:
+    filecheck(QuantizeWeights(), _conv() + """
+    // CHECK: [[Q:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
+    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[Q]])
+    // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
+    """)  # fmt: skip
+    filecheck(QuantizeWeights(hybrid_only=True), _conv() + """
+    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
+    // CHECK-NOT: dequantize
+    // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
     """)  # fmt: skip
 
 
@@ -90,8 +103,8 @@ def test_one_scale_is_enough_where_it_has_to_be(filecheck: FileCheck) -> None:
 
 
 def test_filters_of_groups_always_have_scales_of_their_own(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(per_channel=False), _conv("64x3x3x4") + """
-    // CHECK: -> tensor<64x3x3x4x!quant.uniform<i8:f32:0, {0.015748031,
+    filecheck(QuantizeWeights(per_channel=False), _conv("64x6x6x4") + """
+    // CHECK: -> tensor<64x6x6x4x!quant.uniform<i8:f32:0, {0.015748031,
     """)  # fmt: skip
 
 
@@ -106,7 +119,7 @@ def test_depthwise_filters_are_turned_to_floats(filecheck: FileCheck) -> None:
 
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_depthwise_filters_may_stay_integers_but_not_with_one_scale(filecheck: FileCheck, per_channel: bool) -> None:
-    filecheck(QuantizeWeights(hybrid_depthwise=True, per_channel=per_channel), DEPTHWISE + """
+    filecheck(QuantizeWeights(hybrid_only=True, per_channel=per_channel), DEPTHWISE + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<1x3x3x128x!quant.uniform<i8:f32:3, {
     // CHECK-NOT: dequantize

@@ -205,7 +205,7 @@ def test_every_operator_is_tried() -> None:
     [
         QuantizeWeights(),
         QuantizeWeights(per_channel=False),
-        QuantizeWeights(hybrid_depthwise=True),
+        QuantizeWeights(hybrid_only=True),
         QuantizeWeights("weights"),
         QuantizeWeights("weights", per_channel=False),
     ],

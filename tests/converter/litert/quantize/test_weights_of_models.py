@@ -65,7 +65,7 @@ def _inputs(content: bytes) -> Array:
         (Quantize("dynamic"), 0.5, 33),
         (Quantize("dynamic", per_channel=False), 0.5, 30),
         (Quantize("dynamic", 4), 0.45, 12),
-        (Quantize("dynamic", hybrid_depthwise=True), 0.5, 33),
+        (Quantize("dynamic", hybrid_only=True), 0.5, 33),
         (Quantize("weights"), 0.5, 35),
         (Quantize("float16"), 0.65, 65),
     ],

@@ -1,8 +1,8 @@
 """Pass `quantize-weights`: constants become 8- or 4-bit integers or 16-bit floats; activations stay 32-bit floats.
 
 In the mode `dynamic`, operators with hybrid kernels multiply integers: they turn their activations to integers as they
-go. A depthwise convolution would be slower so, and gets its filter through a `tfl.dequantize`, unless
-`hybrid_depthwise` is set.
+go. Convolutions that are depthwise, or add up few products, would be slower so, and get their filters through a
+`tfl.dequantize`, unless `hybrid_only` is set.
 
 Before:
 
@@ -80,14 +80,14 @@ class QuantizeWeights:
         weights: Bits of the weights that gain by few, 8 or 4.
         per_channel: Whether weights have a scale for each output channel.
         exclude: Patterns of nodes or operators whose weights stay floats.
-        hybrid_depthwise: Whether depthwise convolutions take integers in the mode `dynamic`.
+        hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
     """
 
     mode: str = "dynamic"
     weights: int = 8
     per_channel: bool = True
     exclude: tuple[str, ...] = ()
-    hybrid_depthwise: bool = False
+    hybrid_only: bool = False
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -118,7 +118,7 @@ class QuantizeWeights:
         mode = next((each for each in modes if each == self.mode), None)
         if mode is None:
             raise error("wrong-option", f"there is no mode {self.mode!r}", hint=f"choose one of {', '.join(modes)}")
-        settings = Quantize(mode, self.weights, per_channel=self.per_channel, hybrid_depthwise=self.hybrid_depthwise)
+        settings = Quantize(mode, self.weights, per_channel=self.per_channel, hybrid_only=self.hybrid_only)
         settings.check()
         return settings
 

@@ -52,6 +52,7 @@ class Row(NamedTuple):
         per_tensor: Whether its hybrid kernel knows a single scale.
         together: Whether it takes either all of its weights as integers or none.
         narrow: Whether it gains by weights of 4 bits.
+        products: How many products a number of its result must be the sum of, for integers to be faster than floats.
     """
 
     weights: tuple[int, ...]
@@ -61,13 +62,14 @@ class Row(NamedTuple):
     per_tensor: bool = True
     together: bool = False
     narrow: bool = False
+    products: int = 0
 
 
 _LSTM = Row((*range(1, 12), 16), 0, per_channel=False, together=True)
 _RNN = Row((1, 2), 0, per_channel=False, together=True)
 
 ROWS: Mapping[str, Row] = {
-    "conv_2d": Row((1,), 0),
+    "conv_2d": Row((1,), 0, products=128),
     "conv_3d": Row((1,), 4, is_hybrid=False),
     "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False),
     "transpose_conv": Row((1,), 0),
@@ -116,11 +118,18 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     if row is None:
         return []
     present = [at for at in row.weights if at < len(op.operands) and not tfl.is_absent(op.operands[at])]
-    if settings.mode == "dynamic" and (row.is_hybrid or (settings.hybrid_depthwise and not row.per_tensor)):
+    has_kernel = row.is_hybrid or not row.per_tensor
+    if settings.mode == "dynamic" and (has_kernel if settings.hybrid_only else _is_faster(op, row)):
         return _hybrid(op, row, present, settings)
     axis = row.axis if settings.per_channel else None
     form = Form(_bits(row, settings), axis, dequantized=True)
     return [Weight(at, form) for at in present if _is_weight(op.operands[at])]
+
+
+def _is_faster(op: tfl.TFLOp, row: Row) -> bool:
+    """Returns whether an op is as fast with integers as with floats: turning activations to them takes time."""
+    shape = types.shape_of(op.operands[row.weights[0]].type) or ()
+    return row.is_hybrid and (not row.products or math.prod(shape[1:]) >= row.products)
 
 
 def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> list[Weight]:

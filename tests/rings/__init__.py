@@ -1,0 +1,1 @@
+"""Tests with heavy requirements, which `make test-all` installs and runs."""
