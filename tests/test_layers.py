@@ -56,7 +56,7 @@ ROOMS = {
         ("stages",),
     ),
     "tfconvert.importers": (
-        ("containment",),
+        ("containment", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
         ("graph",),
         ("graph_def", "saved_model"),
@@ -68,8 +68,9 @@ ROOMS = {
 FLOORS = {
     package: {room: floor for floor, rooms in enumerate(floors) for room in rooms} for package, floors in ROOMS.items()
 }
-# Where a late import keeps start-up lean: `tfconvert --help` does not need numpy. The two of the front door
-# are how `import tfconvert` itself stays free of imports.
+# Where a late import keeps start-up lean: `tfconvert --help` does not need numpy. Those of `keras` depend on which
+# Keras wrote a file; models in memory bring theirs, and TensorFlow, along. The two of the front door are how `import
+# tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
     "tfconvert.converter.cli.main",
@@ -83,11 +84,13 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.rewrite.op_info",
     "tfconvert.converter.service.app",
     "tfconvert.converter.targets",
+    "tfconvert.importers.keras",
     "tfconvert.importers.open_model",
     "tfconvert",
     "tfconvert.__main__",
 }
-# Only in-memory Keras models and concrete functions need TensorFlow, and the script that lists its ops.
+# Only Keras' files need TensorFlow (whoever has a model or function in memory has imported it already), and the script
+# that lists its ops.
 TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
 MAY_IMPORT_TENSORFLOW = {"tfconvert.importers.keras", "tfconvert.schema.tensorflow.make_op_defs"}
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.quantization_report import QuantizationReport
-from tfconvert.converter.report import Report
+from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
     from tfconvert.converter.composites.fusion import Fusion
     from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.exporters.tflite.model import TFLiteFile
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class Model:
     """A converted model; it doesn't change any more.
 
-    Weights are still where they were, in the source's files: saving copies them straight to the new file.
+    Weights are still where they were, in the source's files: saving copies them straight to the new file. Those of a
+    model in memory were written to a temporary folder, which is removed when this object is dropped.
 
     Attributes:
         report: The report of the conversion.
@@ -34,15 +35,23 @@ class Model:
 
     _file: TFLiteFile
     report: Report
+    _source: Source  # Last, so that mapped files are closed before a temporary folder is removed.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
         """Writes the `.tflite` file; it appears whole or not at all.
+
+        Args:
+            path: Its path; or a file that is open for binary writing, or anything with such a `write`, which gets the
+                weights a block at a time.
 
         Raises:
             ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
                 (`bad-checksum`).
         """
-        self._file.save(path)
+        if isinstance(path, str | os.PathLike):
+            self._file.save(path)
+        else:
+            self._file.write(path)
 
     def __bytes__(self) -> bytes:
         return self._file.to_bytes()
@@ -55,12 +64,12 @@ class Model:
 
 
 def convert(
-    model: str | os.PathLike[str] | Message,
+    model: object,
     *,
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
-    signatures: Sequence[str] | None = None,
+    signatures: str | Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     allow_custom_ops: bool = False,
@@ -75,13 +84,15 @@ def convert(
     """Converts a TensorFlow model to LiteRT.
 
     Args:
-        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), or
-            MLIR text (`.mlir`); or a SavedModel or GraphDef message in memory.
+        model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
+            Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, a `tf.function` with an
+            input signature, a concrete function or several, a `tf.Module` or what `tf.saved_model.load` returned, or a
+            SavedModel or GraphDef message.
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
             placeholders that the outputs need; one with a default is fed only if it is named.
         outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default the unused results.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
-        signatures: SavedModels: the signatures to convert, every one by default.
+        signatures: SavedModels: the signature or signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
@@ -98,8 +109,7 @@ def convert(
             reference executor; the differences are in the report. A quantized model is compared with itself without
             quantization, on the samples if there are any.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
-        asset_root: MLIR text: the folder below which it may name files, which are then read; by default it may name
-            none.
+        asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
 
     Returns:
         The model, not yet written to anywhere.
@@ -108,6 +118,7 @@ def convert(
         ConversionError: The model can't be converted; the error says what, where and what to do.
     """
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
+    signatures = [signatures] if isinstance(signatures, str) else signatures
     options = Options(allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize)
     return convert_source(
         Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options
@@ -119,16 +130,32 @@ def convert_source(source: Source, options: Options) -> Model:
     """Converts a model with what to import of it and the settings in one object each; see `convert`."""
     from tfconvert.converter import conversion
 
-    file, report = conversion.run(source, options)
+    conversion.check_options(options)
+    start = time.perf_counter()
+    original, source = source, source.on_disk()
+    saved = StageTime("save", time.perf_counter() - start)
+    with ExitStack() as undo:
+        undo.callback(source.discard)
+        file, report = conversion.run(source, options)
+        report = _verified(source, options, file, report)
+        undo.pop_all()
+    if source is not original:
+        report = replace(report, stages=(saved, *report.stages))
+    return Model(file, report, source)
+
+
+def _verified(source: Source, options: Options, file: TFLiteFile, report: Report) -> Report:
+    """Returns the report with what the verification that the settings require found."""
     if options.verify and options.quantize is not None:
+        from tfconvert.converter import conversion
         from tfconvert.converter.validation import quantization_check
 
         floats, _ = conversion.run(source, options._replace(quantize=None))
         fidelity = quantization_check.check(source.open(), floats, file, options.quantize.samples)
         known = report.quantization or QuantizationReport(())
-        report = replace(report, quantization=known._replace(fidelity=fidelity))
-    elif options.verify:
+        return replace(report, quantization=known._replace(fidelity=fidelity))
+    if options.verify:
         from tfconvert.converter.validation import result_check
 
-        report = replace(report, verification=tuple(result_check.verify(source, file.to_bytes())))
-    return Model(file, report)
+        return replace(report, verification=tuple(result_check.verify(source, file.to_bytes())))
+    return report

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 from tfconvert.schema.diagnostics import error
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
+    from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 _NO_TENSORS = "names tensors of a GraphDef; a SavedModel has signatures"
 _SIGNATURES = "choose signatures instead"
+
+_KERAS = {"keras", "tf_keras"}
+_KERAS_FILES = (".keras", ".h5", ".hdf5")
 
 
 class Selection(Protocol):
@@ -53,8 +55,45 @@ class Selection(Protocol):
         """SavedModel messages: the path of the checkpoint that holds the variables' values."""
 
 
-def import_model(model: str | os.PathLike[str] | Message, options: Selection) -> ModuleOp:
-    """Returns the module of a model in a file, a folder or in memory.
+def save_if_needed(model: object) -> TemporaryModel | None:
+    """Saves a model that only its own framework can read: a Keras model, a Keras file, or TensorFlow's functions.
+
+    What the model is, is told by the names of its classes' modules, so that no framework is imported to find out.
+
+    Returns:
+        The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.
+
+    Raises:
+        ConversionError: It is not a complete model, or can't be saved.
+    """
+    if isinstance(model, str | os.PathLike):
+        path = Path(model)
+        if path.suffix not in _KERAS_FILES or path.is_dir():
+            return None
+        from tfconvert.importers.keras import save_keras_file
+
+        return save_keras_file(path)
+    frameworks = _frameworks(model)
+    if frameworks & _KERAS:
+        from tfconvert.importers.keras import save_keras
+
+        return save_keras(model)
+    if "tensorflow" in frameworks and "google" not in frameworks:
+        from tfconvert.importers.concrete_functions import save_functions
+
+        return save_functions(model)
+    return None
+
+
+def _frameworks(model: object) -> set[str]:
+    """Returns the packages of an object's classes; those of the first item for several functions."""
+    if isinstance(model, list | tuple) and model:
+        model = model[0]
+    return {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
+
+
+def import_model(model: object, options: Selection) -> ModuleOp:
+    """Returns the module of a model in a file, a folder or a message in memory.
 
     Args:
         model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
@@ -70,7 +109,7 @@ def import_model(model: str | os.PathLike[str] | Message, options: Selection) ->
     return _import_path(Path(model), options)
 
 
-def _import_message(message: Message, options: Selection) -> ModuleOp:
+def _import_message(message: object, options: Selection) -> ModuleOp:
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 

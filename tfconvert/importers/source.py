@@ -1,4 +1,4 @@
-"""A model to convert (a file, a folder or a message in memory), and the part of it to import."""
+"""A model to convert (a file, a folder or an object in memory), and the part of it to import."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tfconvert.importers import open_model
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
+    from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -18,8 +17,8 @@ class Source(NamedTuple):
     """A model, and the part to import.
 
     Attributes:
-        model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`), or a SavedModel or GraphDef
-            message, TensorFlow's own or this package's.
+        model: A SavedModel folder, a file (GraphDef, MetaGraph, MLIR text, `.tflite`, Keras), a SavedModel or GraphDef
+            message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see `on_disk`).
         signatures: SavedModels: the signatures to import, every one by default.
         tags: SavedModels: the tags of the graph to import, `serve` by default.
         inputs: GraphDefs: the tensors to feed (`x` or `x:0`), in the result's order.
@@ -28,9 +27,10 @@ class Source(NamedTuple):
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
         asset_root: MLIR text: the folder below which it may name files; it may name none by default.
+        temporary: The model, if it is a temporary copy of another; `on_disk` sets it.
     """
 
-    model: str | os.PathLike[str] | Message
+    model: object
     signatures: Sequence[str] | None = None
     tags: Sequence[str] | None = None
     inputs: Sequence[str] | None = None
@@ -38,12 +38,32 @@ class Source(NamedTuple):
     input_shapes: Mapping[str, Sequence[int | None]] | None = None
     checkpoint: str | os.PathLike[str] | None = None
     asset_root: str | os.PathLike[str] | None = None
+    temporary: TemporaryModel | None = None
 
     @property
     def name(self) -> str:
-        """The path, or the kind of message."""
+        """The path, or the kind of object."""
         model = self.model
+        if self.temporary is not None:
+            return self.temporary.name
         return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
+
+    def on_disk(self) -> Source:
+        """Returns the source of what can be imported: this one, or that of a temporary SavedModel of its model.
+
+        The temporary files stay as long as the returned source, or until `discard`; keep it for as long as
+        weights are read.
+
+        Raises:
+            ConversionError: A Keras model or function is not complete, or can't be saved.
+        """
+        saved = open_model.save_if_needed(self.model)
+        return self if saved is None else self._replace(model=saved, temporary=saved)
+
+    def discard(self) -> None:
+        """Removes the files that `on_disk` wrote."""
+        if self.temporary is not None:
+            self.temporary.remove()
 
     def open(self) -> ModuleOp:
         """Returns the imported module, a new one at each call.

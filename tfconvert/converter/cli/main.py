@@ -88,8 +88,8 @@ class MainCommand(click.Group):
 def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL to a LiteRT file.
 
-    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta) or MLIR text
-    (.mlir).
+    MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras file
+    (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """

@@ -124,6 +124,7 @@ class Job:
             ConversionError: A pass, an option or a pipeline doesn't exist, or options contradict each other.
         """
         self.request = request
+        self._source = request.source
         self._passes = parse_passes(request.passes) if request.passes is not None else []
         self.stages = _stages(request, self._passes)
         self.timing = TimePasses() if request.time_passes else None
@@ -140,7 +141,8 @@ class Job:
         """
         outcome = Outcome()
         if not self.request.is_text:
-            module = self.request.source.open()
+            self._source = self.request.source.on_disk()
+            module = self._source.open()
             self._rewrite(module, outcome.diagnostics)
             outcome.modules.append(module)
         else:

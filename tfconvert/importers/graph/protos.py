@@ -54,8 +54,9 @@ def own_message(message: object) -> pb.SavedModel | pb.GraphDef:
             except (EncodeError, DecodeError) as problem:
                 raise error("too-large", f"the {kind.DESCRIPTOR.name} can't be copied: {problem}",
                             hint="save the model to a folder, and convert that") from None  # fmt: skip
-    raise error("unknown-format", f"a {type(message).__name__} is neither a path nor a SavedModel or GraphDef message",
-                hint="give a path, or export the model with tf.saved_model.save")  # fmt: skip
+    raise error("unknown-format", f"a {type(message).__name__} is neither a path nor a model in memory",
+                hint="give a path, a Keras model, TensorFlow's functions or tf.Module, or a SavedModel or GraphDef "
+                "message")  # fmt: skip
 
 
 def _binary(data: bytes, kind: type[AnyMessage]) -> AnyMessage:

@@ -1,0 +1,213 @@
+"""Keras models, in memory and in files, convert and compute what Keras does; what can't be read safely is refused."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tfconvert
+from tests.conftest import RunTFLite
+from tfconvert.converter.cli.main import main
+from tfconvert.schema.diagnostics import ConversionError
+
+_X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns the folder for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture(params=["keras", "tf_keras"])
+def keras(request: pytest.FixtureRequest, tf: ModuleType) -> ModuleType:
+    """Returns Keras 3, or Keras 2."""
+    return importlib.import_module(request.param)
+
+
+def _network(keras: ModuleType) -> Any:
+    """Returns a model that computes something else in training."""
+    layers = keras.layers
+    return keras.Sequential(
+        [keras.Input((4,), name="image"), layers.Dense(3), layers.BatchNormalization(), layers.Dropout(0.9)]
+    )
+
+
+def _heads(keras: ModuleType) -> Any:
+    a, b = keras.Input((4,), name="a"), keras.Input((4,), name="b")
+    return keras.Model([a, b], [keras.layers.Add()([a, b]), keras.layers.Dense(2)(a)])
+
+
+def _own(keras: ModuleType) -> Any:
+    base: Any = keras.Model
+
+    class Own(base):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = keras.layers.Dense(2)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x) * 2
+
+    return Own()
+
+
+def _left(temporary: Path) -> list[Path]:
+    """Returns our temporary folders; TensorFlow has files of its own."""
+    return list(temporary.glob("tfconvert-*"))
+
+
+def _error(model: Any) -> ConversionError:
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(model)
+    return caught.value
+
+
+def _check(content: bytes, inputs: dict[str, np.ndarray], wanted: list[Any], run_tflite: RunTFLite) -> None:
+    found = run_tflite(content, inputs, signature="serving_default")
+    assert len(found) == len(wanted)
+    for value in wanted:
+        assert any(one.shape == value.shape and np.allclose(one, value, rtol=1e-5, atol=1e-6) for one in found)
+
+
+def test_a_sequential_model_is_that_of_inference(keras: ModuleType, run_tflite: RunTFLite) -> None:
+    network = _network(keras)
+    model = tfconvert.convert(network)
+    assert model.report.source == "the Sequential model in memory"
+    (interface,) = model.report.interfaces
+    assert list(interface.keys) == ["serving_default"]
+    for batch in (_X, _X[:1]):
+        _check(bytes(model), {"image": batch}, [network(batch).numpy()], run_tflite)
+
+
+def test_a_functional_model_keeps_its_names(keras: ModuleType, run_tflite: RunTFLite) -> None:
+    network = _heads(keras)
+    wanted = [value.numpy() for value in network([_X, _X * 2])]
+    _check(bytes(tfconvert.convert(network)), {"a": _X, "b": _X * 2}, wanted, run_tflite)
+
+
+def test_a_model_of_a_class_converts_once_it_was_called(keras: ModuleType, run_tflite: RunTFLite) -> None:
+    network = _own(keras)
+    assert _error(network).code == "not-built"
+    wanted = network(_X).numpy()
+    model = tfconvert.convert(network)
+    (name,) = (one.name for one in model.report.interfaces[0].inputs)
+    _check(bytes(model), {name: _X}, [wanted], run_tflite)
+
+
+def test_a_model_without_input_shapes_is_told(keras: ModuleType) -> None:
+    problem = _error(keras.Sequential([keras.layers.Dense(2)]))
+    assert problem.code == "not-built"
+    assert "keras.Input" in problem.diagnostics[0].hint
+
+
+def test_a_layer_is_no_model(keras: ModuleType) -> None:
+    assert _error(keras.layers.Dense(2)).code == "unknown-format"
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_files_are_read_by_the_keras_that_wrote_them(
+    keras: ModuleType, ending: str, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    network = _network(keras)
+    path = tmp_path / f"network.{ending}"
+    network.save(path)
+    model = tfconvert.convert(path)
+    assert model.report.source == str(path)
+    _check(bytes(model), {"image": _X}, [network(_X).numpy()], run_tflite)
+
+
+def test_the_command_line_takes_files(tmp_path: Path) -> None:
+    path, output = tmp_path / "network.keras", tmp_path / "network.tflite"
+    _network(importlib.import_module("keras")).save(path)
+    done = CliRunner().invoke(main, [str(path), "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    assert output.read_bytes() == bytes(tfconvert.convert(path))
+    done = CliRunner().invoke(main, ["opt", str(path), "--pipeline", "tflite"])
+    assert "tfl.fully_connected" in done.output
+
+
+@pytest.mark.parametrize(("ending", "code"), [("keras", "load-failed"), ("h5", "unsafe-model")])
+def test_code_in_files_is_not_run(keras: ModuleType, ending: str, code: str, tmp_path: Path, temporary: Path) -> None:
+    network = keras.Sequential([keras.Input((4,)), keras.layers.Lambda(lambda x: x * 2)])
+    path = tmp_path / f"network.{ending}"
+    network.save(path)
+    assert _error(path).code == code
+    assert _left(temporary) == []
+
+
+def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "only.weights.h5"
+    _network(keras).save_weights(path)
+    assert "weights only" in str(_error(path))
+    for name in ("damaged.keras", "damaged.h5"):
+        (tmp_path / name).write_bytes(b"PK damaged")
+        assert _error(tmp_path / name).code == "not-a-keras-model"
+    (tmp_path / "text.hdf5").write_bytes(b"damaged")
+    assert _error(tmp_path / "text.hdf5").code == "not-a-keras-model"
+    assert _error(tmp_path / "missing.keras").code == "unreadable-file"
+
+
+@pytest.mark.parametrize(
+    ("missing", "ending", "pip"),
+    [("tensorflow", "keras", "tfconvert[tensorflow]"), ("h5py", "h5", "tfconvert[tensorflow]"),
+     ("tf_keras", "h5", "tf_keras")],
+)  # fmt: skip
+def test_what_must_be_installed_is_told(
+    missing: str, ending: str, pip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"network.{ending}"
+    _network(importlib.import_module("tf_keras")).save(path)
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else find(name))
+    problem = _error(path)
+    assert problem.code == "no-tensorflow"
+    assert f"pip install '{pip}'" in problem.diagnostics[0].hint or f"pip install {pip}" == problem.diagnostics[0].hint
+
+
+def test_other_backends_are_told(tf: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    keras = importlib.import_module("keras")
+    network = _network(keras)
+    monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
+    problem = _error(network)
+    assert problem.code == "wrong-backend"
+    assert "KERAS_BACKEND=tensorflow" in problem.diagnostics[0].hint
+
+
+def test_what_keras_can_not_export_is_told(tf: ModuleType, temporary: Path) -> None:
+    keras = importlib.import_module("keras")
+    network = _network(keras)
+
+    def fail(*inputs: Any, **options: Any) -> Any:
+        raise KeyError("nothing")
+
+    network.call = fail
+    problem = _error(network)
+    assert problem.code == "export-failed"
+    assert "nothing" in str(problem)
+    assert _left(temporary) == []
+
+
+def test_errors_name_lines_of_source(tf: ModuleType) -> None:
+    keras = importlib.import_module("keras")
+    base: Any = keras.layers.Layer
+
+    class Fails(base):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return tf.linalg.det(x)
+
+    given = keras.Input((2, 2))
+    problem = _error(keras.Model(given, Fails()(given)))
+    assert Path(__file__).name in problem.diagnostics[0].location
