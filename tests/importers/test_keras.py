@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -155,6 +157,13 @@ def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> No
     for name in ("damaged.keras", "damaged.h5"):
         (tmp_path / name).write_bytes(b"PK damaged")
         assert _error(tmp_path / name).code == "not-a-keras-model"
+    for number, text in enumerate(("[" * 50_000, "[" * 500_000, "no JSON")):
+        with zipfile.ZipFile(tmp_path / f"{number}.keras", "w") as archive:
+            archive.writestr("metadata.json", text)
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.attrs.create("model_config", text[:60_000])
+        for ending in ("keras", "h5"):
+            assert _error(tmp_path / f"{number}.{ending}").code == "not-a-keras-model"
     (tmp_path / "text.hdf5").write_bytes(b"damaged")
     assert _error(tmp_path / "text.hdf5").code == "not-a-keras-model"
     assert _error(tmp_path / "missing.keras").code == "unreadable-file"

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import sys
 import zipfile
+import zlib
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
@@ -26,6 +27,11 @@ from tfconvert.importers.temporary_model import (
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
+
+_METADATA = 1 << 16
+"""Bytes of a file's metadata that are read; it has a few lines."""
+
+_DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
 
 _PIP = "pip install 'tfconvert[tensorflow]'"
 _LOAD = "load the model in Python with its custom objects, and pass it to tfconvert.convert"
@@ -148,9 +154,9 @@ def _version(path: Path) -> tuple[bool, str]:
     if not is_zip:
         return False, _check_hdf5(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            metadata = json.loads(archive.read("metadata.json"))
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError):
+        with zipfile.ZipFile(path) as archive, archive.open("metadata.json") as file:
+            metadata = json.loads(file.read(_METADATA))
+    except _DAMAGED:
         raise _no_model(path, "it is damaged, or something else") from None
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     return True, version if isinstance(version, str) else "3"
@@ -171,7 +177,7 @@ def _check_hdf5(path: Path) -> str:
         raise _no_model(path, "it has weights only")
     try:
         config = json.loads(text)
-    except ValueError:
+    except (RecursionError, TypeError, ValueError):
         raise _no_model(path, "its configuration is damaged") from None
     if _holds_code(config):
         raise error("unsafe-model", f"{path} has a Lambda layer whose code would be run to load it",
@@ -216,8 +222,6 @@ def _keras_for(path: Path, is_old: bool) -> Any:
         raise _needs(path, "Keras", _PIP)
     import keras
 
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow  # noqa: F401 - keras imports its parts lazily; saving takes it from the process
     _check_backend(False, path.name)
     return keras
 
