@@ -73,6 +73,11 @@ def _files(folder: Path) -> Path:
     return folder
 
 
+def test_a_signature_may_have_several_keys() -> None:
+    entry = IMAGE._replace(aliases=("serve",))
+    assert _read({"serve": [ONE]}, entry) == _read({"image": [ONE]}, entry) == [(0, [[[1, 1]]])]
+
+
 def test_files_hold_samples(tmp_path: Path) -> None:
     folder = _files(tmp_path)
     # A sample is a batch of one, unless the arrays have batches.

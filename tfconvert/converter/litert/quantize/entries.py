@@ -18,12 +18,12 @@ def entries_of(module: ModuleOp) -> tuple[list[FuncOp], list[Entry]]:
 
 def _entry(function: FuncOp) -> Entry:
     arguments = function.body.block.args
-    key, names = "", [f"arg{number}" for number in range(len(arguments))]
+    keys, names = [""], [f"arg{number}" for number in range(len(arguments))]
     if ENTRY_FUNCTION in function.attributes:
         interface = interface_of(function)
-        key, names = next(iter(interface.keys), ""), [tensor.name for tensor in interface.inputs]
+        keys, names = list(interface.keys) or keys, [tensor.name for tensor in interface.inputs]
     inputs = [
         Input(name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
         for name, argument in zip(names, arguments, strict=True)
     ]
-    return Entry(key, tuple(inputs))
+    return Entry(keys[0], tuple(inputs), tuple(keys[1:]))

@@ -38,10 +38,12 @@ class Entry(NamedTuple):
     Attributes:
         key: Its key; empty if it has none.
         inputs: What it takes.
+        aliases: More keys of the same signature.
     """
 
     key: str
     inputs: tuple[Input, ...]
+    aliases: tuple[str, ...] = ()
 
 
 class Sample(NamedTuple):
@@ -87,7 +89,7 @@ def _called(samples: Any) -> Any:
 
 def _by_entry(samples: Any, entries: Sequence[Entry]) -> Iterator[tuple[int, Any]]:
     """Yields the samples of each signature."""
-    keys = {entry.key: number for number, entry in enumerate(entries)}
+    keys = {key: number for number, entry in enumerate(entries) for key in (entry.key, *entry.aliases)}
     if isinstance(samples, Mapping) and samples and set(samples) <= set(keys):
         for key, own in samples.items():
             yield keys[key], own
