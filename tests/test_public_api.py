@@ -13,7 +13,23 @@ import pytest
 
 import tfconvert
 
-PUBLIC = ["ConversionError", "Diagnostic", "Model", "Quantize", "__version__", "composites", "convert", "patterns"]
+PUBLIC = [
+    "ConversionError",
+    "Diagnostic",
+    "Interpreter",
+    "Model",
+    "OpsSet",
+    "Optimize",
+    "Quantize",
+    "RepresentativeDataset",
+    "TFLiteConverter",
+    "TargetSpec",
+    "__version__",
+    "compat",
+    "composites",
+    "convert",
+    "patterns",
+]
 HEAVY = {
     "tensorflow",
     "keras",

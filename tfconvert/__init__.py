@@ -13,26 +13,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import tfconvert.compat as compat
     import tfconvert.composites as composites
     import tfconvert.patterns as patterns
     from tfconvert.converter.api import Model, convert
+    from tfconvert.converter.compat.enumerators import OpsSet, Optimize
+    from tfconvert.converter.compat.interpreter import Interpreter
+    from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
+    from tfconvert.converter.compat.tflite_converter import TFLiteConverter
     from tfconvert.converter.quantization import Quantize
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 __version__ = "0.1.0"
 
-__all__ = ["ConversionError", "Diagnostic", "Model", "Quantize", "__version__", "composites", "convert", "patterns"]
+__all__ = [
+    "ConversionError",
+    "Diagnostic",
+    "Interpreter",
+    "Model",
+    "OpsSet",
+    "Optimize",
+    "Quantize",
+    "RepresentativeDataset",
+    "TFLiteConverter",
+    "TargetSpec",
+    "__version__",
+    "compat",
+    "composites",
+    "convert",
+    "patterns",
+]
 
 _HOMES = {
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
+    "Interpreter": "tfconvert.converter.compat.interpreter",
     "Model": "tfconvert.converter.api",
+    "OpsSet": "tfconvert.converter.compat.enumerators",
+    "Optimize": "tfconvert.converter.compat.enumerators",
     "Quantize": "tfconvert.converter.quantization",
+    "RepresentativeDataset": "tfconvert.converter.compat.target",
+    "TFLiteConverter": "tfconvert.converter.compat.tflite_converter",
+    "TargetSpec": "tfconvert.converter.compat.target",
+    "compat": "tfconvert.compat",
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
     "patterns": "tfconvert.patterns",
 }
-_MODULES = frozenset(("composites", "patterns"))
+_MODULES = frozenset(("compat", "composites", "patterns"))
 """Names that represent a whole module."""
 
 

@@ -1,0 +1,201 @@
+"""Where models come from, attributes that nobody knows, and errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.conftest import RunTFLite
+from tfconvert.compat import v1
+from tfconvert.converter.compat import converter as module
+from tfconvert.schema.diagnostics import ConversionError
+
+DEFAULT = [tfconvert.Optimize.DEFAULT]
+
+
+def _converter(path: Path) -> tfconvert.TFLiteConverter:
+    return tfconvert.TFLiteConverter.from_saved_model(path)
+
+
+def test_attributes_that_nobody_knows(digits_model: Path) -> None:
+    converter = _converter(digits_model)
+    with pytest.warns(UserWarning, match=r"no attribute 'optimisations'.*; did you mean optimizations\?"):
+        converter.optimisations = DEFAULT
+    with pytest.warns(UserWarning, match="no attribute 'xyz'"):
+        converter.target_spec.xyz = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Once is enough.
+        converter.optimisations = []
+    assert converter.optimisations == []
+    converter.convert()
+    assert converter.report is not None
+    assert [note.code for note in converter.report.notes] == ["unknown-attribute"] * 2
+
+
+def test_what_was_never_set_is_not_there(digits_model: Path) -> None:
+    converter = _converter(digits_model)
+    assert not hasattr(converter, "no_such_attribute")
+    assert converter.experimental_new_converter is True
+    assert converter.report is None
+
+
+def test_default_values_are_each_converter_s_own(digits_model: Path) -> None:
+    first, second = _converter(digits_model), _converter(digits_model)
+    first.optimizations.add(tfconvert.Optimize.DEFAULT)
+    first.target_spec.supported_ops.add(tfconvert.OpsSet.SELECT_TF_OPS)
+    assert not second.optimizations
+    assert second.target_spec.supported_ops == {tfconvert.OpsSet.TFLITE_BUILTINS}
+
+
+def test_converting_twice(digits_model: Path) -> None:
+    converter = _converter(digits_model)
+    floats = converter.convert()
+    converter.optimizations = DEFAULT
+    assert len(converter.convert()) < len(floats)
+    converter.optimizations = []
+    assert converter.convert() == floats
+
+
+def test_a_target_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> None:
+    converter = _converter(digits_model)
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.target_spec = tf.lite.TargetSpec(supported_types=[tf.float16])
+    assert converter.convert() == bytes(tfconvert.convert(digits_model, quantize="float16"))
+
+
+def test_a_dataset_of_tensorflow_s_own(digits_model: Path, tf: ModuleType) -> None:
+    image = np.linspace(0, 1, 64, dtype=np.float32).reshape(1, 8, 8, 1)
+    contents = []
+    for dataset in (tf.lite.RepresentativeDataset(lambda: iter([[image]])), [[image]], lambda: [(image,)]):
+        converter = _converter(digits_model)
+        converter.optimizations = DEFAULT
+        converter.representative_dataset = dataset
+        contents.append(converter.convert())
+    assert (
+        contents == [bytes(tfconvert.convert(digits_model, quantize=tfconvert.Quantize("int8", samples=[[image]])))] * 3
+    )
+
+
+def test_no_samples_at_all(digits_model: Path) -> None:
+    converter = _converter(digits_model)
+    converter.optimizations = DEFAULT
+    converter.target_spec.supported_ops = [tfconvert.OpsSet.TFLITE_BUILTINS_INT8]
+    with pytest.raises(ConversionError, match="representative_dataset") as caught:
+        converter.convert()
+    assert caught.value.code == "no-samples"
+    converter.representative_dataset = lambda: iter(())
+    with pytest.raises(ConversionError):
+        converter.convert()
+
+
+def test_ops_that_would_stay_float(digits_model: Path) -> None:
+    image = np.ones((1, 8, 8, 1), np.float32)
+    converter = _converter(digits_model)
+    converter.optimizations = DEFAULT
+    converter.representative_dataset = lambda: [[image]]
+    sets = [tfconvert.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8]
+    converter.target_spec.supported_ops = sets
+    with pytest.raises(ConversionError, match=r"hard_swish.*\n.*add OpsSet\.TFLITE_BUILTINS") as caught:
+        converter.convert()
+    assert caught.value.code == "stays-float"
+
+
+def test_errors_of_the_conversion_are_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError) as expected:
+        tfconvert.convert(tmp_path / "none")
+    with pytest.raises(ConversionError) as caught:
+        _converter(tmp_path / "none").convert()
+    assert caught.value.diagnostics == expected.value.diagnostics
+
+
+def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    seen: list[tuple[Any, dict[str, Any]]] = []
+
+    def convert(model: Any, **arguments: Any) -> None:
+        seen.append((model, arguments))
+        raise Stop
+
+    monkeypatch.setattr(module, "convert", convert)
+    model, one, other = object(), object(), object()
+    for converter in (
+        tfconvert.TFLiteConverter.from_keras_model(model),
+        tfconvert.TFLiteConverter.from_concrete_functions([one], model),
+        tfconvert.TFLiteConverter.from_concrete_functions([one, other]),
+    ):
+        with pytest.raises(Stop):
+            converter.convert()
+    assert [each for each, _ in seen] == [model, one, [one, other]]
+    assert all(arguments == {"allow_custom_ops": False} for _, arguments in seen)
+
+
+def test_frozen_graph(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [None, 2], name="x")
+        tf.add(x, [1.0, 2.0], name="y")
+    path = tmp_path / "frozen.pb"
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+    converter = v1.TFLiteConverter.from_frozen_graph(str(path), ["x"], ["y"], input_shapes={"x": [3, 2]})
+    content = converter.convert()
+    assert content == bytes(tfconvert.convert(path, inputs=["x"], outputs=["y"], input_shapes={"x": [3, 2]}))
+    (found,) = run_tflite(content, [np.zeros((3, 2), np.float32)])
+    assert found.tolist() == [[1, 2]] * 3
+
+
+def test_session(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 2])
+        y = tf.compat.v1.placeholder(tf.float32, [2])
+        weight = tf.compat.v1.get_variable("weight", initializer=tf.constant([3.0, 4.0]))
+        out = x * weight - y
+        with tf.compat.v1.Session() as session:
+            session.run(tf.compat.v1.global_variables_initializer())
+            session.run(weight.assign([5.0, 6.0]))
+            converter = v1.TFLiteConverter.from_session(session, [y, x], [out])
+    (found,) = run_tflite(converter.convert(), [np.array([1, 2], np.float32), np.ones((2, 2), np.float32)])
+    assert found.tolist() == [[4, 4], [4, 4]]
+
+
+def test_keras_files_with_custom_objects_are_refused() -> None:
+    with pytest.raises(ConversionError, match="custom_objects"):
+        v1.TFLiteConverter.from_keras_model_file("model.h5", custom_objects={"Layer": object})
+
+
+def test_keras_files_are_left_to_convert(tmp_path: Path) -> None:
+    path = tmp_path / "model.h5"
+    path.write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(ConversionError) as expected:
+        tfconvert.convert(path)
+    with pytest.raises(ConversionError) as caught:
+        v1.TFLiteConverter.from_keras_model_file(path).convert()
+    assert caught.value.diagnostics == expected.value.diagnostics
+
+
+def test_arrays_of_saved_models_are_left_to_convert(digits_model: Path) -> None:
+    with pytest.raises(ConversionError) as caught:
+        v1.TFLiteConverter.from_saved_model(digits_model, input_arrays=["pixels"]).convert()
+    assert caught.value.diagnostics[0].hint
+
+
+def test_without_litert_its_interpreter_says_what_to_install() -> None:
+    program = """
+import sys
+sys.modules["ai_edge_litert"] = None
+from tfconvert import *
+try:
+    Interpreter(model_content=b"")
+except ConversionError as problem:
+    print(problem.code)
+"""
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["litert-missing"]

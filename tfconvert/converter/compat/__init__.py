@@ -1,0 +1,1 @@
+"""The surface of TensorFlow's own converter class over `convert`: scripts change one import."""

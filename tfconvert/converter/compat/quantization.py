@@ -1,0 +1,175 @@
+"""From the official converter's attributes to the setting `quantize`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, NamedTuple
+
+from tfconvert.converter.compat.row import Mapped, Values, refusal
+from tfconvert.converter.quantization import Io, Mode, Quantize
+from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
+
+BUILTINS = "TFLITE_BUILTINS"
+FLEX = "SELECT_TF_OPS"
+INT8 = "TFLITE_BUILTINS_INT8"
+INT16 = "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8"
+
+_OPTIMIZATIONS = {"DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY"}
+_SPARSITY = "EXPERIMENTAL_SPARSITY"
+_IOS: dict[str, Io] = {"float32": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16"}
+_SIZES = {"int8": 1, "float16": 2, "float32": 4}
+"""Bytes of the types that `supported_types` may have."""
+
+_WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
+
+
+class _Wish(NamedTuple):
+    """What the attributes say, in plain words.
+
+    Attributes:
+        optimizes: Whether an optimization is on.
+        ops: The names of the sets of operators.
+        types: The names of the types of weights.
+        io: The element type of inputs and outputs.
+    """
+
+    optimizes: bool
+    ops: frozenset[str]
+    types: frozenset[str]
+    io: Io
+
+
+def quantize(values: Values) -> Mapped:
+    """Maps what decides about quantization.
+
+    Raises:
+        ConversionError: A value isn't known, or the attributes ask for what can't be made (`wrong-option`).
+    """
+    optimizations = names("optimizations", values["optimizations"])
+    _known("optimizations", optimizations, _OPTIMIZATIONS | {_SPARSITY})
+    ops = names("target_spec.supported_ops", values["target_spec.supported_ops"])
+    _known("target_spec.supported_ops", ops, {BUILTINS, FLEX, INT8, INT16})
+    types = frozenset(element_type(each) for each in _listed(values["target_spec.supported_types"]))
+    _known("target_spec.supported_types", types, _SIZES)
+    if types == {"int8"}:
+        ops = frozenset((INT8,))
+    whole = element_type(values.get("inference_type") or "float32")
+    optimizes = bool(optimizations & _OPTIMIZATIONS) or bool(values.get("post_training_quantize")) or whole != "float32"
+    wish = _Wish(optimizes, ops, types, _io(values, whole))
+    notes = _notes(wish, values, _SPARSITY in optimizations)
+    if not optimizes:
+        if wish.io != "float32":
+            raise refusal("inference_input_type", f"it can't be {wish.io}: nothing is quantized", _WITH_SAMPLES)
+        return Mapped({}, notes)
+    setting = _setting(wish, values)
+    return Mapped({} if setting is None else {"quantize": setting}, notes)
+
+
+def _setting(wish: _Wish, values: Values) -> Quantize | None:
+    samples = values["representative_dataset"]
+    per_channel = not values["_experimental_disable_per_channel"]
+    smallest = min(wish.types, key=_SIZES.__getitem__, default="int8")
+    integers: Mode = "int16" if INT16 in wish.ops else "int8"
+    is_strict = not wish.ops & {BUILTINS, FLEX}
+    only_weights = samples is None and wish.io == "float32" and not wish.ops & {INT8, INT16}
+    if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
+        return Quantize("float16", io=wish.io) if smallest == "float16" else None
+    _check_bias(values["_experimental_full_integer_quantization_bias_type"], integers)
+    if only_weights:
+        return Quantize("dynamic", per_channel=per_channel)
+    # Without samples this is for models that were trained for integers; others are refused with a hint.
+    return Quantize(integers, samples=None if samples is None else _samples(samples), io=wish.io,
+                    per_channel=per_channel, strict=is_strict)  # fmt: skip
+
+
+def _io(values: Values, whole: str) -> Io:
+    """Returns the type of inputs and outputs, which can only be one."""
+    taken, given = (element_type(values[name] or whole) for name in ("inference_input_type", "inference_output_type"))
+    for name, kind in (("inference_input_type", taken), ("inference_output_type", given)):
+        _known(name, {kind}, _IOS)
+    if taken != given:
+        raise refusal("inference_output_type", f"inputs are {taken} and outputs {given}; they can only be of one type",
+                      "set inference_input_type and inference_output_type to the same type")  # fmt: skip
+    return _IOS[taken]
+
+
+def _check_bias(type: Any, mode: Mode) -> None:
+    wanted = "int64" if mode == "int16" else "int32"
+    if type is not None and element_type(type) != wanted:
+        raise refusal("_experimental_full_integer_quantization_bias_type",
+                      f"biases are {wanted} here, not {element_type(type)}", "leave it out")  # fmt: skip
+
+
+def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:
+    notes = []
+    if FLEX in wish.ops:
+        notes.append(Diagnostic("no-flex", "SELECT_TF_OPS has no effect: no operator of TensorFlow's runtime is "
+                                "written, and an op without builtin is an error", severity=NOTE))  # fmt: skip
+    if is_sparse:
+        notes.append(Diagnostic("no-sparsity", "weights are stored whole, whatever is zero", severity=NOTE))
+    if not wish.optimizes and (values["representative_dataset"] is not None or wish.types or INT8 in wish.ops):
+        notes.append(Diagnostic("not-quantized", "nothing is quantized, since optimizations is empty",
+                                hint="set optimizations = [Optimize.DEFAULT]", severity=WARNING))  # fmt: skip
+    return tuple(notes)
+
+
+def element_type(value: Any) -> str:
+    """Returns the name of an element type: a text, numpy's, or TensorFlow's (which need not be there)."""
+    if isinstance(value, str):
+        return value
+    name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
+    return name if isinstance(name, str) else repr(value)
+
+
+def names(attribute: str, values: Any) -> frozenset[str]:
+    """Returns the names of enumerators, ours or TensorFlow's, or of texts.
+
+    Raises:
+        ConversionError: One is neither (`wrong-option`).
+    """
+    found = frozenset(getattr(each, "value", each) for each in _listed(values))
+    for each in found:
+        if not isinstance(each, str):
+            raise refusal(attribute, f"it can't have {each!r}", "use the names that tfconvert has for them")
+    return found
+
+
+def _listed(values: Any) -> Iterable[Any]:
+    """Returns what may be a list, or a single value, or nothing."""
+    if values is None:
+        return ()
+    return values if isinstance(values, Iterable) and not isinstance(values, str | type) else (values,)
+
+
+def _known(attribute: str, found: Iterable[str], known: Iterable[str]) -> None:
+    strange = sorted(set(found) - set(known))
+    if strange:
+        raise refusal(attribute, f"{', '.join(strange)} can't be made", f"choose from {', '.join(sorted(known))}")
+
+
+def _samples(dataset: Any) -> Any:
+    """Returns samples as `Quantize` takes them: by signature if they come with its key."""
+
+    def read() -> Iterable[Any] | Mapping[str, list[Any]]:
+        # TensorFlow's own `RepresentativeDataset` can't be called.
+        source = getattr(dataset, "input_gen", dataset)
+        items: Iterator[Any] = iter(source() if callable(source) else source)
+        first = next(items, None)
+        if first is None:
+            return []
+        items = chain((first,), items)
+        return _by_signature(items) if _has_key(first) else items
+
+    return read
+
+
+def _has_key(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], Mapping)
+
+
+def _by_signature(items: Iterable[tuple[str, Any]]) -> Mapping[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for key, item in items:
+        found.setdefault(key, []).append(item)
+    return found

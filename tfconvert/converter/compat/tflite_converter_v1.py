@@ -1,0 +1,108 @@
+"""The class `TFLiteConverter` of TensorFlow 1, which `tf.compat.v1.lite` has."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tfconvert.converter.compat.attributes import V1_ROWS
+from tfconvert.converter.compat.converter import Converter
+from tfconvert.converter.compat.row import refusal
+
+Shapes = Mapping[str, Sequence[int | None]]
+
+
+class TFLiteConverter(Converter):
+    """Converts a model as `tf.compat.v1.lite.TFLiteConverter` does; make one with the methods `from_*`.
+
+    What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
+    """
+
+    @classmethod
+    def from_saved_model(
+        cls,
+        saved_model_dir: str | os.PathLike[str],
+        input_arrays: Sequence[str] | None = None,
+        input_shapes: Shapes | None = None,
+        output_arrays: Sequence[str] | None = None,
+        tag_set: Iterable[str] | None = None,
+        signature_key: str | None = None,
+    ) -> TFLiteConverter:
+        """Returns a converter of one signature of a SavedModel.
+
+        Args:
+            saved_model_dir: Its folder.
+            input_arrays: Refused by `convert`: the signature has its inputs.
+            input_shapes: Shapes by input name.
+            output_arrays: Refused by `convert`: the signature has its outputs.
+            tag_set: The tags of the graph to convert, `serve` by default.
+            signature_key: The signature, `serving_default` by default.
+        """
+        return cls(V1_ROWS, saved_model_dir, {
+            "inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes,
+            "tags": sorted(tag_set or ()) or None, "signatures": [signature_key or "serving_default"],
+        })  # fmt: skip
+
+    @classmethod
+    def from_frozen_graph(
+        cls,
+        graph_def_file: str | os.PathLike[str],
+        input_arrays: Sequence[str],
+        output_arrays: Sequence[str],
+        input_shapes: Shapes | None = None,
+    ) -> TFLiteConverter:
+        """Returns a converter of a frozen graph.
+
+        Args:
+            graph_def_file: The `.pb` or `.pbtxt` file.
+            input_arrays: The tensors to feed.
+            output_arrays: The tensors to fetch.
+            input_shapes: Shapes by input name.
+        """
+        arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
+        return cls(V1_ROWS, graph_def_file, arguments)
+
+    @classmethod
+    def from_keras_model_file(
+        cls,
+        model_file: str | os.PathLike[str],
+        input_arrays: Sequence[str] | None = None,
+        input_shapes: Shapes | None = None,
+        output_arrays: Sequence[str] | None = None,
+        custom_objects: Mapping[str, Any] | None = None,
+    ) -> TFLiteConverter:
+        """Returns a converter of a Keras model in a file, if `convert` reads the file.
+
+        Args:
+            model_file: The file.
+            input_arrays: The tensors to feed.
+            input_shapes: Shapes by input name.
+            output_arrays: The tensors to fetch.
+            custom_objects: Refused: the code of layers isn't run.
+
+        Raises:
+            ConversionError: Custom objects were passed (`wrong-option`).
+        """
+        if custom_objects:
+            raise refusal("custom_objects", "layers of one's own aren't run",
+                          "load the model with Keras, and call model.export(folder)")  # fmt: skip
+        arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
+        return cls(V1_ROWS, model_file, arguments)
+
+    @classmethod
+    def from_session(cls, sess: Any, input_tensors: Sequence[Any], output_tensors: Sequence[Any]) -> TFLiteConverter:
+        """Returns a converter of a session's graph, with variables as they are now.
+
+        Args:
+            sess: The session.
+            input_tensors: The tensors to feed.
+            output_tensors: The tensors to fetch.
+        """
+        # Who has a session has imported TensorFlow.
+        freeze = sys.modules["tensorflow"].compat.v1.graph_util.convert_variables_to_constants
+        frozen = freeze(sess, sess.graph_def, [tensor.op.name for tensor in output_tensors])
+        inputs, outputs = ([tensor.name for tensor in tensors] for tensors in (input_tensors, output_tensors))
+        shapes = {tensor.name: tensor.shape.as_list() for tensor in input_tensors if tensor.shape.rank is not None}
+        return cls(V1_ROWS, frozen, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
