@@ -14,5 +14,9 @@ class _Absent:
         runtime.require()
 
 
-Interpreter: Any = runtime.Interpreter if runtime.is_installed() else _Absent
-"""`ai_edge_litert.interpreter.Interpreter`; without LiteRT, creating one says what to install."""
+try:
+    from ai_edge_litert.interpreter import Interpreter
+except ImportError:
+    Interpreter = _Absent
+
+__all__ = ["Interpreter"]
