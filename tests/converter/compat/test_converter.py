@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+import weakref
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -137,6 +138,19 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
             converter.convert()
     assert [each for each, _ in seen] == [model, one, [one, other]]
     assert all(arguments == {"allow_custom_ops": False} for _, arguments in seen)
+
+
+def test_the_owner_of_variables_stays_alive() -> None:
+    class Owner:
+        pass
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    converter = tfconvert.TFLiteConverter.from_concrete_functions([object()], owner)
+    del owner
+    assert alive() is not None
+    del converter
+    assert alive() is None
 
 
 def test_frozen_graph(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tfconvert.converter.compat.attributes import ROWS
 from tfconvert.converter.compat.converter import Converter
+from tfconvert.converter.compat.settable import set_plainly
 
 
 class TFLiteConverter(Converter):
@@ -48,6 +49,9 @@ class TFLiteConverter(Converter):
 
         Args:
             funcs: The functions.
-            trackable_obj: The object that owns their variables; not needed, since functions know theirs.
+            trackable_obj: The object that owns their variables, and keeps them alive.
         """
-        return cls(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), {})
+        converter = cls(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), {})
+        # Functions refer to variables weakly.
+        set_plainly(converter, "_owner", trackable_obj)
+        return converter
