@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, ClassVar
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize import calibration, fake_quant, samples
+from tfconvert.converter.litert.quantize.candidates import Settings, is_constant, is_float, loop_bodies, observed
 from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.plan import Settings, is_constant, is_float, loop_bodies, observed
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import RANGES, set_ranges
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult

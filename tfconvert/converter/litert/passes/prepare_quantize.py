@@ -27,8 +27,8 @@ from typing import ClassVar
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.litert.quantize.candidates import is_float
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
-from tfconvert.converter.litert.quantize.plan import is_float
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.schema.dialects import types

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import update_function_type
-from tfconvert.converter.litert.quantize.plan import EXCLUDED, Plan, Settings, loop_bodies
+from tfconvert.converter.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
+from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.litert.quantize.rules import I8
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult

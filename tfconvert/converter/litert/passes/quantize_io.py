@@ -31,8 +31,8 @@ from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.quantize.candidates import is_float
 from tfconvert.converter.litert.quantize.parameters import uniform_of
-from tfconvert.converter.litert.quantize.plan import is_float
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.converter.litert.quantize.rules import I8, I16

@@ -10,8 +10,9 @@ import numpy as np
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
+from tfconvert.converter.litert.quantize.candidates import Settings, activations, is_constant, is_float, is_there
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
-from tfconvert.converter.litert.quantize.plan import Plan, Settings, activations, is_constant, is_float, is_there
+from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import I16, Rule
 from tfconvert.converter.quantization_report import FLOAT, Layer
