@@ -22,8 +22,6 @@ Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Itera
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
 
-_FOLDERS = (str, os.PathLike)
-
 
 @dataclass(frozen=True, slots=True)
 class Quantize:

@@ -65,7 +65,7 @@ def source_of(value: Value) -> Value | None:
 
 
 def constant_behind(value: Value) -> Constant | None:
-    """Returns the constant that a value is, or is fake-quantized from."""
+    """Returns the constant that a value is, or is fake-quantized from; `None` if it is computed."""
     source = source_of(value)
     return tensor_data.constant_of(value if source is None else source)
 
@@ -109,7 +109,7 @@ def stored(scales: Array, zero_points: Array, bits: int, narrow: bool, axis: int
 
 def pair(insert: Insert, source: Value, uniform: Uniform) -> Value:
     """Fake-quantizes a value by a pair of ops."""
-    quantized = types.tensor(UniformType.get(uniform), types.shape_of(source.type))
+    quantized = quant.tensor(uniform, types.shape_of(source.type))
     inner = insert(tfl.build("quantize", (source,), (quantized,)))
     return insert(tfl.build("dequantize", inner.results, (source.type,))).results[0]
 

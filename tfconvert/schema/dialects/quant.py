@@ -100,6 +100,11 @@ class UniformType(Type):
             printer.write(f":{uniform.axis}, {{{','.join(pairs)}}}>")
 
 
+def tensor(uniform: Uniform, shape: types.Shape | None) -> Attribute:
+    """Returns the type of a tensor of a mapping's integers; of an unranked one if the shape is `None`."""
+    return types.tensor(UniformType.get(uniform), shape)
+
+
 class Blocks(NamedTuple):
     """The mapping of stored integers to real numbers with a scale for each block.
 

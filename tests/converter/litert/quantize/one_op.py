@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.converter.litert.optimize.graph import Graph
-from tfconvert.converter.litert.quantize.rules import I8
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I8, IntegerType
 from tfconvert.schema.ir.values import Value
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -18,10 +18,10 @@ from tfconvert.converter.litert.quantize.histogram import Histogram
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of, set_ranges
-from tfconvert.converter.litert.quantize.rules import I8, I16
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.ir.types import I8, I16
 from tfconvert.schema.ir.values import Value
 
 Array = np.ndarray[Any, np.dtype[Any]]

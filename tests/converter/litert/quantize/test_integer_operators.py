@@ -13,7 +13,7 @@ from tests.converter.litert.quantize.one_op import CASES, build
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of, set_ranges
-from tfconvert.converter.litert.quantize.rules import I8, I16, RULES, Rule
+from tfconvert.converter.litert.quantize.rules import RULES, Rule
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.quantization import Quantize
 from tfconvert.exporters.tflite.model import export
@@ -21,7 +21,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.dialects.verification import verify
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.ir.values import Value
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -30,7 +30,6 @@ from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
-from tfconvert.converter.litert.quantize.rules import I8
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.converter.quantization_report import Layer
@@ -39,6 +38,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import I8
 
 
 @dataclass(frozen=True, slots=True)

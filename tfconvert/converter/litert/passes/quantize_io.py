@@ -30,22 +30,22 @@ from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.litert.quantize import fake_quant, weights
+from tfconvert.converter.litert.fake_quant import constant_behind
+from tfconvert.converter.litert.quantize import weights
 from tfconvert.converter.litert.quantize.candidates import is_float
 from tfconvert.converter.litert.quantize.parameters import uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
-from tfconvert.converter.litert.quantize.rules import I8, I16
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.quantization import Quantize
 from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import IntegerType, Signedness
+from tfconvert.schema.ir.types import I8, I16, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
 
 _UNSIGNED = IntegerType.get(8, Signedness.UNSIGNED)
@@ -141,7 +141,7 @@ class _Boundary:
         if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], self._storage):
             found = value.op.operands[0]
             builder.location = value.op.location
-        elif (constant := fake_quant.constant_source(value)) is not None:
+        elif (constant := constant_behind(value)) is not None:
             extremes = extent(constant)
             seen = Range(float(extremes.low[0]), float(extremes.high[0]))
             if not seen.is_finite:
@@ -169,7 +169,7 @@ def _is_of(value: Value, storage: IntegerType) -> bool:
 
 
 def _tensor(like: Value, uniform: Uniform) -> Attribute:
-    return types.tensor(UniformType.get(uniform), types.shape_of(like.type))
+    return quant.tensor(uniform, types.shape_of(like.type))
 
 
 def _unsigned(uniform: Uniform) -> Uniform:

@@ -9,7 +9,6 @@ import numpy as np
 from tfconvert.converter.litert import fake_quant
 from tfconvert.schema.dialects import quant, tfl
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8, I16
 from tfconvert.schema.ir.values import Value
@@ -18,11 +17,6 @@ from tfconvert.schema.ir.values import Value
 def is_fake_quant(op: Operation) -> bool:
     """Returns whether an op fake-quantizes activations, with one range for all."""
     return op.name == fake_quant.FAKE_QUANT
-
-
-def constant_source(value: Value) -> Constant | None:
-    """Returns the constant that a value is, or is fake-quantized from; `None` if it is computed."""
-    return fake_quant.constant_behind(value)
 
 
 def trained_uniform(value: Value) -> Uniform | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.rules import I16
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I16, IntegerType
 
 _MARGIN = 1.01
 """Above the least, since scales are rounded."""

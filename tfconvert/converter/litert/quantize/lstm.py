@@ -22,12 +22,11 @@ from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.quantize.groups import Groups
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.ranges import range_of
-from tfconvert.schema.dialects import sequences, tensor_data, tfl, tfl_file, types
-from tfconvert.schema.dialects.quant import Uniform, UniformType
-from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I16
 from tfconvert.schema.ir.values import OpResult, Value
 
 GATES = ((1, 12), (2, 13), (3, 14), (4, 15), (5, None), (6, None), (7, None), (8, None))
@@ -49,7 +48,6 @@ _ABSENT = (
 )
 """Operands that may not be there, and why."""
 
-_I16 = IntegerType.get(16)
 _FINEST, _COARSEST = -11, -9
 """Exponents of the scale of a cell state: room for 16, as much as functions that saturate need, up to 64."""
 
@@ -97,7 +95,7 @@ def cell_uniform(op: Operation) -> Uniform | None:
         return None
     largest = max(-seen.low, seen.high)
     least = math.ceil(math.log2(largest / (2**15 - 1))) if largest else _FINEST
-    return Uniform(_I16, (2.0 ** max(least, _FINEST),), (0,)) if least <= _COARSEST else None
+    return Uniform(I16, (2.0 ** max(least, _FINEST),), (0,)) if least <= _COARSEST else None
 
 
 def join_alike(ops: Iterable[Operation], groups: Groups) -> None:
@@ -129,7 +127,7 @@ def finish(op: Operation, output: Uniform, cell: Uniform) -> None:
         _drop(value)
     # One for each gate, used in a normalization only, and one for the outputs before they are projected.
     nothing = DictionaryAttr.get({"tensor": types.tensor(types.F32, (0,))})
-    hidden = DictionaryAttr.get({"tensor": _tensor(output, (0,))})
+    hidden = DictionaryAttr.get({"tensor": quant.tensor(output, (0,))})
     op.attributes[tfl_file.INTERMEDIATES] = ArrayAttr.get([nothing] * 4 + [hidden])
 
 
@@ -173,7 +171,7 @@ def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
         at = 1 - sequences.RESIZED[owner.op_name]
         operands = list(owner.operands)
         operands[at] = _filled(builder, operands[at], uniform).results[0]
-        return builder.tfl(owner.op_name, operands, _tensor(uniform, types.shape_of(value.type)), owner.properties)
+        return builder.tfl(owner.op_name, operands, quant.tensor(uniform, types.shape_of(value.type)), owner.properties)
     made = _filled(builder, value, uniform)
     if tfl_file.is_variable(value):
         # The runtime sets it to the zero point.
@@ -187,7 +185,7 @@ def _filled(builder: TflBuilder, like: Value, uniform: Uniform) -> Operation:
     shape = types.shape_of(like.type)
     assert shape is not None, "states have known ranks"
     stored = np.full(shape, uniform.zero_points[0], np.int8 if uniform.storage.width == 8 else np.int16)
-    return builder.insert(tfl.constant(tensor_data.of_array(stored), result_type=_tensor(uniform, shape)))
+    return builder.insert(tfl.constant(tensor_data.of_array(stored), result_type=quant.tensor(uniform, shape)))
 
 
 def _drop(value: Value) -> None:
@@ -202,7 +200,3 @@ def _drop(value: Value) -> None:
                 result.replace_all_uses_with(TflBuilder(owner).constant(zeros))
     if all(result.is_unused for result in owner.results):
         erase(owner)
-
-
-def _tensor(uniform: Uniform, shape: types.Shape | None) -> Attribute:
-    return types.tensor(UniformType.get(uniform), shape)

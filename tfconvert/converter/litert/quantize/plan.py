@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
+from tfconvert.converter.litert.fake_quant import constant_behind
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.litert.quantize.candidates import Settings, activations, candidate, is_constant, is_float
 from tfconvert.converter.litert.quantize.groups import Groups
@@ -115,7 +116,7 @@ class Plan:
         fits = trained is not None and trained.axis in (None, rule.axis) and not any(trained.zero_points)
         if fits and bits is None:
             return Weight(trained)
-        constant = fake_quant.constant_source(value)
+        constant = constant_behind(value)
         assert constant is not None, "checked by the candidate"
         axis = rule.axis if settings.per_channel else None
         found = extent(constant, axis)
@@ -261,7 +262,7 @@ class Plan:
         return uniform_of(self._constant_range(value), self._settings.storage)
 
     def _constant_range(self, value: Value) -> Range:
-        constant = fake_quant.constant_source(value)
+        constant = constant_behind(value)
         assert constant is not None, "checked by the caller"
         known = self._extremes.get(constant)
         if known is None:

@@ -9,22 +9,22 @@ import numpy as np
 
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.litert.fake_quant import constant_behind
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.litert.quantize.candidates import Settings, activations, is_constant, is_float, is_there
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.rules import I16, Rule
+from tfconvert.converter.litert.quantize.rules import Rule
 from tfconvert.converter.quantization_report import FLOAT, Layer
 from tfconvert.schema.diagnostics import ConversionError
-from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
+from tfconvert.schema.dialects import attributes, quant, tensor_data, tfl, types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
-from tfconvert.schema.dialects.quant import Uniform, UniformType
-from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import IntegerType
+from tfconvert.schema.ir.types import I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _BIAS_ROOM = float(2**30)
@@ -84,7 +84,7 @@ class Rewriting:
         for result in op.results:
             uniform = self._plan.uniform(result)
             if uniform is not None:
-                result.type = _quantized(result, uniform)
+                result.type = quant.tensor(uniform, types.shape_of(result.type))
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
@@ -121,7 +121,7 @@ class Rewriting:
                 known = builder.tfl("dequantize", (value,), value.type)
                 self.counts["dequantize"] += 1
             else:
-                known = builder.tfl("quantize", (value,), _quantized(value, wants))
+                known = builder.tfl("quantize", (value,), quant.tensor(wants, types.shape_of(value.type)))
                 self.counts["quantize"] += 1
             self._converted[value, wants] = known
         return known
@@ -144,7 +144,7 @@ class Rewriting:
         """Returns a constant as integers of some mapping."""
         known = self._constants.get((value, uniform))
         if known is None:
-            constant = fake_quant.constant_source(value)
+            constant = constant_behind(value)
             assert constant is not None, "checked by the plan"
             make = weights.quantize_symmetric if is_weight else weights.quantize_constant
             made = make(constant, uniform)
@@ -205,7 +205,7 @@ class Rewriting:
         stored = np.rint(bias.astype(np.float64) / scales.astype(np.float64)).astype(np.int64 if is_wide else np.int32)
         axis = None if len(scales) == 1 else 0
         uniform = Uniform(IntegerType.get(64 if is_wide else 32), tuple(scales.tolist()), (0,) * len(scales), axis)
-        result_type = types.tensor(UniformType.get(uniform), stored.shape)
+        result_type = quant.tensor(uniform, stored.shape)
         constant = TflBuilder(op).insert(tfl.constant(tensor_data.of_array(stored), result_type=result_type))
         op.set_operands([*op.operands[:index], constant.results[0], *op.operands[index + 1 :]])
 
@@ -219,17 +219,13 @@ def _bias(op: Operation, index: int) -> Array | None:
     """Returns an op's bias, `None` if it has none."""
     if index >= len(op.operands) or tfl.is_absent(op.operands[index]):
         return None
-    constant = fake_quant.constant_source(op.operands[index])
+    constant = constant_behind(op.operands[index])
     assert constant is not None, "checked by the plan"
     return tensor_data.to_array(constant)
 
 
 def _operator(op: Operation) -> str:
     return op.name.removeprefix(tfl.PREFIX).upper()
-
-
-def _quantized(value: Value, uniform: Uniform) -> Attribute:
-    return types.tensor(UniformType.get(uniform), types.shape_of(value.type))
 
 
 def _after(value: Value) -> TflBuilder:

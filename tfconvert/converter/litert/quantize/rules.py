@@ -14,10 +14,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.litert.quantize import lstm
 from tfconvert.schema.dialects.quant import Uniform
-from tfconvert.schema.ir.types import IntegerType
-
-I8 = IntegerType.get(8)
-I16 = IntegerType.get(16)
+from tfconvert.schema.ir.types import I8, I16, IntegerType
 
 
 class Scales(Enum):

@@ -106,7 +106,7 @@ def quantize_constant(
     arguments = (constant, _array(uniform.scales, np.float32), _array(uniform.zero_points, np.int32))
     stored = tensor_data.defer("quantize", arguments, shape, (uniform.axis, low, high), uniform.storage)
     uniform = uniform._replace(limits=None)
-    return QuantizedConstant(stored, types.tensor(UniformType.get(uniform), shape))
+    return QuantizedConstant(stored, quant.tensor(uniform, shape))
 
 
 def _array(values: tuple[Any, ...], dtype: Any) -> Constant:
