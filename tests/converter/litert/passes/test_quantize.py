@@ -7,7 +7,7 @@ import pytest
 from tests.converter.conftest import FileCheck
 from tests.run_text import parse
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
-from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.schema.diagnostics import ConversionError
 
 INT8, INT16 = QuantizeOps(Quantize("int8")), QuantizeOps(Quantize("int16"))
@@ -299,6 +299,15 @@ def test_what_is_excluded_stays_float(filecheck: FileCheck) -> None:
     // CHECK: "tfl.relu"{{.*}} : (tensor<1x4xf32>) -> tensor<1x4xf32>
     // CHECK: "tfl.abs"{{.*}} : (tensor<1x4x!quant
     """)  # fmt: skip
+
+
+@pytest.mark.parametrize(("mode", "noted"), [("int8", ["'SOFTMAX'"]), ("dynamic", [])])
+def test_a_pattern_that_names_nothing_is_noted(mode: Mode, noted: list[str]) -> None:
+    # In the mode `dynamic`, `quantize-weights` notes it.
+    result = QuantizeOps(Quantize(mode, exclude=["REL*", "SOFTMAX"])).apply(parse(_main(CONCAT)))
+    notes = [note for note in result.notes if note.code == "nothing-excluded"]
+    assert len(notes) == len(noted)
+    assert all(name in note.message for note, name in zip(notes, noted, strict=True))
 
 
 def test_all_that_would_stay_float_is_listed() -> None:

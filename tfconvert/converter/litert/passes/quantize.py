@@ -65,7 +65,9 @@ class QuantizeOps:
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         counts: Counter[str] = Counter()
         layers: list[Layer] = []
-        notes = [_SLOW] if wanted.mode == "int16" else []
+        # In the mode `dynamic`, `quantize-weights` notes it.
+        notes = settings.exclusion.unmatched(module) if wanted.is_static else []
+        notes += [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
         for function in module.ops:
             if not isinstance(function, FuncOp):
