@@ -7,7 +7,8 @@ import time
 import pytest
 
 from tests.schema.ir.toy_dialect import REGISTRY, FunctionOp, GiveOp, refusal
-from tfconvert.schema.ir.attributes import StringAttr, integer
+from tfconvert.schema.dialects.attributes import integer
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, NameLoc
 from tfconvert.schema.ir.name_scopes import block_hint, value_hint

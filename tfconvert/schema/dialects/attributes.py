@@ -7,8 +7,17 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
-from tfconvert.schema.ir.types import F32, I1, I32, I64
+from tfconvert.schema.ir.attributes import (
+    FALSE,
+    TRUE,
+    ArrayAttr,
+    BytesAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
+from tfconvert.schema.ir.types import F32, I32, I64
 
 Value = bool | int | float | str | bytes | Attribute | Iterable["Value"]
 """The values that `of` accepts."""
@@ -16,10 +25,9 @@ Value = bool | int | float | str | bytes | Attribute | Iterable["Value"]
 _ENTRIES = 4096
 
 
-@lru_cache(_ENTRIES)
 def boolean(value: bool) -> Attribute:
     """Returns an `i1` attribute; printed as `true` or `false`."""
-    return IntegerAttr.get(int(value), I1)
+    return TRUE if value else FALSE
 
 
 @lru_cache(_ENTRIES)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import quoted
 from tfconvert.schema.ir.types import ComplexType, IntegerType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,8 +26,6 @@ _CHUNK = 1 << 16
 
 _SHORT_DIGITS, _FLOAT_DIGITS = 6, {4: 9, 8: 17}
 """Significant digits of a short number, and of any number by the width of its type."""
-
-_PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 
 
 def can_write(element: Attribute) -> bool:
@@ -84,12 +83,6 @@ def _writer(element: Attribute, dtype: np.dtype[Any]) -> Callable[[Any], str]:
         return lambda value: "true" if value else "false"
     row = types.from_mlir(element)
     return _float if row is not None and "int" not in row.name else lambda value: str(int(value))
-
-
-def quoted(data: bytes | str) -> str:
-    """Returns a string literal of bytes; all but plain ASCII is escaped."""
-    data = data.encode() if isinstance(data, str) else data
-    return '"' + "".join(chr(b) if b in _PLAIN else "\\\\" if b == 0x5C else f"\\{b:02X}" for b in data) + '"'
 
 
 def _float(value: Any) -> str:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute, Type
 from tfconvert.schema.ir.attributes import (
+    FALSE,
+    TRUE,
     UNIT,
     ArrayAttr,
     BytesAttr,
     DictionaryAttr,
     StringAttr,
     SymbolRefAttr,
-    boolean,
 )
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.lexer import AT, BARE, EXCLAMATION, FLOAT, HASH, INTEGER, STRING, string_bytes
@@ -244,7 +245,7 @@ class AttributeParser(TokenParser):
         word = self.token_text()
         if word in ("true", "false"):
             self.advance()
-            return boolean(word == "true")
+            return TRUE if word == "true" else FALSE
         syntax = self.registry.keywords.get(word) or _WORDS.get(word)
         if syntax is not None:
             position = self.pos

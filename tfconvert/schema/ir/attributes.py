@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.float_text import float_text, round_to
-from tfconvert.schema.ir.types import F32, I1, I64, FloatType, IndexType, IntegerType
+from tfconvert.schema.ir.types import I1, FloatType, IndexType, IntegerType
 
 BARE_IDENTIFIER = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 """A name that requires no quotes as a key of a dictionary."""
@@ -242,18 +242,3 @@ def symbol_text(name: str) -> str:
 UNIT = UnitAttr.intern()
 TRUE = IntegerAttr.get(1, I1)
 FALSE = IntegerAttr.get(0, I1)
-
-
-def boolean(value: bool) -> IntegerAttr:
-    """Returns an `i1` attribute."""
-    return TRUE if value else FALSE
-
-
-def integer(value: int) -> IntegerAttr:
-    """Returns an `i64` attribute."""
-    return IntegerAttr.get(value, I64)
-
-
-def float32(value: float) -> FloatAttr:
-    """Returns an `f32` attribute."""
-    return FloatAttr.get(value, F32)

@@ -144,11 +144,6 @@ class Block:
         else:
             self.insert_op_before(op, existing.next_op)
 
-    def insert_ops_before(self, ops: Iterable[Operation], existing: Operation) -> None:
-        """Inserts ops before one of the block's."""
-        for op in ops:
-            self.insert_op_before(op, existing)
-
     def detach_op(self, op: Operation) -> Operation:
         """Removes an op from the block; its uses stay."""
         assert op.parent is self, f"{op.name} is not in this block"

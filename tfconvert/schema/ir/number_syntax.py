@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, boolean
+from tfconvert.schema.ir.attributes import FALSE, TRUE, DenseArrayAttr, FloatAttr, IntegerAttr
 from tfconvert.schema.ir.float_text import float_of_bits
 from tfconvert.schema.ir.lexer import INTEGER
 from tfconvert.schema.ir.types import F64, I1, I64, FloatType, IndexType, IntegerType, Signedness
@@ -79,7 +79,7 @@ def _integer_attribute(
     parser: AttributeParser, value: int, type: IntegerType | IndexType, position: int
 ) -> IntegerAttr:
     if type is I1:
-        return boolean(_integer(parser, value, type, position) != 0)
+        return TRUE if _integer(parser, value, type, position) else FALSE
     return IntegerAttr.get(_integer(parser, value, type, position), type)
 
 

@@ -182,17 +182,6 @@ class Operation:
             region.parent = self
         self.regions = (*self.regions, *regions)
 
-    def add_region(self, region: Region) -> None:
-        """Appends a region."""
-        self._add_regions((region,))
-
-    def detach_region(self, index: int) -> Region:
-        """Removes a region from the op."""
-        region = self.regions[index]
-        self.regions = (*self.regions[:index], *self.regions[index + 1 :])
-        region.parent = None
-        return region
-
     def walk(self) -> Iterator[Operation]:
         """Yields the op and all ops inside it, each before those in its regions.
 

@@ -92,11 +92,6 @@ class Value:
         use = self.first_use
         return use is not None and use.next is None
 
-    def only_user(self) -> Operation | None:
-        """Returns the op that has the only use, `None` if there is none or more than one."""
-        use = self.first_use
-        return use.operation if use is not None and use.next is None else None
-
     def replace_all_uses_with(self, other: Value) -> None:
         """Replaces this value by another one in all ops."""
         if other is self:

@@ -65,7 +65,7 @@ class Rewriting:
             rule = plan.quantized.get(op)
             if rule is not None:
                 if not fake_quant.is_fake_quant(op):
-                    self.layers.append(self._layer(op, rule))
+                    self.layers.append(self._layer(op))
                 self._quantize_constants(op, rule)
             elif op in plan.reasons:
                 self.layers.append(Layer(node_of(op.location), _operator(op), FLOAT, plan.reasons[op]))
@@ -88,7 +88,7 @@ class Rewriting:
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
-    def _layer(self, op: Operation, rule: Rule) -> Layer:
+    def _layer(self, op: Operation) -> Layer:
         """Returns what becomes of an op, except for its weight."""
         form = f"int{self._settings.storage.width}"
         uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
