@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from tfconvert.converter.kernels.call import Array
 
 TABLE = 1024
 """Bicubic resizing looks its weights up in a table of so many steps a pixel."""

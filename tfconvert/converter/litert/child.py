@@ -18,7 +18,8 @@ from typing import IO, Any
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from tfconvert.schema.dialects.boxes import Array
+
 Message = tuple[dict[str, Any], list[Array]]
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.schema.diagnostics import error
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from tfconvert.schema.dialects.boxes import Array
 
 try:
     from ai_edge_litert.interpreter import Interpreter

@@ -10,8 +10,8 @@ import numpy as np
 
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.child import Child, ChildError, Message, serve
-from tfconvert.converter.litert.runtime import Array
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects.boxes import Array
 
 
 class Runtime:

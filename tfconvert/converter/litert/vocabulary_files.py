@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.schema.diagnostics import error
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from tfconvert.schema.dialects.boxes import Array
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Pseudo columns of keys or values: all of a line, or its number."""

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import quoted
 from tfconvert.schema.ir.types import ComplexType, IntegerType
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LITERAL = 100
 """Up to this many elements are written one by one, unless all are equal."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tfconvert.converter.kernels.resampling import KERNELS, Array, area, bicubic, scaled
+from tfconvert.converter.kernels.call import Array
+from tfconvert.converter.kernels.resampling import KERNELS, area, bicubic, scaled
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, constant_operand, ints
 from tfconvert.converter.rewrite.pattern import Failure

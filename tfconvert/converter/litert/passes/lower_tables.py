@@ -53,10 +53,11 @@ import numpy as np
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.litert import hash_tables
-from tfconvert.converter.litert.vocabulary_files import Array, Format, column, read_lines
+from tfconvert.converter.litert.vocabulary_files import Format, column, read_lines
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp

@@ -18,10 +18,10 @@ from tfconvert.converter.litert.child import Child, ChildError
 from tfconvert.converter.litert.quantize.instrumentation import instrument
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
-from tfconvert.converter.litert.runtime import Array
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Array, Message, serve
+from tfconvert.converter.litert.child import Message, serve
 from tfconvert.converter.litert.quantize.observers import Observer, observer
+from tfconvert.schema.dialects.boxes import Array
 
 _THREADS = 4
 

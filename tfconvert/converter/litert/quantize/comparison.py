@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.child import Array, Child, ChildError
+from tfconvert.converter.litert.child import Child, ChildError
 from tfconvert.converter.quantization_report import Fidelity, OutputFidelity, decibels
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.boxes import Array
 
 _WORST = 10
 """How many of the tensors that lose most are named."""

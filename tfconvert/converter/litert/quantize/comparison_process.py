@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Array, Message, serve
+from tfconvert.converter.litert.child import Message, serve
+from tfconvert.schema.dialects.boxes import Array
 
 
 class Figures(NamedTuple):

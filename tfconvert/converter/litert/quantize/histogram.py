@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.runtime import Array
+from tfconvert.schema.dialects.boxes import Array
 
 BINS = 2048
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tfconvert.converter.litert.quantize.histogram import Histogram
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.runtime import Array
+from tfconvert.schema.dialects.boxes import Array
 
 
 class Observer(Protocol):

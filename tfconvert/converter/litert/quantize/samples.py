@@ -12,8 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from tfconvert.schema.diagnostics import ConversionError, error
-
-Array = np.ndarray[Any, np.dtype[Any]]
+from tfconvert.schema.dialects.boxes import Array
 
 _SUFFIXES = (".npz", ".npy")
 
