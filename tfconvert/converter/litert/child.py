@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
@@ -105,6 +105,44 @@ def serve(answer: Callable[[Mapping[str, Any], list[Array]], Message]) -> None:
             except EOFError:
                 return
             _write(channel, *answer(header, arrays))
+
+
+class Task(Protocol):
+    """Work that a first request starts, further requests feed, and a last one finishes."""
+
+    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
+        """Does the part of the work that a request brings."""
+
+    def finish(self) -> Message:
+        """Returns the result."""
+
+
+def serve_task(start: Callable[[Mapping[str, Any]], Task]) -> None:
+    """Answers the requests of a `Child` about one task.
+
+    The first request starts it, the one with `finish` in its header asks for the result, those between feed it. Each
+    answer has a `problem` in its header: why LiteRT failed, empty if it didn't.
+
+    Args:
+        start: Returns the task, given the first request's header.
+    """
+    task: Task | None = None
+
+    def answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
+        nonlocal task
+        result: Message = {}, []
+        try:
+            if task is None:
+                task = start(header)
+            elif header.get("finish"):
+                result = task.finish()
+            else:
+                task.feed(header, arrays)
+        except (RuntimeError, ValueError) as problem:
+            return {"problem": str(problem)}, []
+        return {"problem": "", **result[0]}, result[1]
+
+    serve(answer)
 
 
 def _write(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[Array]) -> None:

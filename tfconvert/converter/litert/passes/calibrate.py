@@ -90,7 +90,8 @@ class Calibrate:
                 values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
-        with _runner()(module, values, inputs, wanted.ranges, levels, fold) as run:
+        observation = calibration.Observation(module, values, inputs, wanted.ranges, levels, fold)
+        with _runner()(observation) as run:
             each, total = samples.read(wanted.samples, signatures), samples.count(wanted.samples)
             found = calibration.observe(run, each, signatures, total, wanted.progress)
         if kept is not None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,33 +30,36 @@ _VERSION = 1
 """Of the files that keep ranges."""
 
 
-class Run:
-    """The model in a process of its own, ready for samples; a context manager.
+class Observation(NamedTuple):
+    """What is observed while a model runs on samples.
 
-    Args:
+    Attributes:
         module: The module, of floats.
-        observed: The values whose ranges are wanted, by the function that has them.
-        inputs: The arguments of each entry.
+        values: The values whose ranges are wanted, by the function that has them.
+        inputs: The arguments of each entry function.
         method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
-        levels: How many integers there are to be.
-        fold: Folds fake quantization that the runtime doesn't take, in a copy of the module.
+        levels: How many integers a range will be divided into.
+        fold: Folds fake quantization that has no kernel; it is applied to a copy of the module.
     """
 
-    def __init__(
-        self,
-        module: ModuleOp,
-        observed: Mapping[FuncOp, Sequence[Value]],
-        inputs: Sequence[Sequence[Value]],
-        method: str,
-        levels: int,
-        fold: Callable[[ModuleOp], object],
-    ) -> None:
+    module: ModuleOp
+    values: Mapping[FuncOp, Sequence[Value]]
+    inputs: Sequence[Sequence[Value]]
+    method: str
+    levels: int
+    fold: Callable[[ModuleOp], object]
+
+
+class Run:
+    """The model in a process of its own, ready for samples; a context manager."""
+
+    def __init__(self, observation: Observation) -> None:
         runtime.require()
-        values = {value: value for function in observed.values() for value in function}
-        copy = instrument(module, observed)
-        fold(copy.module)
+        values = {value: value for function in observation.values.values() for value in function}
+        copy = instrument(observation.module, observation.values)
+        observation.fold(copy.module)
         self._extremes = copy.extremes
-        inputs = [[copy.values[value] for value in entry] for entry in inputs]
+        inputs = [[copy.values[value] for value in entry] for entry in observation.inputs]
         inside = {value for extremes in self._extremes for value in extremes.values}
         values = {value: copy.values[value] for value in values if value not in inside}
         self._places: dict[Value, Place] = {}
@@ -66,7 +69,7 @@ class Run:
         self._file = file
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._child = Child("tfconvert.converter.litert.quantize.calibration_process")
-        self._header = {"method": method, "levels": levels}
+        self._header = {"method": observation.method, "levels": observation.levels}
 
     def __enter__(self) -> Run:
         """Writes the model to a file, and starts the process."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Message, serve
+from tfconvert.converter.litert.child import Message, serve_task
 from tfconvert.converter.litert.quantize.observers import Observer, observer
 from tfconvert.schema.dialects.boxes import Array
 
@@ -54,9 +54,9 @@ class _Run:
         self._shapes: dict[int, tuple[int, ...]] | None = None
         self._runners: dict[str, Any] = {}
 
-    def run(self, header: Mapping[str, Any], inputs: Mapping[str, Array]) -> None:
+    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs a sample and observes the tensors of its subgraph."""
-        subgraph = header["subgraph"]
+        subgraph, inputs = header["subgraph"], dict(zip(header["inputs"], arrays, strict=True))
         if subgraph:
             runner = self._runners.get(header["key"])
             if runner is None:
@@ -103,32 +103,12 @@ class _Run:
             return None
         return viewed
 
-    def ranges(self) -> list[Array]:
+    def finish(self) -> Message:
         """Returns the ranges, a row a tensor; of a tensor that never had a value, it ends before it begins."""
         found = [seen.range() for seen in self._observed.values()]
         inside = [each.ranges() for each in self._vectors]
-        return [np.array(found, np.float32).reshape(-1, 2), *inside]
-
-
-class _Answers:
-    """Answers requests: the first one says what to run."""
-
-    def __init__(self) -> None:
-        self._run: _Run | None = None
-
-    def answer(self, header: Mapping[str, Any], arrays: list[Array]) -> Message:
-        """Does what a request asks for."""
-        try:
-            if self._run is None:
-                self._run = _Run(header)
-            elif header.get("finish"):
-                return {"problem": ""}, self._run.ranges()
-            else:
-                self._run.run(header, dict(zip(header["inputs"], arrays, strict=True)))
-        except (RuntimeError, ValueError) as problem:
-            return {"problem": str(problem)}, []
-        return {"problem": ""}, []
+        return {}, [np.array(found, np.float32).reshape(-1, 2), *inside]
 
 
 if __name__ == "__main__":
-    serve(_Answers().answer)
+    serve_task(_Run)

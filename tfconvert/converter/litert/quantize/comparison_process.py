@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Message, serve
+from tfconvert.converter.litert.child import Message, serve_task
 from tfconvert.schema.dialects.boxes import Array
 
 
@@ -107,46 +107,30 @@ def _has_one_scale(details: Mapping[str, Any] | None) -> bool:
 class _Comparison:
     """Both models, and what was found so far."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._models = [_Model(path) for path in paths]
+    def __init__(self, header: Mapping[str, Any]) -> None:
+        self._models = [_Model(path) for path in header["files"]]
         expected, got = self._models
         names = [
             name for name, each in expected.tensors.items()
             if each["dtype"] is np.float32 and _has_one_scale(got.tensors.get(name))
         ]  # fmt: skip
-        self.figures = [Figures(name, name in expected.outputs) for name in names]
+        self._figures = [Figures(name, name in expected.outputs) for name in names]
 
-    def run(self, values: Sequence[Array]) -> None:
+    def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs both models on a sample."""
         for model in self._models:
-            model.run(values)
-        for index, each in enumerate(self.figures):
+            model.run(arrays)
+        for index, each in enumerate(self._figures):
             expected, got = (model.value(each.name) for model in self._models)
             if expected is not None and got is not None and expected.shape == got.shape:
-                self.figures[index] = each.with_values(expected, got)
+                self._figures[index] = each.with_values(expected, got)
         for model in self._models:
             model.reset()
 
-
-class _Answers:
-    """Answers requests: the first one says what to compare."""
-
-    def __init__(self) -> None:
-        self._comparison: _Comparison | None = None
-
-    def answer(self, header: Mapping[str, Any], arrays: list[Array]) -> Message:
-        """Does what a request asks for."""
-        try:
-            if self._comparison is None:
-                self._comparison = _Comparison(header["files"])
-            elif header.get("finish"):
-                return {"problem": "", "figures": self._comparison.figures}, []
-            else:
-                self._comparison.run(arrays)
-        except (RuntimeError, ValueError) as problem:
-            return {"problem": str(problem)}, []
-        return {"problem": ""}, []
+    def finish(self) -> Message:
+        """Returns the figures."""
+        return {"figures": self._figures}, []
 
 
 if __name__ == "__main__":
-    serve(_Answers().answer)
+    serve_task(_Comparison)

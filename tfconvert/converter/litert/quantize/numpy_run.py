@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.kernels.call import Results
+from tfconvert.converter.litert.quantize.calibration import Observation
 from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.observers import Observer, observer
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
-from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
 _HINT = "pip install 'tfconvert[verify]': samples run in LiteRT where it is installed"
@@ -24,33 +23,19 @@ class NumpyRun:
 
     Values of loops and branches are observed each time they are computed.
 
-    Args:
-        module: The module, of floats.
-        observed: The values whose ranges are wanted, by the function that has them.
-        inputs: The arguments of each entry.
-        method: How a range follows from a value's numbers: `minmax`, `mse` or `percentile`.
-        levels: How many integers there are to be.
-        fold: Folds fake quantization that has no kernel, in a copy of the module.
-
     Raises:
         ConversionError: Operators have no reference kernel (`no-reference-kernel`).
     """
 
-    def __init__(
-        self,
-        module: ModuleOp,
-        observed: Mapping[FuncOp, Sequence[Value]],
-        inputs: Sequence[Sequence[Value]],
-        method: str,
-        levels: int,
-        fold: Callable[[ModuleOp], object],
-    ) -> None:
+    def __init__(self, observation: Observation) -> None:
         self._observers: dict[Value, Observer] = {
-            value: observer(method, levels) for values in observed.values() for value in values
+            value: observer(observation.method, observation.levels)
+            for values in observation.values.values()
+            for value in values
         }
         copies: dict[Value, Value] = {}
-        module = module.clone(copies)
-        fold(module)
+        module = observation.module.clone(copies)
+        observation.fold(module)
         self._originals = {copy: original for original, copy in copies.items()}
         self._executor = Executor(module, on_values=self._observe)
         functions, _ = entries_of(module)
