@@ -10,6 +10,7 @@ import pytest
 
 import tfconvert
 from tests.conftest import RunTFLite
+from tests.converter.litert.quantize.runs import signal_to_noise
 from tfconvert.schema.tflite.reader import read_model
 from tfconvert.schema.tflite.tables import TFLITE
 
@@ -35,10 +36,6 @@ def _pixels() -> np.ndarray:
     return np.random.default_rng(0).random((8, 8, 8, 1)).astype(np.float32)
 
 
-def _snr(expected: np.ndarray, got: np.ndarray) -> float:
-    return float(10 * np.log10(np.square(expected).sum() / max(np.square(expected - got).sum(), 1e-30)))
-
-
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", RECIPES)
 def test_hand_off(name: str, float_file: Path, tmp_path: Path, run_tflite: RunTFLite) -> None:
@@ -52,7 +49,7 @@ def test_hand_off(name: str, float_file: Path, tmp_path: Path, run_tflite: RunTF
     again = tfconvert.convert(path)
     (ours,) = run_tflite(bytes(again), inputs, signature="serving_default")
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    assert _snr(expected, ours) >= RECIPES[name]
+    assert signal_to_noise(expected, ours) >= RECIPES[name]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -89,4 +86,4 @@ def test_blocks_keep_their_scales(tf: Any, tmp_path: Path, run_tflite: RunTFLite
         for each in (floats, content, bytes(tfconvert.convert(path)))
     )
     np.testing.assert_array_equal(ours, theirs)
-    assert _snr(expected, ours) >= 15
+    assert signal_to_noise(expected, ours) >= 15

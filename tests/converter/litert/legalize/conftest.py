@@ -170,6 +170,20 @@ def compare(case: Case, got: Array, expected: Array) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+def converted(case: Case, folder: Path) -> tfconvert.Model:
+    """Converts a graph of one op.
+
+    Args:
+        case: The op.
+        folder: A folder for the graph.
+    """
+    operands = [operand(spec, index) for index, spec in enumerate(case.operands)]
+    path = folder / "graph.pb"
+    path.write_bytes(graph(case, operands).SerializeToString())
+    inputs = [f"x{index}" for index, each in enumerate(operands) if each.shape is not None]
+    return tfconvert.convert(path, inputs=inputs, outputs=["y"])
+
+
 Check = Callable[[Case], list[str]]
 
 

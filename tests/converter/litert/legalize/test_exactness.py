@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.legalize.conftest import Case, Check, graph, operand
+from tests.converter.litert.legalize.conftest import Case, Check, converted
 
 _INT64_MAX = np.iinfo(np.int64).max
 _INT32_MIN = np.iinfo(np.int32).min
@@ -60,14 +60,6 @@ def test_corner(case: Case, check: Check) -> None:
     check(case)
 
 
-def _convert(case: Case, folder: Path) -> tfconvert.Model:
-    operands = [operand(spec, index) for index, spec in enumerate(case.operands)]
-    path = folder / "graph.pb"
-    path.write_bytes(graph(case, operands).SerializeToString())
-    inputs = [f"x{index}" for index, each in enumerate(operands) if each.shape is not None]
-    return tfconvert.convert(path, inputs=inputs, outputs=["y"])
-
-
 DECLINED = (
     (Case("NonMaxSuppressionV3", (_EQUAL, "f32[4]", 5, 1.0, 0.0)), "equal boxes"),
     (Case("Cast", ("f32[4]",), {"DstT": np.float16, "Truncate": True}), "truncates"),
@@ -79,7 +71,7 @@ DECLINED = (
 @pytest.mark.parametrize(("case", "reason"), DECLINED, ids=str)
 def test_what_no_kernel_computes_is_declined(case: Case, reason: str, tmp_path: Path) -> None:
     with pytest.raises(tfconvert.ConversionError, match=reason):
-        _convert(case, tmp_path)
+        converted(case, tmp_path)
 
 
 NOTED = (
@@ -90,6 +82,6 @@ NOTED = (
 
 @pytest.mark.parametrize(("case", "text"), NOTED, ids=str)
 def test_what_may_show_is_noted(case: Case, text: str, tmp_path: Path) -> None:
-    (note,) = _convert(case, tmp_path).report.notes
+    (note,) = converted(case, tmp_path).report.notes
     assert note.message.startswith(text)
     assert note.severity == "warning"

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tfconvert
-from tests.converter.litert.legalize.conftest import Case, Check, graph, operand
+from tests.converter.litert.legalize.conftest import Case, Check, converted
 from tfconvert.schema.diagnostics import ConversionError
 
 BITS = (2, 3, 4, 5, 6, 7, 8, 16)
@@ -87,9 +86,9 @@ def test_a_range_of_nothing_but_zero_gives_zeros(check: Check) -> None:
     check(Case("FakeQuantWithMinMaxVarsPerChannel", [zeros, [0.0, -1.0], [0.0, 1.0]]))
 
 
-def test_the_oldest_op_is_converted(tmp_path: Path) -> None:
+def test_the_oldest_op_isconverted(tmp_path: Path) -> None:
     case = Case("QuantizeAndDequantize", ["f32[2,3]"], {"range_given": True, "input_min": -1.0, "input_max": 2.0})
-    assert _converted(case, tmp_path).report.operators == {"FAKE_QUANT": 1}
+    assert converted(case, tmp_path).report.operators == {"FAKE_QUANT": 1}
 
 
 REFUSED = [
@@ -106,13 +105,5 @@ REFUSED = [
 @pytest.mark.parametrize(("case", "reason"), REFUSED, ids=str)
 def test_what_is_refused(case: Case, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=reason) as caught:
-        _converted(case, tmp_path)
+        converted(case, tmp_path)
     assert "after training" in caught.value.diagnostics[0].hint
-
-
-def _converted(case: Case, folder: Path) -> tfconvert.Model:
-    operands = [operand(spec, index) for index, spec in enumerate(case.operands)]
-    path = folder / "graph.pb"
-    path.write_bytes(graph(case, operands).SerializeToString())
-    inputs = [f"x{index}" for index, each in enumerate(operands) if each.shape is not None]
-    return tfconvert.convert(path, inputs=inputs, outputs=["y"])

@@ -15,6 +15,7 @@ from tfconvert.converter.passes.cse import CommonSubexpressions
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
@@ -74,6 +75,13 @@ class Graph:
         shape = (batch, -(-height // step_h), -(-width // step_w), weights.shape[0])
         bias = np.zeros(weights.shape[0], np.float32) if bias is None else bias
         return self.op("conv_2d", value, weights, bias, shape=shape, **merged)
+
+    def fake_quantized(self, value: Value | np.ndarray, uniform: Uniform) -> Value:
+        """Adds the pair of ops that rounds a value to a mapping's integers and returns floats."""
+        value = self._value(value)
+        shape = types.shape_of(value.type)
+        quantized = self.op("quantize", value, element=UniformType.get(uniform), shape=shape)
+        return self.op("dequantize", quantized, element=types.F32, shape=shape)
 
     def returns(self, *values: Value) -> Graph:
         """Finishes the function."""

@@ -12,7 +12,7 @@ from tests.converter.litert.optimize.graph import Graph, f32, random
 from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import I8
@@ -35,8 +35,7 @@ def _pair(
     largest = np.abs(value).max(tuple(at for at in range(value.ndim) if at != axis))
     scales = tuple((largest / np.float32(127)).tolist())
     uniform = Uniform(I8, scales, zeros or (0,) * len(scales), axis, limits)
-    quantized = graph.op("quantize", value, element=UniformType.get(uniform), shape=value.shape)
-    return graph.op("dequantize", quantized, element=types.F32, shape=value.shape)
+    return graph.fake_quantized(value, uniform)
 
 
 def _weighted(graph: Graph, name: str, per_channel: bool) -> Value:
@@ -169,8 +168,7 @@ def test_axes_are_renumbered(
     graph = Graph((1,))
     count = before[axis]
     uniform = Uniform(I8, tuple(map(float, range(1, count + 1))), tuple(range(count)), axis)
-    quantized = graph.op("quantize", random(*before), element=UniformType.get(uniform), shape=before)
-    value = graph.op("dequantize", quantized, element=types.F32, shape=before)
+    value = graph.fake_quantized(random(*before), uniform)
     assert fake_quant.can_reshape(value, after) == (scales is not None)
     moved = fake_quant.reshaped(lambda op: op, value, after)
     if scales is None:

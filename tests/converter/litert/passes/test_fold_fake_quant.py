@@ -11,20 +11,14 @@ import pytest
 from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, f32, random
 from tfconvert.converter.litert.passes.fold_fake_quant import KEPT, FoldFakeQuant
-from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.types import I8
-from tfconvert.schema.ir.values import Value
 
 
 def _ranges(least: float, greatest: float, bits: int = 8, narrow: bool = False) -> dict[str, Any]:
     return {"min": least, "max": greatest, "num_bits": bits, "narrow_range": narrow}
-
-
-def _pair(graph: Graph, value: np.ndarray, uniform: Uniform) -> Value:
-    quantized = graph.op("quantize", value, element=UniformType.get(uniform), shape=value.shape)
-    return graph.op("dequantize", quantized, element=types.F32, shape=value.shape)
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8, 16])
@@ -49,7 +43,7 @@ def test_a_pair_keeps_within_its_limits() -> None:
     graph = Graph((2, 3))
     value = f32([[0.3, -9, 1], [2.2, -0.26, 9]])
     uniform = Uniform(I8, (0.5, 0.25), (1, 0), 0, (-7, 7))
-    graph.returns(graph.op("add", graph.inputs[0], _pair(graph, value, uniform)))
+    graph.returns(graph.op("add", graph.inputs[0], graph.fake_quantized(value, uniform)))
     FoldFakeQuant().apply(graph.module)
     constant = tensor_data.constant_of(graph.ops[0].operands[1])
     assert constant is not None

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
+from tests.converter.litert.quantize.runs import signal_to_noise
 from tests.sample_models import traced
 from tfconvert.converter.api import Model, convert
 from tfconvert.converter.quantization import Quantize
@@ -104,11 +105,6 @@ def _run(content: bytes, key: str, samples: Sequence[Arrays]) -> Array:
     return np.concatenate([next(iter(runner(**sample).values())).reshape(-1) for sample in samples])
 
 
-def _snr(result: Array, reference: Array) -> float:
-    error = np.square(result.astype(np.float64) - reference).sum()
-    return float(10 * np.log10(np.square(reference.astype(np.float64)).sum() / error))
-
-
 def _names(model: Model) -> set[str]:
     return set(model.report.operators)
 
@@ -127,9 +123,9 @@ def test_integers_are_as_good_as_the_official_converters(
             tf.lite.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8
         ]
     official = converter.convert()
-    found = _snr(_run(bytes(ours), "serving_default", IMAGES), reference)
+    found = signal_to_noise(reference, _run(bytes(ours), "serving_default", IMAGES))
     assert found >= least
-    assert found >= _snr(_run(official, "serving_default", IMAGES), reference) - 1
+    assert found >= signal_to_noise(reference, _run(official, "serving_default", IMAGES)) - 1
     assert len(ours) < len(official)
     # Only the ends are floats.
     assert ours.report.operators["QUANTIZE"] == ours.report.operators["DEQUANTIZE"] == 1
@@ -171,7 +167,7 @@ def test_ranges_can_be_found_in_other_ways(image_net: Path) -> None:
     reference = _run(bytes(convert(image_net)), "serving_default", IMAGES)
     for ranges in ("mse", "percentile"):
         model = convert(image_net, quantize=Quantize("int8", samples=IMAGES[:6], ranges=ranges))
-        assert _snr(_run(bytes(model), "serving_default", IMAGES), reference) >= 27, ranges
+        assert signal_to_noise(reference, _run(bytes(model), "serving_default", IMAGES)) >= 27, ranges
 
 
 @pytest.mark.parametrize("io", ["int8", "uint8"])
@@ -188,7 +184,7 @@ def test_inputs_and_outputs_may_be_integers(image_net: Path, io: Any) -> None:
     ]
     scale, zero = given["quantization"]
     result = (_run(bytes(model), "serving_default", fed).astype(np.float64) - zero) * scale
-    assert _snr(result, reference) >= 30
+    assert signal_to_noise(reference, result) >= 30
     assert "DEQUANTIZE" not in model.report.operators
 
 
@@ -208,7 +204,7 @@ def test_signatures_loops_and_states_work(several: Path, mode: Any, least: float
     assert {"WHILE", "FULLY_CONNECTED", "QUANTIZE", "GATHER", "ASSIGN_VARIABLE"} <= _names(model)
     for key, samples in SAMPLES.items():
         reference = _run(bytes(floats), key, samples)
-        assert _snr(_run(bytes(model), key, samples), reference) >= least, key
+        assert signal_to_noise(reference, _run(bytes(model), key, samples)) >= least, key
 
 
 def test_a_signature_without_samples_stays_float(several: Path) -> None:

@@ -17,8 +17,7 @@ from tests.converter.litert.optimize.graph import Graph, random
 from tfconvert.converter.litert.fake_quant import source_of
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize.fake_quant import uniform_of, widened
-from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.types import I8, I16
 
@@ -219,8 +218,7 @@ def test_filters_have_the_official_converters_scales(
 def test_the_middle_of_a_symmetric_range_is_zero() -> None:
     graph = Graph((2, 2))
     uniform = Uniform(I8, (0.5, 0.25), (-1, 3), 0)
-    quantized = graph.op("quantize", graph.inputs[0], element=UniformType.get(uniform), shape=(2, 2))
-    graph.returns(graph.op("dequantize", quantized, element=types.F32, shape=(2, 2)))
+    graph.returns(graph.fake_quantized(graph.inputs[0], uniform))
     assert uniform_of(graph.ops[-1]) == uniform._replace(zero_points=(0, 3))
 
 

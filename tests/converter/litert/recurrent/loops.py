@@ -160,6 +160,14 @@ def rnn(block: Block, x: str, h: str, activation: str = "Tanh") -> str:
     return block.unary(activation, total) if activation else total
 
 
+def stacked(block: Block, x: str, states: list[str]) -> list[str]:
+    """Adds a step of an LSTM and of a simple RNN upon it, which has the first of the three states."""
+    output, state = lstm(block, x, *states[1:])
+    own = block.product(output, block.weights(UNITS, UNITS), UNITS)
+    past = block.product(states[0], block.weights(UNITS, UNITS), UNITS)
+    return [block.unary("Tanh", block.binary("AddV2", own, past)), output, state]
+
+
 Step = Callable[[Block, str, list[str]], list[str]]
 """Adds a step; takes the input and the states, returns the states, of which the first is the output."""
 

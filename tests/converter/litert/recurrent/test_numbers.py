@@ -16,11 +16,11 @@ from tests.converter.litert.recurrent.loops import (
     Block,
     joined,
     loop,
-    lstm,
     lstm_loop,
     rnn,
     rnn_loop,
     separate,
+    stacked,
 )
 from tfconvert.converter.litert.passes import fuse_recurrent_loops, fuse_unrolled_layers
 
@@ -73,13 +73,7 @@ def test_a_sequence_without_steps_leaves_the_state_as_it_was(tmp_path: Path) -> 
 
 
 def test_layers_upon_layers_in_one_loop(tmp_path: Path) -> None:
-    def step(block: Block, x: str, states: list[str]) -> list[str]:
-        first, state = lstm(block, x, *states[1:])
-        own = block.product(first, block.weights(UNITS, UNITS), UNITS)
-        past = block.product(states[0], block.weights(UNITS, UNITS), UNITS)
-        return [block.unary("Tanh", block.binary("AddV2", own, past)), first, state]
-
-    _check(tmp_path, loop(step, 3, results=(0, 1, 2)), 3, (2, 4), **{LSTM: 1, RNN: 1})
+    _check(tmp_path, loop(stacked, 3, results=(0, 1, 2)), 3, (2, 4), **{LSTM: 1, RNN: 1})
 
 
 def test_layers_side_by_side_in_one_loop(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.converter.litert.recurrent.compare import LSTM, RNN, compare
-from tests.converter.litert.recurrent.loops import FEATURES, UNITS, Block, joined, kind, lstm, rnn
+from tests.converter.litert.recurrent.loops import FEATURES, UNITS, Block, joined, kind, lstm, rnn, stacked
 from tests.run_text import parse
 from tests.work import check_linear
 from tfconvert.converter.litert.passes.fuse_unrolled_layers import FuseUnrolledLayers
@@ -124,14 +124,8 @@ def test_an_open_batch(tmp_path: Path) -> None:
 
 
 def test_layers_upon_layers(tmp_path: Path) -> None:
-    def step(block: Block, x: str, states: list[str]) -> list[str]:
-        output, state = lstm(block, x, *states[1:])
-        own = block.product(output, block.weights(UNITS, UNITS), UNITS)
-        past = block.product(states[0], block.weights(UNITS, UNITS), UNITS)
-        return [block.unary("Tanh", block.binary("AddV2", own, past)), output, state]
-
     shapes = [(TIME, BATCH, FEATURES), *[(BATCH, UNITS)] * 3]
-    compare(tmp_path, _unrolled(step, 3), shapes, **{LSTM: 1, RNN: 1})
+    compare(tmp_path, _unrolled(stacked, 3), shapes, **{LSTM: 1, RNN: 1})
 
 
 def _mixed(block: Block, x: str, states: list[str]) -> list[str]:
