@@ -40,9 +40,7 @@ def state_operands(op: Operation) -> tuple[int, ...]:
     """Returns the indices of an op's operands that hold state and are there; none for most ops."""
     if not isinstance(op, tfl.TFLOp) or not (op.op_name in SEQUENCES or op.op_name in STEPS) or op.operator is None:
         return ()
-    return tuple(
-        index for index in op.operator.variables if index < len(op.operands) and not tfl.is_absent(op.operands[index])
-    )
+    return tuple(index for index in op.operator.variables if tfl.has_operand(op, index))
 
 
 def is_own_state(value: Value) -> bool:

@@ -366,6 +366,11 @@ def is_absent(value: Value) -> bool:
     return value.type is NONE_TYPE
 
 
+def has_operand(op: Operation, index: int) -> bool:
+    """Returns whether an op has an operand at an index that is not a `tfl.no_value`."""
+    return index < len(op.operands) and not is_absent(op.operands[index])
+
+
 def python_value(value: Attribute) -> Any:
     """Returns a property as a Python value: a number, `str`, `bytes`, a tuple, or a symbol's name.
 

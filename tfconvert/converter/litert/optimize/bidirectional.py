@@ -146,7 +146,7 @@ def _difference(forward: Operation, backward: Operation, cell: _Cell) -> str:
             return "a layer's output is wider than its state, for which the kernel has no room"
         if cell.refused and dialect.attribute(layer, cell.refused):
             return "the weights are diagonal"
-        if any(not dialect.is_absent(layer.operands[index]) for index in cell.absent if index < len(layer.operands)):
+        if any(dialect.has_operand(layer, index) for index in cell.absent):
             return "a layer is normalized"
         if not all(map(matching.is_float, (layer.operands[cell.weights[1]], layer.results[0]))):
             return "the elements aren't 32-bit floats"

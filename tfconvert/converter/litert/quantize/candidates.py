@@ -57,11 +57,6 @@ def is_float(value: Value) -> bool:
     return types.element_of(value.type) is types.F32
 
 
-def is_there(op: Operation, index: int) -> bool:
-    """Returns whether an op has a certain operand, and it is not absent."""
-    return index < len(op.operands) and not tfl.is_absent(op.operands[index])
-
-
 def is_constant(value: Value) -> bool:
     """Returns whether a value is a constant, perhaps one that is fake-quantized."""
     return constant_behind(value) is not None
@@ -98,9 +93,9 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
 def _with_weights(op: Operation, rule: Rule) -> str:
     """Returns why an op's weights or biases prevent that it is quantized; empty if nothing does."""
     for weight, bias in rule.weights:
-        if is_there(op, weight) and not (is_float(op.operands[weight]) and is_constant(op.operands[weight])):
+        if tfl.has_operand(op, weight) and not (is_float(op.operands[weight]) and is_constant(op.operands[weight])):
             return "its weight is computed"
-        if bias is not None and is_there(op, bias) and not is_constant(op.operands[bias]):
+        if bias is not None and tfl.has_operand(op, bias) and not is_constant(op.operands[bias]):
             return "its bias is computed"
     return lstm.problem(op) if rule.others else ""
 

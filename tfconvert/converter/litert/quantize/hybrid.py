@@ -117,7 +117,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     row = ROWS.get(op.op_name)
     if row is None:
         return []
-    present = [at for at in row.weights if at < len(op.operands) and not tfl.is_absent(op.operands[at])]
+    present = [at for at in row.weights if tfl.has_operand(op, at)]
     has_kernel = row.is_hybrid or not row.per_tensor
     if settings.mode == "dynamic" and (has_kernel if settings.hybrid_only else _is_faster(op, row)):
         return _hybrid(op, row, present, settings)
@@ -157,8 +157,8 @@ def _is_grouped(op: tfl.TFLOp) -> bool:
 
 def _has_hybrid_kernel(op: tfl.TFLOp, weights: list[Value]) -> bool:
     """Returns whether a recurrent operator has a hybrid kernel, and each of its matrices is large enough for it."""
-    others = (op.operands[at] for at in _UNTRIED.get(op.op_name, ()) if at < len(op.operands))
-    if not all(map(tfl.is_absent, others)) or not all(map(is_float_constant, weights)):
+    is_untried = any(tfl.has_operand(op, at) for at in _UNTRIED.get(op.op_name, ()))
+    if is_untried or not all(map(is_float_constant, weights)):
         return False
     if op.op_name == "lstm" and tfl.attribute(op, "kernel_type") != "FULL":
         return False

@@ -137,7 +137,7 @@ def peepholes(op: Operation) -> list[int]:
 
 
 def _present(op: Operation, indices: Iterable[int]) -> list[int]:
-    return [index for index in indices if index < len(op.operands) and not tfl.is_absent(op.operands[index])]
+    return [index for index in indices if tfl.has_operand(op, index)]
 
 
 def _source(value: Value) -> Value:

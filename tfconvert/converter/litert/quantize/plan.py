@@ -15,11 +15,12 @@ from tfconvert.converter.litert.fake_quant import constant_behind
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
 from tfconvert.converter.litert.quantize.candidates import Settings, activations, candidate, is_constant, is_float
 from tfconvert.converter.litert.quantize.groups import Groups
+from tfconvert.converter.litert.quantize.hybrid import size_of
 from tfconvert.converter.litert.quantize.limits import least_scale, room
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import SIZES_ONLY, Rule, Scales
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.tensor_data import Constant
@@ -123,7 +124,7 @@ class Plan:
         if not found.is_finite:
             return Weight(None)
         uniform = weights.symmetric(found, axis, bits or (settings.bits if rule.few_bits else 8))
-        return Weight(uniform, weights.snr(found, uniform, math.prod(types.shape_of(value.type) or ())))
+        return Weight(uniform, weights.snr(found, uniform, size_of(value)))
 
     def _is_too_wide(self, op: Operation) -> bool:
         """Returns whether the state of an LSTM's cell is known, and has no room in integers."""

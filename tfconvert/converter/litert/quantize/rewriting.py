@@ -11,7 +11,8 @@ from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import replace_op
 from tfconvert.converter.litert.fake_quant import constant_behind
 from tfconvert.converter.litert.quantize import fake_quant, lstm, weights
-from tfconvert.converter.litert.quantize.candidates import Settings, activations, is_constant, is_float, is_there
+from tfconvert.converter.litert.quantize.candidates import Settings, activations, is_constant, is_float
+from tfconvert.converter.litert.quantize.hybrid import size_of
 from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.range import Range
@@ -134,7 +135,7 @@ class Rewriting:
                 assert uniform is not None
                 op.set_operand(index, self._constant(value, uniform))
         for weight, bias in rule.weights:
-            if is_there(op, weight):
+            if tfl.has_operand(op, weight):
                 self._quantize_weight(op, rule, weight, bias)
         for index in lstm.peepholes(op) if rule.others else ():
             uniform = self._weight_uniform(op, index, bits=16)
@@ -179,7 +180,7 @@ class Rewriting:
 
     def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
         """Adds to the layer what becomes of its weight."""
-        layer, elements, bits = self.layers[-1], math.prod(types.shape_of(value.type) or ()), uniform.storage.width
+        layer, elements, bits = self.layers[-1], size_of(value), uniform.storage.width
         form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
         # An LSTM has several, of which the worst counts.
         self.layers[-1] = layer._replace(
@@ -217,7 +218,7 @@ def _non_finite(op: Operation, what: str) -> ConversionError:
 
 def _bias(op: Operation, index: int) -> Array | None:
     """Returns an op's bias, `None` if it has none."""
-    if index >= len(op.operands) or tfl.is_absent(op.operands[index]):
+    if not tfl.has_operand(op, index):
         return None
     constant = constant_behind(op.operands[index])
     assert constant is not None, "checked by the plan"

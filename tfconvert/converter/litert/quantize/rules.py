@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tfconvert.converter.litert.quantize import lstm
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import I8, I16, IntegerType
+from tfconvert.schema.tflite import kernels
 
 
 class Scales(Enum):
@@ -83,8 +84,13 @@ _COMPARED_I8 = Rule(types=(I8,), below=1.0)
 _SAME = Rule(Scales.SAME)
 _SAME_I8 = Rule(Scales.SAME, (I8,))
 
-_UNIT = {I8: (1 / 256, -128), I16: (1 / 32768, 0)}
-_SIGNED = {I8: (1 / 128, 0), I16: (1 / 32768, 0)}
+
+def _fixed(operator: str) -> Rule:
+    """Returns the rule of an operator whose kernels fix the scale of its result."""
+    rows = {storage: kernels.fixed_result(operator, name) for storage, name in ((I8, "INT8"), (I16, "INT16"))}
+    fixed = {storage: row for storage, row in rows.items() if row is not None}
+    return Rule(Scales.FIXED, tuple(fixed), fixed=fixed)
+
 
 RULES: Mapping[str, Rule] = {
     "tfl.conv_2d": Rule(weight=1, axis=0, bias=2, needs_bias=True),
@@ -113,9 +119,8 @@ RULES: Mapping[str, Rule] = {
     ), _SAME),
     **dict.fromkeys(("tfl.space_to_depth", "tfl.depth_to_space", "tfl.embedding_lookup"), _SAME_I8),
     "tfl.reverse_sequence": Rule(Scales.SAME, (I16,)),
-    "tfl.softmax": Rule(Scales.FIXED, fixed=_UNIT),
-    "tfl.logistic": Rule(Scales.FIXED, fixed=_UNIT),
-    "tfl.tanh": Rule(Scales.FIXED, fixed=_SIGNED),
-    "tfl.log_softmax": Rule(Scales.FIXED, (I8,), fixed={I8: (16 / 256, 127)}),
-    "tfl.l2_normalization": Rule(Scales.FIXED, (I8,), fixed={I8: (1 / 128, 0)}),
+    **{
+        f"tfl.{operator.lower()}": _fixed(operator)
+        for operator in ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
+    },
 }  # fmt: skip
