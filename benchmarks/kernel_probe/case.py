@@ -22,7 +22,7 @@ from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.versions import Call
 
 COPIES = ("QUANTIZE", "DEQUANTIZE")
-"""Operators whose result stands for the same numbers as their operand: floats have no such operators."""
+"""Operators whose result represents the same numbers as their operand: floats have no such operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Case:
 
     @property
     def twin(self) -> Case:
-        """The same operator on the numbers that the quantized operands stand for."""
+        """The same operator on the real numbers that the quantized operands represent."""
         return Case(
             self.operator,
             [*(None if operand is None else operand.twin for operand in self.operands), *self.more],

@@ -68,7 +68,7 @@ def _error(result: Tensor, found: Array, wanted: Array) -> float:
     if result.scales:
         low, high = LIMITS.get(result.type, (-(2**31), 2**31 - 1))
         real, least, greatest = (result.to_real(np.array(each)) for each in (found, low, high))
-        # Numbers that the result can't express are the greatest that it can, which is no error.
+        # Numbers that the result can't express saturate, which is not an error.
         error = np.abs(real - np.clip(wanted, least, greatest)).max(initial=0) / result.scales[0]
         return float(error / (NARROW_STEPS if result.type in _NARROW else STEPS))
     if result.type in ("f32", "f16"):

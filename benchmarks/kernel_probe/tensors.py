@@ -1,4 +1,4 @@
-"""The operands and results of a single call: what numbers they stand for, and how those are stored."""
+"""The operands and results of a single call: the real numbers that they represent, and how those are stored."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class Tensor:
 
     @property
     def real(self) -> Array:
-        """The numbers that the stored value stands for."""
+        """The real numbers that the stored value represents."""
         if not self.scales:
             return self.stored.astype(np.float32) if self.type == "f16" else self.stored
         return self.to_real(self.stored)
 
     def to_real(self, stored: Array) -> Array:
-        """Returns the numbers that some stored integers stand for."""
+        """Returns the real numbers that some stored integers represent."""
         scales, zero_points = self._spread()
         real: Array = ((stored.astype(np.float64) - zero_points) * scales).astype(np.float32)
         return real

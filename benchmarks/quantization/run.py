@@ -72,7 +72,7 @@ def quantized(values: np.ndarray, detail: dict[str, Any]) -> np.ndarray:
 
 
 def dequantized(values: np.ndarray, detail: dict[str, Any]) -> np.ndarray:
-    """Returns what an output stands for."""
+    """Returns the real numbers that an output represents."""
     scale, zero = detail["quantization"]
     numbers = values.astype(np.float32)
     return (numbers - zero) * np.float32(scale) if scale else numbers

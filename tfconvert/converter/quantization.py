@@ -114,7 +114,7 @@ def check(quantize: object) -> None:
     """Checks what the user passed as the setting.
 
     Raises:
-        ConversionError: It is no `Quantize`, or one with wrong settings (`wrong-option`).
+        ConversionError: It is not a `Quantize`, or one with wrong settings (`wrong-option`).
     """
     if not isinstance(quantize, Quantize):
         raise _wrong(f"it can't be {quantize!r}", "pass a mode, or a `Quantize`")

@@ -48,7 +48,7 @@ def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _is_device(path: Path) -> bool:
-    """Tells whether a path is something to write into rather than to replace: a pipe, a terminal."""
+    """Returns whether a path is something to write into rather than to replace: a pipe, a terminal."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

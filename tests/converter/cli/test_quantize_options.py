@@ -1,4 +1,4 @@
-"""The options of the command that tell how to quantize."""
+"""The options of the command that say how to quantize."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_the_command_quantizes(digits_model: Path, tmp_path: Path) -> None:
         (["--quantize", "float16", "--weights", "4"], 1, "wrong-option"),
     ],
 )
-def test_mistakes_are_told(digits_model: Path, tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
+def test_mistakes_are_reported(
+    digits_model: Path, tmp_path: Path, arguments: list[str], status: int, message: str
+) -> None:
     run = CliRunner().invoke(main, [str(digits_model), "-o", str(tmp_path / "model.tflite"), *arguments])
     assert run.exit_code == status
     assert message in run.output

@@ -69,7 +69,7 @@ def test_values_of_another_type_are_refused(hint: object, given_values: tuple[in
         ("cse;inline", ["malformed-pipeline"], ""),
     ],
 )
-def test_mistakes_are_told_together(text: str, codes: list[str], hint: str) -> None:
+def test_mistakes_are_reported_together(text: str, codes: list[str], hint: str) -> None:
     with pytest.raises(ConversionError) as caught:
         pass_options.parse_passes(text)
     assert [one.code for one in caught.value.diagnostics] == codes

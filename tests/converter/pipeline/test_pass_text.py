@@ -53,7 +53,7 @@ def test_passes_and_options_are_read(text: str, expected: list[tuple[str, dict[s
         (r'a{x="\q"}', "unexpected"),
     ],
 )
-def test_mistakes_are_told_with_their_place(text: str, message: str) -> None:
+def test_mistakes_are_reported_with_their_place(text: str, message: str) -> None:
     with pytest.raises(ConversionError) as caught:
         parse_pass_text(text)
     (problem,) = caught.value.diagnostics

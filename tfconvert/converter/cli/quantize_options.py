@@ -1,4 +1,4 @@
-"""Options of the command that tell how to quantize, and the line that shows how far a calibration is."""
+"""Options of the command that say how to quantize, and the line that shows how far a calibration is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Function = Callable[..., Any]
 
 
 def quantize_options(function: Function) -> Function:
-    """Adds the options that tell how to quantize, in the order in which help shows them."""
+    """Adds the options that say how to quantize, in the order in which help shows them."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
@@ -51,7 +51,7 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
         values: The parameters `QUANTIZE_SETTINGS`.
 
     Raises:
-        UsageError: Some tell how to quantize, but not that it is to be done.
+        UsageError: Options say how to quantize, but `--quantize` is missing.
     """
     given = {name: value for name, value in values.items() if value}
     if "mode" not in given:

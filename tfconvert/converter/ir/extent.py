@@ -1,4 +1,4 @@
-"""What one read of a constant tells: how small and how large its elements are."""
+"""The least and the greatest elements of a constant, and its power, from one read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfconvert.schema.dialects.tensor_data import Constant
 
 
 class Extent(NamedTuple):
-    """What one read of a constant tells.
+    """The least and the greatest elements of a constant, and its power.
 
     Attributes:
         low: The least element of each slice, as `f32`.

@@ -1,6 +1,6 @@
 """Fake quantization: rounding to what integers of few bits can represent, as models are trained with that run on them.
 
-Scales are worked out as TensorFlow's kernels do, operation by operation in 32 bits.
+Scales are computed as TensorFlow's kernels do, operation by operation in 32 bits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of a fake-quantized range, as TensorFlow's kernels work them out, operation by operation in 32 bits."""
+"""The steps of a fake-quantized range, as TensorFlow's kernels compute them, operation by operation in 32 bits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs of ours that run LiteRT in a process of their own.
+"""Child processes that run LiteRT.
 
-LiteRT checks its inputs little, so that a wrong file may end the process; and what it has taken of memory is given back
+LiteRT checks its inputs little, so that a wrong file may end the process; and its memory is given back
 when its work is done. Requests and answers go through pipes, each a line of JSON and the arrays that it announces.
 """
 

@@ -49,7 +49,7 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns",)),
     Stage("cse", "folding leaves duplicates behind"),
-    Stage("prepare-quantize", "what has no kernel for integers becomes ops that have", _STATIC, ("quantize",),
+    Stage("prepare-quantize", "ops without an integer kernel are replaced by ops that have one", _STATIC, ("quantize",),
           "quantize"),
     Stage("separate-reads", "reads of one variable may be merged until here, but crash",
           (("tfl.read_variable",),)),
@@ -63,5 +63,5 @@ STAGES: Sequence[Stage] = (
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
-    Stage("verify-quantized", "the runtime doesn't check what its kernels can't do", only_with="quantize"),
+    Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
 )  # fmt: skip

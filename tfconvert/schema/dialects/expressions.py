@@ -124,7 +124,7 @@ class Expression(NamedTuple):
     Attributes:
         shape: Returns the result's shape.
         part: Returns a box of the result; the dtype is the one that the result is to be cast to.
-        fresh: Whether what `part` returns is no view of something else, and may be overwritten.
+        fresh: Whether what `part` returns isn't a view of something else, and may be overwritten.
         wide: Whether a box is gathered from all over an argument.
     """
 
@@ -310,7 +310,7 @@ def _half(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
 
 
 def _is_fresh(source: Source) -> bool:
-    """Tells whether a value was computed for its reader alone, and is no view of something else."""
+    """Returns whether a value was computed for its reader alone, and isn't a view of something else."""
     return isinstance(source, Deferred) and EXPRESSIONS[source.function].fresh
 
 

@@ -38,7 +38,7 @@ CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst", "
 """The ops that make constants; each holds its value in the property `value`."""
 
 _KNOWN = CONSTANT_OPS - {"tfl.pseudo_qconst"}
-"""Those whose property is the value; a quantised constant holds the integers that stand for its value."""
+"""Those whose property is the value; a quantised constant holds the integers that represent its value."""
 
 
 class DenseElementsAttr(Attribute):
@@ -168,7 +168,7 @@ Constant = DenseElementsAttr | TensorData
 
 
 def is_constant(attribute: Attribute | None) -> TypeGuard[Constant]:
-    """Tells whether an attribute holds a tensor's value."""
+    """Returns whether an attribute holds a tensor's value."""
     return type(attribute) is DenseElementsAttr or type(attribute) is TensorData
 
 

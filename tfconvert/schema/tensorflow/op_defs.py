@@ -37,6 +37,6 @@ def names() -> list[str]:
 def _index() -> dict[bytes, bytes]:
     """Returns the serialised definitions by name."""
     # On the wire a list of messages is a list of byte strings, so protobuf itself cuts the file. Each definition begins
-    # with its name: a tag, a length that fits a byte (the tests see to it), the text.
+    # with its name: a tag, a length that fits a byte (the tests check it), the text.
     ops = CollectionDef.BytesList.FromString(PATH.read_bytes()).value
     return {op[2 : 2 + op[1]]: op for op in ops}

@@ -1,8 +1,9 @@
-"""Which quantized calls the runtime's kernels compute right, from the table in `kernels.tsv`.
+"""Which quantized calls the runtime's kernels compute correctly, from the table in `kernels.tsv`.
 
-The runtime checks little: a kernel that does not know a mixture of types, or assumes equal scales, may answer nonsense.
-So each form of call was tried. `python -m benchmarks.kernel_probe` runs operators alone, with the builtin kernels and
-with XNNPACK, compares them with the same operators on floats, and writes the table. It is read when it is first asked.
+The runtime checks little: a kernel that does not know a mixture of types, or assumes equal scales, may compute
+nonsense. So each form of call was tried. `python -m benchmarks.kernel_probe` runs operators alone, with the builtin
+kernels and with XNNPACK, compares them with the same operators on floats, and writes the table. It is read when it is
+first needed.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
 `operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` that must hold; of several
@@ -206,7 +207,7 @@ def signature(operator: str, call: Call) -> str:
     """Returns the forms of a call's operands and results, `i8,i8w>i8`.
 
     Of a variable number of operands or results only the distinct forms are stated, and of very many operands those that
-    are there. States are no constants, whatever they are at first.
+    are there. States are not constants, whatever defines their initial values.
     """
     declared = operators.lookup(operator.lower())
     if declared is None:

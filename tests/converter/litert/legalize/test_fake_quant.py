@@ -92,13 +92,13 @@ def test_the_oldest_op_isconverted(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (Case("FakeQuantWithMinMaxVars", ["f32[3]", "f32[]", 1.0]), "its range is no constant"),
+    (Case("FakeQuantWithMinMaxVars", ["f32[3]", "f32[]", 1.0]), "its range is not a constant"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", 1.0, 1.0]), "its range is empty or not finite"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", -1.0, float("inf")]), "its range is empty or not finite"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", -1.0, 1.0], {"num_bits": 17}), "num_bits is 17, not 2 to 16"),
-    (Case("QuantizeAndDequantizeV3", ["f32[3]", -1.0, 1.0, "i32[]"]), "the number of bits is no constant"),
+    (Case("QuantizeAndDequantizeV3", ["f32[3]", -1.0, 1.0, "i32[]"]), "the number of bits is not a constant"),
     (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, 1.0], {"num_bits": 1}), "num_bits is 1, not 2 to 16"),
-    (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, "f32[]"], {"range_given": True}), "its range is no constant"),
+    (Case("QuantizeAndDequantizeV2", ["f32[3]", -1.0, "f32[]"], {"range_given": True}), "its range is not a constant"),
 ]
 
 

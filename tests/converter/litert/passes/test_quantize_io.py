@@ -115,7 +115,7 @@ def test_only_what_can_be_called_changes(filecheck: FileCheck) -> None:
     (f'func.func @main(%n: tensor<4xi32>) -> {X} {{\n %0 = "tfl.cast"(%n) : (tensor<4xi32>) -> {X}\n '
      f'func.return %0 : {X}\n }}', "an output of 'main'"),
     (f'func.func @main() -> {X} {{\n %0 = "tfl.pseudo_const"() <{{value = dense<0x7F800000> : {X}}}> : () -> {X}\n '
-     f'func.return %0 : {X}\n }}', "elements that are no finite numbers"),
+     f'func.return %0 : {X}\n }}', "elements that are not finite"),
 ])  # fmt: skip
 def test_ranges_must_be_known(text: str, message: str) -> None:
     with pytest.raises(ConversionError, match=message) as caught:

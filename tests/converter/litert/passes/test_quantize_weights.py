@@ -354,7 +354,7 @@ def test_excluded_operators_keep_floats(mode: str, pattern: str) -> None:
     assert str(module) == before
 
 
-def test_a_pattern_that_names_nothing_is_told() -> None:
+def test_a_pattern_that_names_nothing_is_noted() -> None:
     module = IRParser(_conv()).parse_module()
     result = QuantizeWeights(exclude=("SOFTMAX", "CONV_2D", "*/nothing")).apply(module)
     assert [note.code for note in result.notes] == ["nothing-excluded"] * 2
@@ -374,7 +374,7 @@ def test_options_can_be_written() -> None:
 
 @pytest.mark.parametrize("options", [QuantizeWeights("int7"), QuantizeWeights(weights=5),
                                      QuantizeWeights("float16", weights=4)])  # fmt: skip
-def test_wrong_options_are_told(options: QuantizeWeights) -> None:
+def test_wrong_options_are_refused(options: QuantizeWeights) -> None:
     with pytest.raises(ConversionError) as caught:
         options.apply(ModuleOp.of([]))
     assert caught.value.code == "wrong-option"

@@ -235,7 +235,7 @@ def test_ranges_may_leave_numbers_out(ranges: str, mode: str) -> None:
     assert (found.high < 30) == (ranges == "percentile" or mode == "int8")
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     told: list[tuple[int, int | None]] = []
     samples = [[np.zeros(4)]] * 3
 

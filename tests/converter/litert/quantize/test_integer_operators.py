@@ -69,7 +69,7 @@ def _calibrate(graph: Graph, inputs: list[Array]) -> None:
 
 
 def _steps(graph: Graph) -> list[float]:
-    """Returns the size of a result's step, 0 for results that are no numbers."""
+    """Returns the size of a result's step, 0 for results that are not quantized."""
     ends = [value for op in graph.ops if op.name == "tfl.dequantize" for value in op.operands]
     elements = [types.element_of(value.type) for value in ends]
     return [element.data.scales[0] for element in elements if isinstance(element, UniformType)]

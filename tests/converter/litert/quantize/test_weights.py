@@ -1,4 +1,4 @@
-"""Constants as integers: ranges from one read, scales, and integers that are worked out when they are needed."""
+"""Constants as integers: ranges from one read, scales, and integers that are computed when they are needed."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _ranges_are_known(op: Operation) -> Failure | None:
         return Failure(f"num_bits is {bits}, not 2 to {MAX_BITS}")
     ends = _ends(op)
     if ends is None:
-        return Failure("its range is no constant")
+        return Failure("its range is not a constant")
     least, greatest = ends
     if not (np.isfinite(least) & np.isfinite(greatest) & ((least < greatest) | ((least == 0) & (greatest == 0)))).all():
         return Failure("its range is empty or not finite")
@@ -159,7 +159,7 @@ def _settings(op: Operation) -> _Settings | None:
 def _settings_are_known(op: Operation) -> Failure | None:
     settings = _settings(op)
     if settings is None:
-        return Failure("the number of bits is no constant")
+        return Failure("the number of bits is not a constant")
     if not 1 + settings.signed <= settings.bits <= MAX_BITS:
         return Failure(f"num_bits is {settings.bits}, not {1 + settings.signed} to {MAX_BITS}")
     shape = types.shape_of(op.operands[0].type)
@@ -169,7 +169,7 @@ def _settings_are_known(op: Operation) -> Failure | None:
         return None if shape is not None else Failure("the operand's rank is not known")
     ends = _ends(op)
     if ends is None:
-        return Failure("its range is no constant")
+        return Failure("its range is not a constant")
     if not all(np.isfinite(end).all() for end in ends):
         return Failure("its range is not finite")
     counts = {end.size for end in ends}
@@ -205,7 +205,7 @@ def _quantize_and_dequantize(op: Operation, emit: Emit) -> Value:
 
 
 def _by_own_range(op: Operation, emit: Emit, settings: _Settings) -> Value:
-    """Rounds with scales that are worked out from the values."""
+    """Rounds with scales that are computed from the values."""
     x, (low, high) = op.operands[0], settings.integers
     axes = [at for at in range(len(types.shape_of(x.type) or ())) if at != settings.axis]
     scale = emit.binary("Mul", emit.reduce("Max", x, axes, keep_dims=True), 1 / high)

@@ -81,7 +81,7 @@ def _is_exact(size: int, base: pads.Window, rate: int, padded: pads.Window, crop
 
 
 def _image(row: Value) -> types.Shape | None:
-    """Returns the shape of an image one pixel high, `None` if a reshape can't tell it."""
+    """Returns the shape of an image one pixel high, `None` if a reshape doesn't determine it."""
     dims = matching.shape(row)
     if dims is None or len(dims) != 3 or constant_target(dims) is None:
         return None

@@ -1,10 +1,10 @@
-"""Pass `calibrate`: the ranges of the numbers that ops are to be quantized with, from running the model on samples.
+"""Pass `calibrate`: runs the model on samples for the ranges of the values that are to be quantized.
 
-The ranges are attributes of the ops that compute the numbers, and of the functions for their arguments; see
+The ranges are attributes of the ops that compute the values, and of the functions for their arguments; see
 `tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference
 executor where LiteRT is not installed.
 
-Ranges that are there already stay. Where nothing tells the ranges, neither samples nor a training with fake
+Existing ranges are kept. Where nothing gives the ranges, neither samples nor training with fake
 quantization, that is the error `no-samples`.
 
 Refused:
@@ -68,7 +68,7 @@ class Calibrate:
         elif wanted.samples is not None:
             found = self._run(module, kept)
         elif kept is not None:
-            raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples to make it of",
+            raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples for it",
                         hint="pass samples")  # fmt: skip
         elif any(fake_quant.is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
             return NOTHING_DONE

@@ -1,4 +1,4 @@
-"""Pass `prepare-quantize`: ops without a kernel for integers become ops that have one, where that is as good.
+"""Pass `prepare-quantize`: replaces ops without an integer kernel by ops that have one, where that is as good.
 
 Before:
 

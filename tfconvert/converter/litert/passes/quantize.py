@@ -1,4 +1,4 @@
-"""Pass `quantize`: ops whose kernels take integers get them, where the ranges of their numbers are known.
+"""Pass `quantize`: quantizes the ops whose kernels take integers, where the ranges of their values are known.
 
 Before:
 
@@ -43,7 +43,7 @@ from tfconvert.schema.ir.types import I8
 
 @dataclass(frozen=True, slots=True)
 class QuantizeOps:
-    """Makes integers of activations and weights.
+    """Quantizes activations and weights.
 
     Attributes:
         quantize: How to.
@@ -56,7 +56,7 @@ class QuantizeOps:
         """Rewrites every function; returns what was made.
 
         Raises:
-            ConversionError: An op would stay float although integers alone were asked for (`stays-float`), or has a
+            ConversionError: An op would stay float although `strict` is set (`stays-float`), or has a
                 weight that is not finite (`non-finite-weight`).
         """
         wanted = self.quantize

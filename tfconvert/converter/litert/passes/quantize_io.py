@@ -1,4 +1,4 @@
-"""Pass `quantize-io`: inputs and outputs as integers, so that nobody outside has to convert them.
+"""Pass `quantize-io`: inputs and outputs as integers, so that callers need not convert them.
 
 Before:
 
@@ -57,7 +57,7 @@ _INT8 = Quantize("int8", io="int8")
 
 @dataclass(frozen=True, slots=True)
 class QuantizeIo:
-    """Makes integers of the inputs and outputs that are floats.
+    """Quantizes the inputs and outputs that are floats.
 
     Attributes:
         quantize: How to quantize; its `io` says which integers.
@@ -145,7 +145,7 @@ class _Boundary:
             extremes = extent(constant)
             seen = Range(float(extremes.low[0]), float(extremes.high[0]))
             if not seen.is_finite:
-                raise _unknown(self._function, "output", "it is a constant with elements that are no finite numbers")
+                raise _unknown(self._function, "output", "it is a constant with elements that are not finite")
             made = weights.quantize_constant(constant, uniform_of(seen, self._storage))
             found = builder.insert(tfl.constant(made.stored, result_type=made.type)).results[0]
         else:

@@ -244,7 +244,7 @@ def _shared(value: Value) -> Constant | None:
 
 
 def _key(constant: Constant) -> Hashable:
-    """Returns what tells a constant from others: what it holds, unless it is large."""
+    """Returns what identifies a constant: its elements, unless it is large."""
     return tensor_data.to_array(constant).tobytes() if tensor_data.is_small(constant) else constant
 
 

@@ -1,6 +1,6 @@
-"""Pass `verify-quantized`: refuses quantized ops that LiteRT's kernels refuse or compute wrong; rewrites nothing.
+"""Pass `verify-quantized`: refuses quantized ops that LiteRT's kernels refuse or compute incorrectly; rewrites nothing.
 
-The runtime does not check what its kernels expect of types, scales and zero points: many a file loads and answers
+The runtime does not check what its kernels expect of types, scales and zero points: many a file loads and computes
 nonsense. What each kernel makes of each form was measured (`tfconvert/schema/tflite/kernels.py`); forms that were not
 tried are let through. All problems of a module are one error, `quantized-kernel`.
 

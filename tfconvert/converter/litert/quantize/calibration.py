@@ -1,4 +1,4 @@
-"""Ranges of a module's values: what the values were when the model ran on samples."""
+"""Calibration: the ranges of a module's values while the model runs on samples."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Run:
 
     def ranges(self) -> dict[Value, Range]:
         """Returns the ranges of the values that have been seen."""
-        found, *inside = self._ask({"finish": True}, (), "the ranges can't be told")
+        found, *inside = self._ask({"finish": True}, (), "the ranges can't be read")
         values = [*self._observed, *(value for extremes in self._extremes for value in extremes.values)]
         ends = np.concatenate([found, *inside]).tolist()
         return {value: Range(*each) for value, each in zip(values, ends, strict=True) if not each[0] > each[1]}
@@ -135,7 +135,7 @@ class Run:
 
 
 class Runner(Protocol):
-    """What runs a model on samples, and observes it."""
+    """Runs a model on samples and observes its values."""
 
     def run(self, sample: Sample, entries: Sequence[Entry], number: int) -> None:
         """Runs the model on a sample; as `Run.run`."""
@@ -164,7 +164,7 @@ def observe(
             progress(number, total)
     if not number:
         hint = "an iterator gives its samples once: pass a list, or a function that returns a new one"
-        raise error("no-samples", "there are no samples, so that nothing is known of the ranges", hint=hint)
+        raise error("no-samples", "there are no samples, so the ranges are unknown", hint=hint)
     return run.ranges()
 
 
@@ -182,10 +182,10 @@ def save(
 
 
 def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place]) -> dict[Value, Range]:
-    """Returns the ranges of a file that `save` wrote, of those values that there are.
+    """Returns the ranges from a file that `save` wrote, of the values that the module still has.
 
     Raises:
-        ConversionError: It is no such file, or holds ranges of another method (`bad-calibration`).
+        ConversionError: It is not such a file, or holds ranges of another method (`bad-calibration`).
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -193,13 +193,13 @@ def load(path: str | os.PathLike[str], method: str, places: Mapping[Value, Place
         found = content["version"], content["method"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
         raise error(
-            "bad-calibration", f"{path} holds no ranges: {problem}", hint="remove it, and pass samples"
+            "bad-calibration", f"{path} is not a file of ranges: {problem}", hint="remove it, and pass samples"
         ) from None
     if found != (_VERSION, method):
         raise error("bad-calibration", f"{path} holds ranges of {found[1]!r}, of version {found[0]}, not {method!r}",
                     hint="remove it, and pass samples")  # fmt: skip
     known = {value: table[place.name] for value, place in places.items() if place.name in table}
     if table and not known:
-        raise error("bad-calibration", f"{path} holds ranges of another model: none of its names is one of this one's",
+        raise error("bad-calibration", f"{path} holds ranges of another model: it has none of this model's names",
                     hint="remove it, and pass samples")  # fmt: skip
     return known

@@ -22,7 +22,7 @@ _THREADS = 4
 
 
 class _Vectors:
-    """The ranges that a subgraph has worked out itself, as the vectors of their ends."""
+    """The ranges that a subgraph computes itself, as the vectors of their ends."""
 
     def __init__(self, places: Sequence[Sequence[int]], count: int) -> None:
         self.places = [(graph, tensor) for graph, tensor in places]
@@ -30,7 +30,7 @@ class _Vectors:
         self._high = np.full(count, -np.inf, np.float32)
 
     def add(self, low: Array, high: Array) -> None:
-        """Adds what one run has told."""
+        """Joins the ranges with those of one run."""
         np.minimum(self._low, low, out=self._low)
         np.maximum(self._high, high, out=self._high)
 

@@ -80,7 +80,7 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
     if settings.exclusion.excludes(op):
         return EXCLUDED
     if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
-        return "its numbers are no 32-bit floats"
+        return "its operands are not 32-bit floats"
     if rule.weights:
         problem = _with_weights(op, rule)
         if problem or rule.is_product:
@@ -101,7 +101,7 @@ def _with_weights(op: Operation, rule: Rule) -> str:
 
 
 def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
-    """Returns why an op had better stay float; empty if it had not."""
+    """Returns why an op should stay float; empty if it should not."""
     if settings.in_loop:
         return "its errors would add up from one iteration of the loop to the next"
     if rule.scales is Scales.FIXED and all(use.operation.name == "func.return" for use in op.results[0].uses):

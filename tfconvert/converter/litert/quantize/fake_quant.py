@@ -28,7 +28,7 @@ def trained_uniform(value: Value) -> Uniform | None:
 def uniform_of(op: Operation) -> Uniform:
     """Returns the integers that represent a fake-quantized value: `i8` with limits for up to 8 bits, `i16` for more.
 
-    The scale of a `tfl.fake_quant` is worked out in 64 bits, as the official converter does, and then rounded. In a
+    The scale of a `tfl.fake_quant` is computed in 64 bits, as the official converter does, and then rounded. In a
     pair, scales are TensorFlow's already. In 32 bits the middle of a symmetric range is rounded either way, so 0 can
     be the integer -1 there; as filters have to have 0 at 0, it is put there: a step's difference at the ends.
 

@@ -1,4 +1,4 @@
-"""Counts of numbers by size, over a range that grows as they come, and the ranges that follow from them."""
+"""A histogram over a range that grows with the values, and the ranges that follow from it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _STEPS = 15
 _LEAST = 0.3
 
 _HUGE = 1e38
-"""Differences of numbers this far apart are no 32-bit floats."""
+"""Differences of numbers this far apart overflow 32-bit floats."""
 
 
 class Histogram:
-    """The numbers that a tensor has had.
+    """A histogram of a tensor's values.
 
     Attributes:
         low: The least of them.
@@ -37,7 +37,7 @@ class Histogram:
         self._counts = np.zeros(BINS, np.int64)
 
     def add(self, values: Array) -> None:
-        """Counts numbers; if one is no finite number, the range is not either."""
+        """Counts numbers; if one is not finite, neither is the range."""
         low, high = float(values.min()), float(values.max())
         self.low, self.high = min(self.low, low), max(self.high, high)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -51,7 +51,7 @@ class Histogram:
         self._counts += np.bincount(np.clip(places, 0, BINS - 1), minlength=BINS)
 
     def _reach(self, low: float, high: float) -> None:
-        """Doubles the range until it has room for a range."""
+        """Doubles the histogram's range until it contains another range."""
         if not self._width:
             self._start, self._width = low, max(high - low, abs(low) * 1e-6, 1e-30)
         while low < self._start or high > self._start + self._width:
@@ -76,7 +76,7 @@ class Histogram:
         return Range(max(self.low, float(edges[first])), min(self.high, float(edges[last + 1])))
 
     def least_squares(self, levels: int) -> Range:
-        """Returns the range in which so many integers represent the numbers with the least squared error."""
+        """Returns the range in which `levels` integers represent the numbers with the least squared error."""
         whole = Range(self.low, self.high)
         if not whole.is_finite:
             return whole

@@ -1,6 +1,6 @@
-"""A copy of a module whose loops and branches tell the ranges of their values.
+"""A copy of a module whose loops and branches return the ranges of their values.
 
-The tensors of a loop's body hold what its last iteration left there. So the copy works the ranges out as it runs: each
+The tensors of a loop's body hold what its last iteration left there. So the copy computes the ranges as it runs: each
 subgraph returns the least and the greatest of each value as two vectors, a loop carries them from one iteration to the
 next, and a branch that isn't taken gives a range that ends before it begins.
 """
@@ -54,7 +54,7 @@ class Instrumented(NamedTuple):
 
 
 def instrument(module: ModuleOp, observed: Mapping[FuncOp, Sequence[Value]]) -> Instrumented:
-    """Returns a copy of a module that tells the ranges of values in loops and branches.
+    """Returns a copy of a module that returns the ranges of values in loops and branches.
 
     Args:
         module: The module.
@@ -77,7 +77,7 @@ class _Instrumentation:
         self._done: dict[str, tuple[Value, ...]] = {}
 
     def run(self) -> list[Extremes]:
-        """Rewrites all functions; returns what the calls in the outermost ones tell."""
+        """Rewrites all functions; returns the ranges that the calls in the outermost ones return."""
         calls = [op for function in self._functions.values() for op in function.walk() if op.name in CALLS]
         called = {name for op in calls for name in callees(op)}
         return [
@@ -88,7 +88,7 @@ class _Instrumentation:
         ]
 
     def _calls(self, function: FuncOp) -> list[Extremes]:
-        """Rewrites the calls in a function; returns what they tell."""
+        """Rewrites the calls in a function; returns the ranges that they return."""
         found = [self._call(op) for op in list(function.body.block.ops) if op.name in CALLS]
         return [extremes for extremes in found if extremes.values]
 

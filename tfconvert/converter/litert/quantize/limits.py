@@ -1,6 +1,6 @@
-"""How fine results may be: kernels of integers refuse scales that are too small for those of their operands, or abort.
+"""Least scales of results: integer kernels refuse or abort on scales that are too small for those of their operands.
 
-A result that is finer than its operands says nothing: its range is mere noise, of numbers that cancel each other out.
+A result that is finer than its operands is mere noise: of numbers that cancel each other out.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What an LSTM takes beside integers for its weights: states of integers, and the type that its kernel works in.
+"""What quantizing an LSTM takes besides its weights: integer states, and the types of its intermediates.
 
     outputs, and the state of outputs     8 bits, one mapping for both
     cell state                            16 bits, a power of two as its scale
     weights of the cell state, if any     16 bits
 
-The kernel saturates, and does not check: with another activation, or a cell state of a larger scale, it answers
-nonsense. It overwrites its states, which begin with zeros here: integers that stand for zeros, of which
+The kernel saturates, and does not check: with another activation, or a cell state of a larger scale, it computes
+nonsense. It overwrites its states, which begin with zeros here: integers that represent zeros, of which
 `separate-state` makes each operator's own.
 """
 
@@ -114,7 +114,7 @@ def join_alike(ops: Iterable[Operation], groups: Groups) -> None:
 
 
 def finish(op: Operation, output: Uniform, cell: Uniform) -> None:
-    """Makes integers of an LSTM's states, and states the types of its intermediates.
+    """Quantizes an LSTM's states, and sets the types of its intermediates.
 
     Args:
         op: The operator.
@@ -152,7 +152,7 @@ def _source(value: Value) -> Value:
 
 
 def _begins_with_zeros(value: Value) -> bool:
-    """Returns whether a state begins with zeros, and is no one else's."""
+    """Returns whether a state begins with zeros, and belongs to one op only."""
     constant = tensor_data.constant_of(_source(value))
     if constant is None or types.element_of(constant.type) is not types.F32:
         return False
@@ -162,7 +162,7 @@ def _begins_with_zeros(value: Value) -> bool:
 
 
 def _zeros(op: Operation, value: Value, uniform: Uniform) -> Value:
-    """Returns the integers that stand for a state of zeros."""
+    """Returns a state of zeros as integers."""
     owner = value.owner
     builder = TflBuilder(op)
     if isinstance(owner, tfl.TFLOp) and owner.op_name in sequences.RESIZED:

@@ -1,4 +1,4 @@
-"""What is remembered of the numbers that a tensor has had, and the range that follows from it, by method."""
+"""Observers of a tensor's values, and the ranges that follow from them, one a method."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tfconvert.schema.dialects.boxes import Array
 
 
 class Observer(Protocol):
-    """Remembers something of numbers."""
+    """Accumulates statistics of a tensor's values."""
 
     def add(self, values: Array) -> None:
-        """Observes numbers, of which there are some."""
+        """Observes values; there is at least one."""
 
     def range(self) -> Range:
         """Returns the range of what was observed; it ends before it begins if nothing was."""
@@ -29,7 +29,7 @@ class Extremes:
 
     def add(self, values: Array) -> None:
         """Observes numbers."""
-        # Unlike Python's, these keep what is no number.
+        # Unlike Python's, these propagate NaNs.
         self._low, self._high = np.minimum(self._low, values.min()), np.maximum(self._high, values.max())
 
     def range(self) -> Range:
@@ -38,11 +38,11 @@ class Extremes:
 
 
 class Counts:
-    """How many numbers of which size there were.
+    """A histogram of the values.
 
     Args:
         method: How the range follows from them: `mse` or `percentile`.
-        levels: How many integers there are to be.
+        levels: How many integers a range will be divided into.
     """
 
     def __init__(self, method: str, levels: int) -> None:
@@ -60,5 +60,5 @@ class Counts:
 
 
 def observer(method: str, levels: int) -> Observer:
-    """Returns an observer for a method: `minmax`, `mse` or `percentile`; for so many integers."""
+    """Returns an observer for a method (`minmax`, `mse` or `percentile`) and a number of integers."""
     return Extremes() if method == "minmax" else Counts(method, levels)

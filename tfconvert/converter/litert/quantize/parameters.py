@@ -1,4 +1,4 @@
-"""Scales and zero points from ranges, as TensorFlow's converter works them out."""
+"""Scales and zero points from ranges, as TensorFlow's converter computes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 
 HEADROOM = 2.0
-"""How much larger than in the samples numbers of 16 bits may become.
+"""By how much 16-bit numbers may exceed those of the samples.
 
 One bit less is nothing beside the errors of 8-bit weights, and a number that is cut off spoils a whole result.
 """
@@ -42,7 +42,7 @@ def _rounded(value: float) -> int:
 
 
 def _scale(value: float, otherwise: float = 1.0) -> float:
-    """Returns a scale as `f32` has it; another one if that is no positive normal number."""
+    """Returns a scale as `f32` has it; `otherwise` if that is not a positive normal number."""
     scale = float(np.float32(value))
     return scale if scale >= float(np.finfo(np.float32).tiny) else otherwise
 

@@ -1,7 +1,7 @@
-"""Decides what of a function becomes integers, and which integers: before anything is changed.
+"""Decides which ops of a function become integers, and with which scales, before anything is changed.
 
-An operator is quantized if its kernel takes integers (`rules`), the user has not excluded it, and the range of every
-number that it takes and gives is known. The others stay float, each for a reason that the report tells.
+An operator is quantized if its kernel takes integers (`rules`), the user has not excluded it, and the ranges of all
+of its operands and results are known. The others stay float, each for a reason that is reported.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tfconvert.schema.ir.values import OpResult, Value
 _ROUNDS = 3
 """How often groups are widened: once is enough unless an op has a group in common with one before it."""
 
-NOT_SEEN = "no sample has shown the range of its numbers"
+NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
 class Weight(NamedTuple):
-    """What becomes of a weight.
+    """How a weight is quantized.
 
     Attributes:
         uniform: The mapping of its integers to its numbers; `None` if these are not all finite.
-        snr: How much stronger it is than the error of that, in dB; NaN if it isn't known.
+        snr: Its signal-to-noise ratio after that, in dB; NaN if it isn't known.
     """
 
     uniform: Uniform | None
@@ -47,7 +47,7 @@ class Weight(NamedTuple):
 
 
 class Plan:
-    """What becomes of one function.
+    """How one function is quantized.
 
     Attributes:
         quantized: The ops that are quantized, with their rules, in order.
@@ -99,11 +99,11 @@ class Plan:
         return self._operand(value, rule, self._groups)
 
     def weight(self, op: Operation, index: int, bits: int | None = None) -> Weight:
-        """Returns what becomes of a weight of a quantized op.
+        """Returns how a weight of a quantized op is quantized.
 
         Args:
             op: The op.
-            index: Which of its operands it is.
+            index: The index of the operand.
             bits: Bits of its integers, by default as the settings say.
         """
         known = self._weights.get((op, index))
@@ -143,7 +143,7 @@ class Plan:
         return isinstance(value, OpResult) and value.op in self.quantized and is_float(value)
 
     def _settled(self, ops: Sequence[Operation]) -> Groups:
-        """Gives up ops until the ranges of all others are known; returns their groups."""
+        """Drops ops until the ranges of all others are known; returns their groups."""
         while True:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
@@ -151,7 +151,7 @@ class Plan:
                 self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
-                self.reasons[op] = "its kernel takes no numbers as large as these"
+                self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
             idle = [] if unknown or coarse else self._idle()
             for op in (*unknown, *coarse, *idle):
                 del self.quantized[op]
@@ -167,7 +167,7 @@ class Plan:
         ]  # fmt: skip
 
     def _make_room(self, groups: Groups) -> None:
-        """Widens results that are finer than their kernels can tell, and then what they are operands of."""
+        """Widens results whose scales are too small for their kernels, and then what they are operands of."""
         storage = self._settings.storage
         for _ in range(_ROUNDS):
             for op, rule in self.quantized.items():
@@ -244,7 +244,7 @@ class Plan:
         )
 
     def _idle(self) -> list[Operation]:
-        """Returns the ops that only move numbers, and neither get them from ops that compute nor give them to some."""
+        """Returns the ops that only move numbers, without an op that computes before or after them."""
         if self._settings.integers_only:
             return []
         working = {op for op, rule in self.quantized.items() if rule.scales is not Scales.SAME}
@@ -275,7 +275,7 @@ class Plan:
 _FAKE_QUANT = Rule(Scales.SAME)
 
 _CONVERSIONS = frozenset(("tfl.quantize", "tfl.dequantize"))
-"""Ops that the model has already between integers and floats."""
+"""Conversions between integers and floats, which the model may contain already."""
 
 
 def _has_floats(op: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""Makes integers of what a plan says, and puts conversions where integers meet floats or other integers."""
+"""Quantizes what a plan says, and inserts conversions where integers meet floats or other integers."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Rewriting:
         return Layer(node_of(op.location), _operator(op), form, low=seen.low, high=seen.high)
 
     def _finish_layers(self) -> None:
-        """Makes integers of the states of LSTMs, which one operator may create for several."""
+        """Quantizes the states of LSTMs, which one operator may create for several."""
         cells = {op: lstm.cell_uniform(op) for op, rule in self._plan.quantized.items() if rule.others}
         for op, cell in cells.items():
             output = self._plan.uniform(op.results[0])
@@ -154,7 +154,7 @@ class Rewriting:
         return known
 
     def _quantize_weight(self, op: Operation, rule: Rule, index: int, bias_index: int | None) -> None:
-        """Makes integers of an op's weight and bias; the scales of the bias are those of the products."""
+        """Quantizes an op's weight and bias; the scales of the bias are those of the products."""
         value = op.operands[index]
         uniform = self._weight_uniform(op, index)
         if bias_index is not None:
@@ -212,8 +212,8 @@ class Rewriting:
 
 
 def _non_finite(op: Operation, what: str) -> ConversionError:
-    return error_at(op, "non-finite-weight", f"its {what} has elements that are no finite numbers",
-                    "exclude the op from being quantized, or mend the model")  # fmt: skip
+    return error_at(op, "non-finite-weight", f"its {what} has elements that are not finite",
+                    "exclude the op, or fix the model")  # fmt: skip
 
 
 def _bias(op: Operation, index: int) -> Array | None:

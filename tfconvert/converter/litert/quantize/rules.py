@@ -1,8 +1,8 @@
 """What quantizing an operator takes: where its weights are, and how the scales of its results follow.
 
-One row an operator. Operands that are no 32-bit floats (shapes, axes, conditions) are left as they are; all others are
+One row an operator. Operands that are not 32-bit floats (shapes, axes, conditions) are left as they are; all others are
 activations, constant or not, unless the row says that they are the weight or the bias. An operator without a row stays
-float, and so does one whose row lacks the element type that is asked for.
+float, and so does one whose row lacks the requested element type.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Rule(NamedTuple):
         few_bits: Whether it is as fast with weights of 4 bits.
         below: What the scales of its operands must be less than.
         gates: Instead of `weight` and `bias`: those of each gate of an LSTM, any of which may be absent.
-        others: Operands of an LSTM that are neither activations nor such weights; `lstm` sees to them.
+        others: Operands of an LSTM that are neither activations nor such weights; `lstm` quantizes them.
     """
 
     scales: Scales = Scales.OWN

@@ -53,7 +53,7 @@ class Sample(NamedTuple):
 
 
 def read(samples: Any, entries: Sequence[Entry]) -> Iterator[Sample]:
-    """Yields samples one by one, as they are asked for.
+    """Yields samples one by one, as they are read.
 
     Args:
         samples: What the user passed as `Quantize.samples`.
@@ -187,7 +187,7 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
             raise _wrong(f"{what} has elements that are too large for {wanted.dtype}")
         value = cast
     if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise _wrong(f"{what} has elements that are no finite numbers")
+        raise _wrong(f"{what} has elements that are not finite")
     shape = wanted.shape
     fits = shape is None or (
         len(shape) == value.ndim and all(dim in (-1, own) for dim, own in zip(shape, value.shape, strict=True))

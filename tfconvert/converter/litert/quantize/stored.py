@@ -46,7 +46,7 @@ class StoredConstants:
         self._replaced: dict[Value, None] = {}
 
     def can_be(self, value: Value, form: Form, user: Operation) -> bool:
-        """Returns whether a constant can have a form: it can't if some of its elements are no finite numbers.
+        """Returns whether a constant can have a form: it can't if some of its elements are not finite.
 
         Args:
             value: The constant, of 32-bit floats.

@@ -1,4 +1,4 @@
-"""Constants as integers: the scales from one read, the integers worked out when the file is written.
+"""Constants as integers: the scales from one read, the integers computed when the file is written.
 
 Scales and integers are the official converter's: symmetric, without the lowest integer, so that 0 is exact and products
 can't overflow.
@@ -55,7 +55,7 @@ def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
 
 
 def weight_uniform(constant: Constant, axis: int | None, bits: int = 8) -> Uniform | None:
-    """Returns the symmetric mapping for a weight, `None` if some element is no finite number.
+    """Returns the symmetric mapping for a weight, `None` if some element is not finite.
 
     Args:
         constant: The weight, of 32-bit floats.
@@ -84,7 +84,7 @@ def snr(found: Extent, uniform: Uniform, elements: int) -> float:
 
 
 def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
-    """Returns a weight as symmetric integers, `None` if some element is no finite number; see `weight_uniform`."""
+    """Returns a weight as symmetric integers, `None` if some element is not finite; see `weight_uniform`."""
     uniform = weight_uniform(constant, axis, bits)
     return None if uniform is None else quantize_symmetric(constant, uniform)
 
