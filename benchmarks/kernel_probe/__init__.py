@@ -1,1 +1,1 @@
-"""Tries what LiteRT's kernels take and compute right, operator by operator, and writes it down as a table."""
+"""Finds out which calls LiteRT's kernels take and compute correctly, operator by operator, and writes a table."""

@@ -1,4 +1,4 @@
-"""Tries all calls in the installed LiteRT and writes the table of the schema anew.
+"""Tries all calls in the installed LiteRT and regenerates the schema's table.
 
     python -m benchmarks.kernel_probe [--output TABLE.tsv] [--cases CASES.tsv]
 

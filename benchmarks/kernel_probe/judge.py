@@ -1,4 +1,4 @@
-"""Whether what a kernel answered is right: compared with the same operator on the same numbers as floats."""
+"""Judges a kernel's results: compares them with those of the same operator on the same numbers as floats."""
 
 from __future__ import annotations
 

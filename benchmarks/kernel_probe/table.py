@@ -1,4 +1,4 @@
-"""The table of what became of all cases: as few rows as tell them apart."""
+"""The table of all outcomes, in as few rows as distinguish them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _careful(seen: Mapping[Words, Pair], words: Words, telling: Words, pair: Pai
 
 
 def rows_of(seen: Mapping[Words, Pair]) -> dict[Words, Pair]:
-    """Returns the fewest conditions that tell the outcomes of one signature apart.
+    """Returns the fewest conditions that distinguish the outcomes of one signature.
 
     Args:
         seen: The outcomes by the conditions that held.
@@ -76,7 +76,7 @@ def rows_of(seen: Mapping[Words, Pair]) -> dict[Words, Pair]:
         if all(_decides(rest, holding, pair) for holding, pair in seen.items()):
             rows = rest
     if not all(_decides(rows, holding, pair) for holding, pair in seen.items()):
-        raise ValueError(f"no rows tell these apart: {seen}")
+        raise ValueError(f"no rows distinguish these: {seen}")
     return rows
 
 

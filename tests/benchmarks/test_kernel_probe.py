@@ -42,7 +42,7 @@ def test_litert_does_what_the_table_says(cases: list[Case]) -> None:
     wrong = []
     for each in found:
         known = kernels.outcome(each.case.operator, each.case.call)
-        # Of several calls that the conditions don't tell apart, the table has the worst.
+        # Of several calls that the conditions don't distinguish, the table has the worst.
         if known is None or _is_worse((each.builtin, each.xnnpack), (known.builtin, known.xnnpack)):
             wrong.append(f"{each.case.key}: {each.builtin} {each.xnnpack} instead of {known}, {each.problems}")
         elif known.is_ok is not (each.builtin == each.xnnpack == OK):

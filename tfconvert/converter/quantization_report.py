@@ -1,4 +1,4 @@
-"""What quantizing has done to a model, and what it costs."""
+"""The report on a quantization: the form of each layer, its size, and how much accuracy was lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 FLOAT = "float32"
-"""The form of a layer that stays as it is."""
+"""The form of a layer that is not quantized."""
 
 
 class Layer(NamedTuple):
@@ -19,9 +19,9 @@ class Layer(NamedTuple):
         op: The operator.
         form: What it computes with and what its weight is: `int8 x int8 per channel`, `float32`.
         reason: Why it is not as small as it might be; empty if it is.
-        low: The least of its results that was provided for; NaN if that is not bounded.
+        low: The least number that its result can represent; NaN if it is a float.
         high: The greatest.
-        weight_snr: How much stronger its weight is than the error of storing it as integers, in dB; NaN if it has none.
+        weight_snr: The signal-to-noise ratio of its weight as integers, in dB; NaN if it has none.
         bytes_before: Bytes of its constants as the model has them.
         bytes_after: Bytes of them as they are stored.
     """
@@ -43,12 +43,12 @@ class Layer(NamedTuple):
 
 
 class OutputFidelity(NamedTuple):
-    """How near the quantized model's output is to the model's own, on samples.
+    """The fidelity of one output of the quantized model, on samples.
 
     Attributes:
         name: The output.
         snr: How much stronger it is than its error, in dB.
-        agreement: In which share of the rows the same element is the greatest; NaN where that says nothing.
+        agreement: The share of rows in which the same element is the greatest; NaN where rows have one element.
     """
 
     name: str
@@ -57,7 +57,7 @@ class OutputFidelity(NamedTuple):
 
 
 class Fidelity(NamedTuple):
-    """How near the quantized model is to the model itself.
+    """The fidelity of the quantized model: how near its outputs are to those of the float model.
 
     Attributes:
         samples: On how many samples both were run.
@@ -76,7 +76,7 @@ class Fidelity(NamedTuple):
 
 
 class QuantizationReport(NamedTuple):
-    """What quantizing has done.
+    """The report on a quantization.
 
     Attributes:
         layers: The operators with numbers, in order.

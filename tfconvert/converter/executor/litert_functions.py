@@ -12,7 +12,7 @@ from tfconvert.converter.kernels.call import Call, Function, Kernel, Results, ty
 from tfconvert.converter.kernels.recurrent import ACTIVATIONS
 
 _LEAST_NORM = np.float32(1e-6)
-"""What LiteRT divides by where a vector's norm is less."""
+"""The least norm that LiteRT divides by."""
 
 
 def _l2_normalization(call: Call) -> Results:

@@ -1,4 +1,4 @@
-"""Operators of LiteRT that compute what an op of TensorFlow does: a row each, with how its operands differ."""
+"""LiteRT's operators that compute what a TensorFlow op does: an entry each, with how its operands differ."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ ROWS: Mapping[str, Row] = {
     "transpose_conv": Row("Conv2DBackpropInput", litert_layout.transposed_convolution, bias=3),
     "unique": Row("Unique", litert_layout.unique),
 }
-"""Operator -> its row."""
+"""Operator -> its entry."""
 
 
 def _evaluate(row: Row, call: Call) -> Results:

@@ -1,4 +1,4 @@
-"""Compares a quantized model with the same model of floats: what its integers cost."""
+"""Compares a quantized model with the same model of floats on samples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(module: ModuleOp, floats: TFLiteFile, quantized: TFLiteFile, samples: 
         module: The model as it was imported.
         floats: Its file without quantization.
         quantized: The file with it.
-        samples: The user's samples; random ones take their place where there are none.
+        samples: The user's samples; random ones are used where there are none.
     """
     return comparison.compare(floats, quantized, islice(_values(module, samples), MOST))
 

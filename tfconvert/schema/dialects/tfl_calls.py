@@ -1,4 +1,4 @@
-"""A `tfl` op as the rules on the runtime's kernels see it: types, scales and options, without the IR."""
+"""The facts about a `tfl` op for the rules on the runtime's kernels: types, scales and options, without the IR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 
 def operand_of(value: Value) -> Operand:
-    """Returns the facts on a value; those on an absent one, or of a type that LiteRT does not have, are `ABSENT`."""
+    """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
     element = types.element_of(value.type)
     row = types.from_mlir(quant.storage_of(element))
     if row is None or not row.tflite:
@@ -25,7 +25,7 @@ def operand_of(value: Value) -> Operand:
 
 
 def call_of(op: tfl.TFLOp) -> Call:
-    """Returns the facts on an op; of its options those that are set, without the functions that it calls."""
+    """Returns the facts about an op; of its options those that are set, without the functions that it calls."""
     calls = tfl.SUBGRAPHS.get(op.op_name, {})
     fields = {name: tfl.python_value(value) for name, value in op.properties.items() if name not in calls}
     return Call(tuple(map(operand_of, op.operands)), tuple(map(operand_of, op.results)), fields)

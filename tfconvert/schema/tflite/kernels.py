@@ -46,7 +46,7 @@ _FORMS: Mapping[str, str] = {
 _FLOATS = frozenset(("FLOAT32", "FLOAT16", "BFLOAT16"))
 
 _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIANT"))
-"""Types of operands that say where rather than what: shapes, axes, conditions. They are left out if not quantized.
+"""Types of operands that are parameters rather than data: shapes, axes, conditions. They are left out unless quantized.
 
 A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
 """
@@ -167,7 +167,7 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
     "adjoint": _is_adjoint,
     "powers": _has_powers_of_two,
 }
-"""Facts on a call beside its types.
+"""Facts about a call besides its types.
 
 `same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
 the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the

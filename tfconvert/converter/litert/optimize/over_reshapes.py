@@ -1,4 +1,4 @@
-"""Reshapes are passed over by ops that they don't concern, where that leaves one reshape less.
+"""Moves ops over reshapes that don't affect them, where that leaves one reshape less.
 
     reshape(tanh(reshape(x, s)), t)  ->  reshape(tanh(x), t)        other elementwise ops as well, several in a row, too
     mean(tanh(reshape(x, s)), a)     ->  mean(tanh(x), b)           where s leaves dimensions of one element out

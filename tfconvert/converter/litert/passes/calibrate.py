@@ -54,7 +54,7 @@ class Calibrate:
     name: ClassVar[str] = "calibrate"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Notes the ranges; returns how many values have one.
+        """Sets the ranges; returns how many values have one.
 
         Raises:
             ConversionError: A sample is wrong, or the model can't be run on it; or there are none, and the model was

@@ -1,4 +1,4 @@
-"""How near a quantized file is to the file of floats, on samples: at the outputs, and tensor by tensor."""
+"""Compares a quantized file with the float file on samples: at the outputs, and tensor by tensor."""
 
 from __future__ import annotations
 

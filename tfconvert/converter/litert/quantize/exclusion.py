@@ -1,4 +1,4 @@
-"""Which ops stay floats because the user wants them to."""
+"""Which ops stay floats because the user excluded them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Rows of the operators with weights: which operands they are, and in which form the kernels take them.
 
-Hybrid kernels take float activations and integer weights: they turn the activations to integers as they go, multiply
-integers, and turn the sums back. Other operators get their weights through a `DEQUANTIZE`, which the runtime computes
-once, since its operand is a constant.
+Hybrid kernels take float activations and integer weights: they quantize the activations as they go, multiply
+integers, and turn the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the runtime
+computes once, since its operand is a constant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
 MIN_ELEMENTS = 1024
-"""Weights of fewer elements stay floats: as integers they would save little, and lose accuracy."""
+"""Weights of fewer elements stay floats: quantizing them would save little, and lose accuracy."""
 
 ASYMMETRIC = "asymmetric_quantize_inputs"
 """The option of a hybrid operator to give activations a zero point, which is more accurate."""
@@ -28,7 +28,7 @@ class Form(NamedTuple):
     Attributes:
         bits: Bits of its integers, or 16 for 16-bit floats.
         axis: The axis along which each slice has its own scale, `None` for one scale.
-        dequantized: Whether the operator gets floats again, from a `DEQUANTIZE`.
+        dequantized: Whether a `DEQUANTIZE` turns it back to floats for the operator.
     """
 
     bits: int
@@ -48,8 +48,8 @@ class Row(NamedTuple):
         weights: Indices of the weights among its operands.
         axis: The axis of output channels.
         is_hybrid: Whether it multiplies integer weights by float activations, at least as fast as floats.
-        per_channel: Whether its hybrid kernel knows scales per channel.
-        per_tensor: Whether its hybrid kernel knows a single scale.
+        per_channel: Whether its hybrid kernel takes scales per channel.
+        per_tensor: Whether its hybrid kernel takes a single scale.
         together: Whether it takes either all of its weights as integers or none.
         narrow: Whether it gains by weights of 4 bits.
         products: How many products a number of its result must be the sum of, for integers to be faster than floats.
@@ -127,7 +127,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
 
 
 def _is_faster(op: tfl.TFLOp, row: Row) -> bool:
-    """Returns whether an op is as fast with integers as with floats: turning activations to them takes time."""
+    """Returns whether an op is as fast with integers as with floats: quantizing activations takes time."""
     shape = types.shape_of(op.operands[row.weights[0]].type) or ()
     return row.is_hybrid and (not row.products or math.prod(shape[1:]) >= row.products)
 

@@ -40,6 +40,6 @@ def least_scale(op: Operation, storage: IntegerType, operands: Sequence[float], 
 
 
 def room(scale: float, storage: IntegerType) -> Range:
-    """Returns a range that needs a certain scale."""
+    """Returns a range whose scale is at least a certain one."""
     levels = 2 ** (storage.width - 1) - 1 if storage.width > 8 else 2**storage.width - 1
     return Range(0.0, scale * levels * _MARGIN)

@@ -33,26 +33,26 @@ GATES = ((1, 12), (2, 13), (3, 14), (4, 15), (5, None), (6, None), (7, None), (8
 """Indices of the weights, each with that of its bias. An input gate that follows from another has none."""
 
 PEEPHOLES = (9, 10, 11)
-"""Indices of the weights of the cell state."""
+"""Indices of the peephole weights, which multiply the cell state."""
 
 _OUTPUT_STATE, _CELL_STATE = 18, 19
 
 OTHERS = (*PEEPHOLES, _OUTPUT_STATE, _CELL_STATE)
 """Indices of the operands that are neither activations nor weights of 8 bits."""
 
-TOO_WIDE = "its cell state is larger than its kernel has room for"
+TOO_WIDE = "the range of its cell state is too wide for its kernel"
 
 _ABSENT = (
     ((16, 17), "its kernel would need the ranges of what is projected"),
     ((20, 21, 22, 23), "its kernel would need the ranges of what is normalized"),
 )
-"""Operands that may not be there, and why."""
+"""Operands that must be absent, and why."""
 
 _FINEST, _COARSEST = -11, -9
-"""Exponents of the scale of a cell state: room for 16, as much as functions that saturate need, up to 64."""
+"""Exponents of a cell state's scale: ranges from 16, enough for functions that saturate, to 64."""
 
 _ALIKE = 1.05
-"""By how much the steps of two layers may grow, so that one operator creates both states."""
+"""By which factor the scales of two layers may grow, so that one operator creates both states."""
 
 
 def problem(op: Operation) -> str:
@@ -89,7 +89,7 @@ def is_cell_seen(op: Operation) -> bool:
 
 
 def cell_uniform(op: Operation) -> Uniform | None:
-    """Returns the mapping of the cell state, `None` if its range is not known, or has no room in 16 bits."""
+    """Returns the mapping of the cell state, `None` if its range is unknown, or too wide for 16 bits."""
     seen = range_of(cell_state(op))
     if seen is None or not seen.is_finite:
         return None
@@ -99,7 +99,7 @@ def cell_uniform(op: Operation) -> Uniform | None:
 
 
 def join_alike(ops: Iterable[Operation], groups: Groups) -> None:
-    """Gives layers one mapping of their outputs where it differs little: one operator creates states of one type."""
+    """Joins the outputs of layers whose ranges differ little, so that one operator creates their states."""
     for one, other in combinations([op for op in ops if op.name == "tfl.unidirectional_sequence_lstm"], 2):
         first, second = one.results[0], other.results[0]
         uniforms = groups.uniform(first), groups.uniform(second)
@@ -132,7 +132,7 @@ def finish(op: Operation, output: Uniform, cell: Uniform) -> None:
 
 
 def peepholes(op: Operation) -> list[int]:
-    """Returns the indices of the weights of the cell state that are there."""
+    """Returns the indices of the peephole weights that are present."""
     return _present(op, PEEPHOLES)
 
 
@@ -189,7 +189,7 @@ def _filled(builder: TflBuilder, like: Value, uniform: Uniform) -> Operation:
 
 
 def _drop(value: Value) -> None:
-    """Removes what created a state; states that it created beside are constants again."""
+    """Removes the op that created a state; other states that it created become constants again."""
     if not isinstance(value, OpResult):
         return
     owner = value.op

@@ -65,7 +65,7 @@ class NumpyRun:
             raise ConversionError(
                 _failed(each, f"the model can't be run on sample {number}") for each in problem.diagnostics
             ) from problem
-        # Operators that go on from where the last run ended start anew with each sample.
+        # Stateful operators start from their initial state with each sample.
         self._executor.states.clear()
 
     def ranges(self) -> dict[Value, Range]:

@@ -13,7 +13,7 @@ from tfconvert.schema.ir.types import IntegerType
 HEADROOM = 2.0
 """By how much 16-bit numbers may exceed those of the samples.
 
-One bit less is nothing beside the errors of 8-bit weights, and a number that is cut off spoils a whole result.
+Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
 """
 
 

@@ -29,7 +29,7 @@ from tfconvert.schema.ir.types import IntegerType
 from tfconvert.schema.ir.values import OpResult, Value
 
 _ROUNDS = 3
-"""How often groups are widened: once is enough unless an op has a group in common with one before it."""
+"""How often groups are widened: once is enough unless an op shares a group with an earlier one."""
 
 NOT_SEEN = "the ranges of its operands or results are unknown"
 
@@ -127,7 +127,7 @@ class Plan:
         return Weight(uniform, weights.snr(found, uniform, size_of(value)))
 
     def _is_too_wide(self, op: Operation) -> bool:
-        """Returns whether the state of an LSTM's cell is known, and has no room in integers."""
+        """Returns whether the range of an LSTM's cell state is known, but too wide for its integers."""
         return bool(self.quantized[op].others) and lstm.is_cell_seen(op) and lstm.cell_uniform(op) is None
 
     def _operand(self, value: Value, rule: Rule, groups: Groups) -> Uniform | None:

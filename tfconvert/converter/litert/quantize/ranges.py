@@ -31,7 +31,7 @@ def range_of(value: Value) -> Range | None:
 
 
 def set_ranges(found: Mapping[Value, Range]) -> None:
-    """Notes what calibration has seen of values."""
+    """Sets the ranges of values, as calibration has seen them."""
     holders: dict[int, tuple[Operation, dict[int, Range]]] = {}
     for value, seen in found.items():
         holder, index = _place(value)

@@ -29,12 +29,12 @@ from tfconvert.schema.ir.types import I16, IntegerType
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _BIAS_ROOM = float(2**30)
-"""The largest integer that a bias may become, so that sums of products have room, too."""
+"""The largest integer of a bias, which leaves room for the sums of products."""
 
 _UNBOUNDED = Range(math.nan, math.nan)
 
 _SCALED_BY_OPTION = frozenset(("tfl.add", "tfl.sub"))
-"""Operators whose 16-bit kernels take scales that are powers of two, unless an option says otherwise."""
+"""Operators whose 16-bit kernels require scales that are powers of two, unless an option says otherwise."""
 
 
 class Rewriting:
@@ -90,7 +90,7 @@ class Rewriting:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
     def _layer(self, op: Operation) -> Layer:
-        """Returns what becomes of an op, except for its weight."""
+        """Returns the report's entry for an op, without its weight."""
         form = f"int{self._settings.storage.width}"
         uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
         seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
@@ -179,7 +179,7 @@ class Rewriting:
         return uniform
 
     def _describe_weight(self, value: Value, uniform: Uniform, snr: float) -> None:
-        """Adds to the layer what becomes of its weight."""
+        """Adds the weight to the current layer's entry."""
         layer, elements, bits = self.layers[-1], size_of(value), uniform.storage.width
         form = f"{layer.form} x int{bits}" + (" per channel" if uniform.axis is not None else "")
         # An LSTM has several, of which the worst counts.

@@ -1,8 +1,8 @@
-"""What quantizing an operator takes: where its weights are, and how the scales of its results follow.
+"""Quantization rules of the operators: where their weights are, and how the scales of results follow.
 
-One row an operator. Operands that are not 32-bit floats (shapes, axes, conditions) are left as they are; all others are
-activations, constant or not, unless the row says that they are the weight or the bias. An operator without a row stays
-float, and so does one whose row lacks the requested element type.
+One entry an operator. Operands that are not 32-bit floats (shapes, axes, conditions) are left as they are; all others
+are activations, constant or not, unless the entry says that they are the weight or the bias. An operator without an
+entry stays float, and so does one whose entry lacks the requested element type.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Scales(Enum):
     OWN = "own"
     """Each operand and result has its own."""
     SAME = "same"
-    """Its operands and results have one in common: it moves numbers, or compares them."""
+    """They are the same for its operands and results: it moves numbers, or compares them."""
     FIXED = "fixed"
-    """Those of the results are written into the kernel."""
+    """Those of the results are fixed by the kernel."""
 
 
 class Rule(NamedTuple):
@@ -34,12 +34,12 @@ class Rule(NamedTuple):
 
     Attributes:
         scales: How its scales go together.
-        types: The types of activations that its kernel computes right with.
+        types: The types of activations that its kernel computes correctly.
         weight: Index of the operand that must be a constant of 8-bit integers around 0, `None` if there is none.
         axis: The axis of the weight along which there is a scale for each channel.
         bias: Index of the bias, a constant of wide integers.
         fixed: Of `FIXED` results: the scale and the zero point, by type.
-        needs_bias: Whether the kernel of integers refuses to go without a bias.
+        needs_bias: Whether the integer kernel requires a bias.
         few_bits: Whether it is as fast with weights of 4 bits.
         below: What the scales of its operands must be less than.
         gates: Instead of `weight` and `bias`: those of each gate of an LSTM, any of which may be absent.
@@ -65,7 +65,7 @@ class Rule(NamedTuple):
 
     @property
     def is_product(self) -> bool:
-        """Whether it adds up products with a weight: what gains most by integers."""
+        """Whether it adds up products with a weight, which gain most by integers."""
         return self.axis is not None or bool(self.gates)
 
     def fixed_type(self, storage: IntegerType) -> Uniform | None:
@@ -75,7 +75,7 @@ class Rule(NamedTuple):
 
 
 SIZES_ONLY = frozenset(("tfl.shape", "tfl.rank"))
-"""Operators that read no numbers: they take operands in whatever form they are."""
+"""Operators that read shapes only: they take operands of any type."""
 
 _ANY = Rule()
 _ANY_I8 = Rule(types=(I8,))

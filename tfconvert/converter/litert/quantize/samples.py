@@ -1,4 +1,4 @@
-"""Samples as users pass them, turned into what each signature is run on."""
+"""Reads samples as users pass them into the values that each signature is run on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """What an entry is run on: a value an input, in order."""
+    """The values that an entry is run on, one an input, in order."""
 
     entry: int
     values: list[Array]

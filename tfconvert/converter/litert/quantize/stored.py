@@ -1,4 +1,4 @@
-"""Constants in other forms: each form of a constant is made once, however many operators use it."""
+"""Constants in other forms: each form of a constant is created once, however many operators use it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StoredConstants:
 
     Attributes:
         counts: How many constants got each form.
-        notes: Why others stay floats, and what was lost.
+        notes: Why others stay floats, and where accuracy was lost.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Tables that rows are looked up in, as integers: only the rows that are looked up become floats.
+"""Embedding tables as integers: only the rows that are looked up become floats.
 
 `GATHER` copies integers, which a `DEQUANTIZE` behind it turns to floats. `EMBEDDING_LOOKUP` does both at once and knows
 a scale for each row, but takes a vector of indices and a matrix only.
@@ -43,7 +43,7 @@ class Lookup(NamedTuple):
 
 
 def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup | None:
-    """Returns an op as a lookup, `None` if it is none, or its table stays floats.
+    """Returns an op as a lookup, `None` if it isn't one, or its table stays floats.
 
     Args:
         op: The op.
@@ -62,7 +62,7 @@ def lookup_of(op: tfl.TFLOp, settings: Quantize, shared: Form | None) -> Lookup 
             return Lookup(op, table, indices, shared._replace(dequantized=False), by_row=True)
         if settings.weights == 4:
             return Lookup(op, table, indices, Form(4, 0 if settings.per_channel else None), by_row=True)
-    # One operator, or else two: as many as by row with a change of type, and fewer than with one of shape.
+    # By row it is one operator, as a gather two: no more than by row with a cast, and fewer than with reshapes.
     is_vector = types.element_of(indices.type) == types.I32 and len(types.shape_of(indices.type) or ()) == 1
     return Lookup(op, table, indices, Form(8), is_vector and _takes_rows(op, table, indices))
 
@@ -79,7 +79,7 @@ def _takes_rows(op: tfl.TFLOp, table: Value, indices: Value) -> bool:
 
 
 def rewrite(lookup: Lookup, table: Value) -> None:
-    """Makes a lookup take its table as integers.
+    """Rewrites a lookup to take its table as integers.
 
     Args:
         lookup: The lookup.

@@ -75,7 +75,7 @@ def symmetric(found: Extent, axis: int | None, bits: int = 8) -> Uniform:
 
 
 def snr(found: Extent, uniform: Uniform, elements: int) -> float:
-    """Returns how much stronger a constant is than the error of storing it as integers, in dB.
+    """Returns the signal-to-noise ratio of a constant that is stored as integers, in dB.
 
     The error is what it is on average: spread evenly over a step of each slice's scale.
     """
