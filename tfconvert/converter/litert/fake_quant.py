@@ -79,7 +79,7 @@ def uniform_of(value: Value) -> Uniform:
         return element.data
     least, greatest = (np.float32(tfl.attribute(last, name)) for name in ("min", "max"))
     bits, narrow = tfl.attribute(last, "num_bits"), tfl.attribute(last, "narrow_range")
-    return stored(*steps(least, greatest, bits, narrow), bits, narrow, None)
+    return stored_uniform(*steps(least, greatest, bits, narrow), bits, narrow, None)
 
 
 def steps(least: Array | np.float32, greatest: Array | np.float32, bits: int, narrow: bool) -> tuple[Array, Array]:
@@ -89,8 +89,8 @@ def steps(least: Array | np.float32, greatest: Array | np.float32, bits: int, na
     return found.scale, found.zero_point
 
 
-def stored(scales: Array, zero_points: Array, bits: int, narrow: bool, axis: int | None) -> Uniform:
-    """Returns integers of some bits as they are stored: signed ones of 8 or of 16 bits.
+def stored_uniform(scales: Array, zero_points: Array, bits: int, narrow: bool, axis: int | None) -> Uniform:
+    """Returns the mapping of integers as they are stored: signed ones of 8 or of 16 bits.
 
     Args:
         scales: The scales.
@@ -123,7 +123,7 @@ def transposed(insert: Insert, value: Value, permutation: Sequence[int]) -> Valu
     moved = tensor_data.defer("transpose", (constant,), shape, tuple(permutation))
     uniform = uniform_of(value)
     axis = None if uniform.axis is None else tuple(permutation).index(uniform.axis)
-    return _again(insert, value, moved, uniform._replace(axis=axis))
+    return _fake_quantized_like(insert, value, moved, uniform._replace(axis=axis))
 
 
 def reshaped(insert: Insert, value: Value, shape: Sequence[int]) -> Value | None:
@@ -139,7 +139,7 @@ def reshaped(insert: Insert, value: Value, shape: Sequence[int]) -> Value | None
     if uniform is None:
         return None
     moved = tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape))
-    return _again(insert, value, moved, uniform)
+    return _fake_quantized_like(insert, value, moved, uniform)
 
 
 def can_reshape(value: Value, shape: Sequence[int]) -> bool:
@@ -167,8 +167,8 @@ def _reshaped_uniform(uniform: Uniform, before: Sequence[int], after: Sequence[i
     return None
 
 
-def _again(insert: Insert, value: Value, constant: Constant, uniform: Uniform) -> Value:
-    """Fake-quantizes another constant as a value is, but for its axis."""
+def _fake_quantized_like(insert: Insert, value: Value, constant: Constant, uniform: Uniform) -> Value:
+    """Fake-quantizes another constant with a value's form, and a mapping of its own."""
     *_, last = ops_of(value)
     origin = ops_of(value)[0].operands[0]
     moved = insert(tfl.constant(constant, fuse_origins([origin]))).results[0]

@@ -66,7 +66,7 @@ def _pair(op: Operation, emit: Emit, scales: Array, zeros: Array, bits: int, nar
     if not scales.all():
         low, high = _extent(constant, axis)
         scales = np.where((scales == 0) & (low == 0) & (high == 0), np.float32(1), scales)
-    uniform = fake_quant.stored(scales, zeros, bits, narrow, axis)
+    uniform = fake_quant.stored_uniform(scales, zeros, bits, narrow, axis)
     return fake_quant.pair(emit.insert, op.operands[0], uniform)
 
 

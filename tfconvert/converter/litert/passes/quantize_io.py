@@ -142,8 +142,7 @@ class _Boundary:
             found = value.op.operands[0]
             builder.location = value.op.location
         elif (constant := constant_behind(value)) is not None:
-            extremes = extent(constant)
-            seen = Range(float(extremes.low[0]), float(extremes.high[0]))
+            seen = Range.of(extent(constant))
             if not seen.is_finite:
                 raise _unknown(self._function, "output", "it is a constant with elements that are not finite")
             made = weights.quantize_constant(constant, uniform_of(seen, self._storage))

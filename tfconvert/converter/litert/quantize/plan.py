@@ -267,8 +267,7 @@ class Plan:
         assert constant is not None, "checked by the caller"
         known = self._extremes.get(constant)
         if known is None:
-            found = extent(constant)
-            known = self._extremes[constant] = Range(float(found.low[0]), float(found.high[0]))
+            known = self._extremes[constant] = Range.of(extent(constant))
         return known
 
 
