@@ -15,6 +15,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import quoted
+from tfconvert.schema.ir.float_text import decimal_text
 from tfconvert.schema.ir.types import ComplexType, IntegerType
 
 LITERAL = 100
@@ -23,8 +24,8 @@ LITERAL = 100
 _CHUNK = 1 << 16
 """Bytes that are converted to hexadecimal, or elements that are compared, at a time."""
 
-_SHORT_DIGITS, _FLOAT_DIGITS = 6, {4: 9, 8: 17}
-"""Significant digits of a short number, and of any number by the width of its type."""
+_FLOAT_DIGITS = {4: 9, 8: 17}
+"""Significant digits from which any number is read back, by the bytes of its type."""
 
 
 def can_write(element: Attribute) -> bool:
@@ -86,18 +87,10 @@ def _writer(element: Attribute, dtype: np.dtype[Any]) -> Callable[[Any], str]:
 
 def _float(value: Any) -> str:
     """Returns the shortest of MLIR's forms from which a number is read back with the same bits."""
-    width = value.dtype.itemsize
     number = float(value)
     if not np.isfinite(number):
         return f"0x{value.tobytes()[::-1].hex().upper()}"
-    short = f"{number:.{_SHORT_DIGITS - 1}e}"
-    mantissa, _, exponent = short.partition("e")
-    if value.dtype.type(float(short)) == value:
-        return f"{mantissa}0e{exponent}"
-    text = f"{number:.{_FLOAT_DIGITS[width]}g}" if width in _FLOAT_DIGITS else repr(number)
-    mantissa, e, exponent = text.partition("e")
-    # MLIR reads digits without a point as an integer.
-    return mantissa + ("" if "." in mantissa else ".0") + e + exponent
+    return decimal_text(number, _FLOAT_DIGITS.get(value.dtype.itemsize), lambda near: value.dtype.type(near) == value)
 
 
 def _hexadecimal(flat: Array, element: Attribute) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
 from tfconvert.schema.ir.types import FloatType
 
@@ -29,11 +30,21 @@ def float_text(value: float, type: FloatType) -> str:
     """Returns the shortest of MLIR's forms of a number: few digits where they are exact, bits where none are."""
     if not math.isfinite(value):
         return f"0x{_bits(value, type):0{type.width // 4}X}"
+    return decimal_text(value, _DIGITS.get(type.keyword), lambda number: round_to(number, type) == value)
+
+
+def decimal_text(value: float, digits: int | None, is_value: Callable[[float], bool]) -> str:
+    """Returns the shortest of MLIR's decimal forms of a finite number.
+
+    Args:
+        value: The number.
+        digits: The significant digits from which any number of its type is read back; `None` if Python's will do.
+        is_value: Whether a number, rounded to the type, is the value.
+    """
     short = f"{value:.5e}"
     mantissa, _, exponent = short.partition("e")
-    if round_to(float(short), type) == value:
+    if is_value(float(short)):
         return f"{mantissa}0e{exponent}"
-    digits = _DIGITS.get(type.keyword)
     text = f"{value:.{digits}g}" if digits else repr(value)
     mantissa, e, exponent = text.partition("e")
     # MLIR reads digits without a point as an integer.
