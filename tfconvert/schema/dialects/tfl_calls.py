@@ -8,7 +8,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 
-def operand_of(value: Value) -> Operand:
+def _operand_of(value: Value) -> Operand:
     """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
     element = types.element_of(value.type)
     row = types.from_mlir(quant.storage_of(element))
@@ -28,4 +28,4 @@ def call_of(op: tfl.TFLOp) -> Call:
     """Returns the facts about an op; of its options those that are set, without the functions that it calls."""
     calls = tfl.SUBGRAPHS.get(op.op_name, {})
     fields = {name: tfl.python_value(value) for name, value in op.properties.items() if name not in calls}
-    return Call(tuple(map(operand_of, op.operands)), tuple(map(operand_of, op.results)), fields)
+    return Call(tuple(map(_operand_of, op.operands)), tuple(map(_operand_of, op.results)), fields)

@@ -33,10 +33,10 @@ OUTCOMES = (OK, WRONG, REFUSED, CRASHES)
 
 ABSENT = "absent"
 
-MANY_OPERANDS = 6
+_MANY_OPERANDS = 6
 """An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures."""
 
-BIAS_TOLERANCE = 1e-3
+_BIAS_TOLERANCE = 1e-3
 """The part of a bias's scale by which it may be off."""
 
 _FORMS: Mapping[str, str] = {
@@ -127,7 +127,7 @@ def _has_other_bias(operator: str, call: Call) -> bool:
     expected = [x.scales[0] * scale for scale in weights.scales]
     if len(expected) != len(bias.scales):
         return True
-    off = any(abs(own - wanted) > BIAS_TOLERANCE * wanted for own, wanted in zip(bias.scales, expected, strict=True))
+    off = any(abs(own - wanted) > _BIAS_TOLERANCE * wanted for own, wanted in zip(bias.scales, expected, strict=True))
     return off or any(bias.zero_points)
 
 
@@ -218,7 +218,7 @@ def signature(operator: str, call: Call) -> str:
     ]
     bias = next((index for index, value in enumerate(declared.operands) if value.name == "bias"), -1)
     inputs, outputs = _forms(operands, bias), _forms(call.outputs)
-    if len(declared.operands) > MANY_OPERANDS:
+    if len(declared.operands) > _MANY_OPERANDS:
         inputs = [each for each in dict.fromkeys(inputs) if each != ABSENT]
     elif any(value.variadic for value in declared.operands):
         inputs = sorted(set(inputs))

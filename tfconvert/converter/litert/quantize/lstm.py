@@ -32,12 +32,12 @@ from tfconvert.schema.ir.values import OpResult, Value
 GATES = ((1, 12), (2, 13), (3, 14), (4, 15), (5, None), (6, None), (7, None), (8, None))
 """Indices of the weights, each with that of its bias. An input gate that follows from another has none."""
 
-PEEPHOLES = (9, 10, 11)
+_PEEPHOLES = (9, 10, 11)
 """Indices of the peephole weights, which multiply the cell state."""
 
 _OUTPUT_STATE, _CELL_STATE = 18, 19
 
-OTHERS = (*PEEPHOLES, _OUTPUT_STATE, _CELL_STATE)
+OTHERS = (*_PEEPHOLES, _OUTPUT_STATE, _CELL_STATE)
 """Indices of the operands that are neither activations nor weights of 8 bits."""
 
 TOO_WIDE = "the range of its cell state is too wide for its kernel"
@@ -64,7 +64,7 @@ def problem(op: Operation) -> str:
     for indices, reason in _ABSENT:
         if _present(op, indices):
             return reason
-    if any(tensor_data.constant_of(op.operands[index]) is None for index in _present(op, PEEPHOLES)):
+    if any(tensor_data.constant_of(op.operands[index]) is None for index in _present(op, _PEEPHOLES)):
         return "its weights of the cell state are computed"
     if not all(_begins_with_zeros(op.operands[index]) for index in (_OUTPUT_STATE, _CELL_STATE)):
         return "its state does not begin with zeros"
@@ -133,7 +133,7 @@ def finish(op: Operation, output: Uniform, cell: Uniform) -> None:
 
 def peepholes(op: Operation) -> list[int]:
     """Returns the indices of the peephole weights that are present."""
-    return _present(op, PEEPHOLES)
+    return _present(op, _PEEPHOLES)
 
 
 def _present(op: Operation, indices: Iterable[int]) -> list[int]:

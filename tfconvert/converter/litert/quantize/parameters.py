@@ -10,7 +10,7 @@ from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import IntegerType
 
-HEADROOM = 2.0
+_HEADROOM = 2.0
 """By how much 16-bit numbers may exceed those of the samples.
 
 Losing one bit is negligible beside the errors of 8-bit weights, while a clipped number spoils a whole result.
@@ -25,7 +25,7 @@ def uniform_of(values: Range, storage: IntegerType) -> Uniform:
     """
     low, high = min(values.low, 0.0), max(values.high, 0.0)
     if storage.width > 8:
-        return Uniform(storage, (_scale(max(-low, high) * HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
+        return Uniform(storage, (_scale(max(-low, high) * _HEADROOM / (2 ** (storage.width - 1) - 1)),), (0,))
     least, most = -(2 ** (storage.width - 1)), 2 ** (storage.width - 1) - 1
     scale = (high - low) / (most - least)
     if not _scale(scale, 0.0):

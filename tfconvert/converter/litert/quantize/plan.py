@@ -31,7 +31,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 _ROUNDS = 3
 """How often groups are widened: once is enough unless an op shares a group with an earlier one."""
 
-NOT_SEEN = "the ranges of its operands or results are unknown"
+_NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
 class Weight(NamedTuple):
@@ -148,7 +148,7 @@ class Plan:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
             for op in unknown:
-                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
+                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else _NOT_SEEN
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
