@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
 from tfconvert.schema.ir.attribute import Attribute
@@ -14,7 +14,11 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 
 class Tensor(NamedTuple):
-    """A named input or output; the type reads `f32[?,224,224,3]`, `?` for what is not known at compile time."""
+    """A named input or output.
+
+    Its type reads `f32[?,224,224,3]`, `?` for what is not known at compile time; integers that represent numbers have
+    their scale and zero point beside them.
+    """
 
     name: str
     type: str
@@ -86,6 +90,9 @@ def _tensors(names: Attribute, tensor_types: Sequence[Attribute]) -> tuple[Tenso
 
 
 def _text(tensor_type: Attribute) -> str:
-    element = str(types.element_of(tensor_type)).removeprefix("!tf_type.")
-    shape = types.shape_of(tensor_type)
-    return f"{element}[{','.join('?' if dim < 0 else str(dim) for dim in shape) if shape is not None else '...'}]"
+    element, shape = types.element_of(tensor_type), types.shape_of(tensor_type)
+    name, scale = str(quant.storage_of(element)).removeprefix("!tf_type."), ""
+    if isinstance(element, quant.UniformType) and element.data.axis is None:
+        # As the runtime tells it: the number that an integer is, is the scale times its distance from the zero point.
+        scale = f" (scale {element.data.scales[0]:.6g}, zero point {element.data.zero_points[0]})"
+    return f"{name}[{','.join('?' if dim < 0 else str(dim) for dim in shape) if shape is not None else '...'}]{scale}"
