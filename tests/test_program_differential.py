@@ -13,6 +13,10 @@ def test_random_programs_compute_the_same_everywhere(tf: ModuleType) -> None:
     assert summary.counts["V1 ops"] > 400
 
 
+def test_a_conditional_that_nothing_uses_any_more_stands_before_the_fetch(tf: ModuleType) -> None:
+    assert program_differential.check_programs(tf, [1685]).problems == []
+
+
 def test_effects_come_in_the_same_order(tf: ModuleType) -> None:
     summary = program_differential.check_programs(tf, range(60), statements=6, effects=True)
     assert summary.problems == []

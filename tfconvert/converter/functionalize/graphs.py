@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tfconvert.converter.functionalize.slices import in_order
 from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_executor import GraphOp, IslandOp
+from tfconvert.schema.dialects.tf_executor import FetchOp, GraphOp, IslandOp
 from tfconvert.schema.ir.operation import Operation
 
 
@@ -48,11 +48,12 @@ def restore(function: FuncOp, graph: GraphOp, position: Mapping[Operation, int])
         ConversionError: The ops use each other in a cycle (`cyclic-graph`).
     """
     block = graph.body
-    order = in_order(block.ops, {**position, graph.terminator: len(position) + 1})
+    fetch = next(op for op in block.ops if isinstance(op, FetchOp))  # no terminator while new ops stand behind it
+    order = [*in_order((op for op in block.ops if op is not fetch), position), fetch]
     for op in order:
         op.detach()
     block.add_ops(order)
-    for result, value in zip(graph.results, graph.terminator.operands, strict=False):
+    for result, value in zip(graph.results, fetch.operands, strict=False):
         result.type = value.type
     if graph.parent is function.body.blocks[0]:
         update_function_type(function)
