@@ -15,20 +15,14 @@ import pytest
 
 import tfconvert
 from tests.conftest import RunTFLite
+from tests.importers.conftest import LeftFolders
 from tests.sample_models import traced
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 _X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns the folder for temporary files, which is empty again after each test."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
+pytestmark = pytest.mark.usefixtures("temporary")
 
 
 @pytest.fixture
@@ -56,11 +50,6 @@ def _table(tf: ModuleType) -> Any:
 
     module.call = call
     return module
-
-
-def _left(temporary: Path) -> list[Path]:
-    """Returns our temporary folders; TensorFlow has files of its own."""
-    return list(temporary.glob("tfconvert-*"))
 
 
 def _code(model: Any) -> str:
@@ -130,19 +119,19 @@ def test_errors_name_lines_of_source(tf: ModuleType) -> None:
     assert Path(__file__).name in caught.value.diagnostics[0].location
 
 
-def test_the_temporary_folder_stays_as_long_as_the_result(scaled: Any, temporary: Path) -> None:
+def test_the_temporary_folder_stays_as_long_as_the_result(scaled: Any, left_folders: LeftFolders) -> None:
     model = tfconvert.convert(scaled)
-    (folder,) = _left(temporary)
+    (folder,) = left_folders()
     assert folder.stat().st_mode & 0o077 == 0 or sys.platform == "win32"
     stream = io.BytesIO()
     model.save(stream)
     assert stream.getvalue() == bytes(model)
     del model
     gc.collect()
-    assert _left(temporary) == []
+    assert left_folders() == []
 
 
-def test_errors_leave_no_folder(tf: ModuleType, temporary: Path) -> None:
+def test_errors_leave_no_folder(tf: ModuleType, left_folders: LeftFolders) -> None:
     fails = tf.function(tf.linalg.det, input_signature=[tf.TensorSpec([2, 2])])
     with pytest.raises(ConversionError, match="MatrixDeterminant") as caught:
         tfconvert.convert(fails)
@@ -150,7 +139,7 @@ def test_errors_leave_no_folder(tf: ModuleType, temporary: Path) -> None:
     with pytest.raises(ConversionError) as other:
         tfconvert.convert(_table(tf).call)
     assert other.value.code == "untracked-resource"
-    assert _left(temporary) == []
+    assert left_folders() == []
 
 
 def test_results_can_be_verified(scaled: Any) -> None:
@@ -171,11 +160,11 @@ def test_what_is_no_model_is_told(tf: ModuleType) -> None:
         assert _code(thing) == "unknown-format"
 
 
-def test_settings_of_graphs_are_refused(scaled: Any, temporary: Path) -> None:
+def test_settings_of_graphs_are_refused(scaled: Any, left_folders: LeftFolders) -> None:
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(scaled, outputs=["y"])
     assert caught.value.code == "wrong-option"
-    assert _left(temporary) == []
+    assert left_folders() == []
 
 
 def test_files_need_no_tensorflow(digits_model: Path) -> None:

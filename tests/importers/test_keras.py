@@ -16,21 +16,16 @@ from click.testing import CliRunner
 
 import tfconvert
 from tests.conftest import RunTFLite
+from tests.importers.conftest import LeftFolders
 from tfconvert.converter.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 
 _X = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns the folder for temporary files."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
+pytestmark = [
+    pytest.mark.usefixtures("temporary"),
+    pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning"),
+]
 
 
 @pytest.fixture(params=["keras", "tf_keras"])
@@ -64,11 +59,6 @@ def _own(keras: ModuleType) -> Any:
             return self.dense(x) * 2
 
     return Own()
-
-
-def _left(temporary: Path) -> list[Path]:
-    """Returns our temporary folders; TensorFlow has files of its own."""
-    return list(temporary.glob("tfconvert-*"))
 
 
 def _error(model: Any) -> ConversionError:
@@ -142,12 +132,14 @@ def test_the_command_line_takes_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("ending", "code"), [("keras", "load-failed"), ("h5", "unsafe-model")])
-def test_code_in_files_is_not_run(keras: ModuleType, ending: str, code: str, tmp_path: Path, temporary: Path) -> None:
+def test_code_in_files_is_not_run(
+    keras: ModuleType, ending: str, code: str, tmp_path: Path, left_folders: LeftFolders
+) -> None:
     network = keras.Sequential([keras.Input((4,)), keras.layers.Lambda(lambda x: x * 2)])
     path = tmp_path / f"network.{ending}"
     network.save(path)
     assert _error(path).code == code
-    assert _left(temporary) == []
+    assert left_folders() == []
 
 
 def test_files_without_a_model_are_told(keras: ModuleType, tmp_path: Path) -> None:
@@ -195,7 +187,7 @@ def test_other_backends_are_told(tf: ModuleType, monkeypatch: pytest.MonkeyPatch
     assert "KERAS_BACKEND=tensorflow" in problem.diagnostics[0].hint
 
 
-def test_what_keras_can_not_export_is_told(tf: ModuleType, temporary: Path) -> None:
+def test_what_keras_can_not_export_is_told(tf: ModuleType, left_folders: LeftFolders) -> None:
     keras = importlib.import_module("keras")
     network = _network(keras)
 
@@ -206,7 +198,7 @@ def test_what_keras_can_not_export_is_told(tf: ModuleType, temporary: Path) -> N
     problem = _error(network)
     assert problem.code == "export-failed"
     assert "nothing" in str(problem)
-    assert _left(temporary) == []
+    assert left_folders() == []
 
 
 def test_errors_name_lines_of_source(tf: ModuleType) -> None:

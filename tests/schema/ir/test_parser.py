@@ -161,7 +161,6 @@ def test_what_a_type_was_defined_with() -> None:
 
 def test_optional_pieces() -> None:
     reader = parser("{} %x: i32 %y: i32 {a = 1} loc(unknown) 1")
-    assert reader.parse_optional_operation() is None
     region = reader.parse_optional_region()
     assert region is not None
     assert reader.parse_optional_region() is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr, SymbolRefAttr, symbol_text
-from tfconvert.schema.ir.block import Block, Region
+from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
@@ -407,12 +407,6 @@ class CallOp(Operation):
         call = cls.of(callee, parser.resolve_operands(operands, kind.inputs, position), kind.results)
         call.attributes.update(attributes)
         return call
-
-
-def empty_function(name: str, function_type: FunctionType) -> tuple[FuncOp, Block]:
-    """Returns a function with an empty entry block, and the block."""
-    block = Block(arg_types=function_type.inputs)
-    return FuncOp.of(name, function_type, Region(block)), block
 
 
 FUNC = Dialect("func", (FuncOp, ReturnOp, CallOp))

@@ -32,7 +32,6 @@ from tfconvert.schema.ir.type_syntax import (
     TYPES,
     integer_type,
     parse_dimensions,
-    parse_leading_dimensions,
 )
 from tfconvert.schema.ir.types import FunctionType
 
@@ -155,10 +154,6 @@ class AttributeParser(TokenParser):
     def parse_dimension_list(self) -> list[int]:
         """Parses `2x?x3`, -1 where a dimension is not known; there may be no dimensions."""
         return parse_dimensions(self)
-
-    def parse_shape_and_element(self) -> tuple[tuple[int, ...], Type]:
-        """Parses `2x?xf32`: dimensions, -1 where unknown, and an element type."""
-        return parse_leading_dimensions(self), self.parse_type()
 
     def _extended_type(self) -> Type:
         """Parses `!dialect.name...`, `!dialect<name...>` or `!alias`."""

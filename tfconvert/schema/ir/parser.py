@@ -126,10 +126,6 @@ class Parser(ValueParser):
             op.location = self._place(start, self._line_starts)
         return op
 
-    def parse_optional_operation(self) -> Operation | None:
-        """Parses an op, if there is one."""
-        return self.parse_operation() if self.token[0] in _OP_BEGINS else None
-
     def _place(self, position: int, line_starts: Sequence[int]) -> Location:
         row = bisect_right(line_starts, position) - 1
         return FileLineColLoc.get(self.filename, self.first_line + row, position - line_starts[row] + 1)

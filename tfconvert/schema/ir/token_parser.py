@@ -142,10 +142,6 @@ class TokenParser:
         self.token = self._lex(end)
         return string_bytes(self.text[start:end])
 
-    def parse_bytes_literal(self, context: str = "") -> bytes:
-        """Parses a string; returns its bytes, which need not be UTF-8."""
-        return self.expect(self.parse_optional_bytes_literal, f"string literal expected{context}")
-
     def parse_optional_str_literal(self) -> str | None:
         """Parses a string, if there is one; returns its text, for which escapes may spell UTF-8."""
         kind, start, end, _ = self.token

@@ -18,9 +18,9 @@ from tfconvert.converter.litert.quantize.histogram import Histogram
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of, set_ranges
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.quant import Uniform
+from tfconvert.schema.dialects.quant import Uniform, UniformType
 from tfconvert.schema.ir.types import I8, I16
 from tfconvert.schema.ir.values import Value
 
@@ -111,9 +111,11 @@ def test_weights_are_rounded_as_numpy_does(axis: int | None, bits: int) -> None:
     largest = np.abs(value).max(axis=None if axis is None else 1 - axis, keepdims=True)
     scales = largest / np.float32(most)
     scales[scales == 0] = scales.max()
-    np.testing.assert_array_equal(made.uniform.scales, scales.reshape(-1))
-    assert made.uniform.axis == axis
-    assert not any(made.uniform.zero_points)
+    element = types.element_of(made.type)
+    assert isinstance(element, UniformType)
+    np.testing.assert_array_equal(element.data.scales, scales.reshape(-1))
+    assert element.data.axis == axis
+    assert not any(element.data.zero_points)
     stored = tensor_data.to_array(made.stored).astype(np.int32)
     np.testing.assert_array_equal(stored, np.clip(np.rint(value / scales), -most, most))
 
@@ -123,7 +125,7 @@ def test_weights_that_are_not_finite_have_no_mapping(number: float) -> None:
     value = np.ones((3, 4), np.float32)
     value[1, 2] = number
     for axis in (None, 0, 1):
-        assert weights.weight_uniform(_constant(value), axis) is None
+        assert weights.quantize_weight(_constant(value), axis) is None
 
 
 @settings(max_examples=40, deadline=None)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize.weights import quantize_weight, symmetric_scales
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.dialects.sources import FileSlice, MappedFile
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.ir.types import IntegerType, TensorType
@@ -79,7 +80,9 @@ def test_integers_are_the_nearest(axis: int | None, bits: int) -> None:
     value[3] = 0
     quantized = quantize_weight(tensor_data.of_array(value), axis, bits)
     assert quantized is not None
-    uniform = quantized.uniform
+    element = types.element_of(quantized.type)
+    assert isinstance(element, UniformType)
+    uniform = element.data
     assert (uniform.storage, uniform.axis, set(uniform.zero_points)) == (IntegerType.get(bits), axis, {0})
     scales = np.array(uniform.scales, np.float32).reshape((1,) if axis is None else (-1, 1) if axis == 0 else (1, -1))
     stored = tensor_data.to_array(quantized.stored).astype(np.int8)

@@ -172,6 +172,34 @@ Step = Callable[[Block, str, list[str]], list[str]]
 """Adds a step; takes the input and the states, returns the states, of which the first is the output."""
 
 
+def _initial(main: Block, states: int, axis: int, stack: str, runs: Callable[[Block, str], str]) -> list[str]:
+    """Adds what a loop starts with; returns its variables' values: index, number of runs, outputs, sequence, states."""
+    length = main.op("Shape", ("%x",), "tensor<3xi32>")
+    picked = [main.constant([index], "i32") for index in (axis, axis + 1, 1)]
+    masks = ", ".join(f"{name}_mask = 0 : i64" for name in ("begin", "end", "ellipsis", "new_axis"))
+    count = main.op("StridedSlice", (length, *picked), "tensor<i32>", f"{masks}, shrink_axis_mask = 1 : i64")
+    zero = main.constant(0, "i32")
+    rows = main.op("Shape", ("%s0",), "tensor<2xi32>")
+    sizes = main.op("ConcatV2", (main.op("Reshape", (count, main.constant([1], "i32")), "tensor<1xi32>"), rows, zero),
+                    "tensor<3xi32>")  # fmt: skip
+    empty = main.op("Fill", (sizes, main.constant(0.0)), stack)
+    return [zero, runs(main, count), empty, "%x", *(f"%s{index}" for index in range(states))]
+
+
+def _following(body: Block, step: Step, states: int, axis: int, batch: int) -> list[str]:
+    """Adds one run of a loop; returns its variables' values for the next one."""
+    at = body.op("GatherV2", ("%x", "%i", body.constant(axis, "i32")), kind((batch, FEATURES)))
+    after = step(body, at, [f"%s{index}" for index in range(states)])
+    row = body.op(
+        "ExpandDims", (after[states if len(after) > states else 0], body.constant(0, "i32")), kind((1, batch, UNITS))
+    )
+    first = body.constant(0, "i32")
+    place = body.op("Pack", ("%i", first, first), "tensor<3xi32>", "axis = 0 : i64")
+    out = body.op("XlaDynamicUpdateSlice", ("%out", row, place), body.kinds["%out"])
+    following = body.binary("AddV2", "%i", body.constant(1, "i32"))
+    return [following, "%n", out, "%x", *after[:states]]
+
+
 def loop(
     step: Step,
     states: int = 2,
@@ -199,33 +227,15 @@ def loop(
     state, stack = kind((batch if state_batch is None else state_batch, UNITS)), kind((time, batch, UNITS))
     kinds = {"x": sequence, **{f"s{index}": state for index in range(states)}}
     main = Block(**kinds)
-    length = main.op("Shape", ("%x",), "tensor<3xi32>")
-    picked = [main.constant([index], "i32") for index in (axis, axis + 1, 1)]
-    masks = ", ".join(f"{name}_mask = 0 : i64" for name in ("begin", "end", "ellipsis", "new_axis"))
-    count = main.op("StridedSlice", (length, *picked), "tensor<i32>", f"{masks}, shrink_axis_mask = 1 : i64")
-    zero = main.constant(0, "i32")
-    rows = main.op("Shape", ("%s0",), "tensor<2xi32>")
-    sizes = main.op("ConcatV2", (main.op("Reshape", (count, main.constant([1], "i32")), "tensor<1xi32>"), rows, zero),
-                    "tensor<3xi32>")  # fmt: skip
-    empty = main.op("Fill", (sizes, main.constant(0.0)), stack)
-    values = [zero, runs(main, count), empty, "%x", *(f"%s{index}" for index in range(states))]
+    values = _initial(main, states, axis, stack, runs)
     variables = [main.kinds[value] for value in values]
+    names = ["i", "n", "out", *kinds]
+    body = Block(**dict(zip(names, variables, strict=True)))
+    forwarded = ", ".join(_following(body, step, states, axis, batch))
     signature = ", ".join(variables)
-    names = ["i", "n", "out", "x", *(f"s{index}" for index in range(states))]
+    arguments = ", ".join(f"%{name}: {text}" for name, text in zip(names, variables, strict=True))
     places = [2 if result == 0 else 3 + result for result in results]
     returned, outputs = ", ".join(f"%0#{place}" for place in places), ", ".join(variables[place] for place in places)
-    arguments = ", ".join(f"%{name}: {text}" for name, text in zip(names, variables, strict=True))
-    body = Block(**dict(zip(names, variables, strict=True)))
-    at = body.op("GatherV2", ("%x", "%i", body.constant(axis, "i32")), kind((batch, FEATURES)))
-    after = step(body, at, [f"%s{index}" for index in range(states)])
-    row = body.op(
-        "ExpandDims", (after[states if len(after) > states else 0], body.constant(0, "i32")), kind((1, batch, UNITS))
-    )
-    first = body.constant(0, "i32")
-    place = body.op("Pack", ("%i", first, first), "tensor<3xi32>", "axis = 0 : i64")
-    out = body.op("XlaDynamicUpdateSlice", ("%out", row, place), stack)
-    following = body.binary("AddV2", "%i", body.constant(1, "i32"))
-    forwarded = ", ".join([following, "%n", out, "%x", *after[:states]])
     newline = "\n"
     return f"""
       func.func @main({", ".join(f"%{name}: {text}" for name, text in kinds.items())}) -> ({outputs})

@@ -12,9 +12,9 @@ import numpy as np
 
 from tfconvert.converter.ir.extent import Extent, extent
 from tfconvert.converter.quantization_report import decibels
-from tfconvert.schema.dialects import quant, tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data
 from tfconvert.schema.dialects.boxes import Array
-from tfconvert.schema.dialects.quant import Uniform, UniformType
+from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType
@@ -34,13 +34,6 @@ class QuantizedConstant:
         self.stored = stored
         self.type = type
 
-    @property
-    def uniform(self) -> Uniform:
-        """The mapping of its integers to real numbers."""
-        element = types.element_of(self.type)
-        assert isinstance(element, UniformType)
-        return element.data
-
 
 def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
     """Returns the scales with which integers without the lowest one span ranges around 0.
@@ -54,22 +47,14 @@ def symmetric_scales(low: Array, high: Array, bits: int) -> Array:
     return np.where(is_normal, scales, scales.max() if is_normal.any() else np.float32(1))
 
 
-def weight_uniform(constant: Constant, axis: int | None, bits: int = 8) -> Uniform | None:
-    """Returns the symmetric mapping for a weight, `None` if some element is not finite.
+def symmetric(found: Extent, axis: int | None, bits: int = 8) -> Uniform:
+    """Returns the symmetric mapping for a weight of some extent.
 
     Args:
-        constant: The weight, of 32-bit floats.
+        found: The extent.
         axis: The axis along which each slice has its own scale, `None` for one scale.
         bits: Bits of an integer, 8 or 4.
     """
-    found = extent(constant, axis)
-    if not found.is_finite:
-        return None
-    return symmetric(found, axis, bits)
-
-
-def symmetric(found: Extent, axis: int | None, bits: int = 8) -> Uniform:
-    """Returns the symmetric mapping for a weight of some extent; see `weight_uniform`."""
     scales = symmetric_scales(found.low, found.high, bits)
     return quant.Uniform(IntegerType.get(bits), tuple(scales.tolist()), (0,) * len(scales), axis)
 
@@ -84,9 +69,9 @@ def snr(found: Extent, uniform: Uniform, elements: int) -> float:
 
 
 def quantize_weight(constant: Constant, axis: int | None, bits: int = 8) -> QuantizedConstant | None:
-    """Returns a weight as symmetric integers, `None` if some element is not finite; see `weight_uniform`."""
-    uniform = weight_uniform(constant, axis, bits)
-    return None if uniform is None else quantize_symmetric(constant, uniform)
+    """Returns a weight as symmetric integers, `None` if some element is not finite; see `symmetric`."""
+    found = extent(constant, axis)
+    return quantize_symmetric(constant, symmetric(found, axis, bits)) if found.is_finite else None
 
 
 def quantize_symmetric(constant: Constant, uniform: Uniform) -> QuantizedConstant:
