@@ -117,8 +117,9 @@ def import_whole(graph: pb.GraphDef, name: str = "main") -> ModuleOp:
     importer = NodeGraphImporter(
         {node.name: node for node in graph.node}, ImportContext(OpRegistry(), is_raw=True), parse_graph_input
     )
-    body = importer.import_graph([], [node.name for node in graph.node])
-    return ModuleOp.of([make_function(name, Block(), body, {}, [])])
+    block = Block()
+    importer.import_into(block, [], [node.name for node in graph.node])
+    return ModuleOp.of([make_function(name, block, [], {}, [])])
 
 
 def run_ours(module: ModuleOp) -> tuple[Seen, set[str]]:

@@ -90,7 +90,7 @@ def run(
 
     check_options(options)
     timed("load", lambda: _load(target))
-    module = timed("import", source.open)
+    module = timed("import", lambda: source.open(functional=True))
     _check(module)
     try:
         for done in run_stages(module, target.stages, options, instruments(options), on_stage):

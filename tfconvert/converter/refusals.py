@@ -54,13 +54,15 @@ def python_function(op: Operation) -> Diagnostic:
 
 
 def _refused(function: FuncOp) -> Iterator[Operation]:
-    """Yields the ops in a function's graphs that are of a refused kind."""
+    """Yields the ops in a function, and in its graphs, that are of a refused kind."""
     for block in function.body.blocks:
-        for graph in block.ops:
-            if isinstance(graph, GraphOp):
-                for island in graph.body.ops:
+        for op in block.ops:
+            if isinstance(op, GraphOp):
+                for island in op.body.ops:
                     for region in island.regions:
                         yield from (op for inner in region.blocks for op in inner.ops if op.name in _REFUSED)
+            elif op.name in _REFUSED:
+                yield op
 
 
 def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:

@@ -44,6 +44,7 @@ def import_graph_def(
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
     is_raw: bool = False,
+    functional: bool = False,
 ) -> ModuleOp:
     """Returns the module of a frozen graph: one public function `main`.
 
@@ -54,11 +55,12 @@ def import_graph_def(
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
+        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: The file is not a GraphDef, or its contents can't be imported.
     """
-    return import_graph(read_graph_def(path), inputs, outputs, input_shapes, is_raw=is_raw)
+    return import_graph(read_graph_def(path), inputs, outputs, input_shapes, is_raw=is_raw, functional=functional)
 
 
 def import_graph(
@@ -68,6 +70,7 @@ def import_graph(
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
     is_raw: bool = False,
+    functional: bool = False,
 ) -> ModuleOp:
     """Returns the module of a frozen graph in memory, which is not changed; see `import_graph_def`.
 
@@ -78,7 +81,7 @@ def import_graph(
         raise error("not-a-graph-def", "the GraphDef holds no nodes", hint=_WANTED)
     check_versions(graph.versions)
     nodes = {node.name: node for node in graph.node}
-    context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw)
+    context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional)
     output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
     entry = named_entry(nodes, context, inputs, output_names, input_shapes)
     functions = import_entries(nodes, context, [entry])

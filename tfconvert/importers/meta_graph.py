@@ -102,6 +102,8 @@ def import_meta_graph(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     signatures: Sequence[str] | None = None,
+    *,
+    functional: bool = False,
 ) -> ModuleOp:
     """Returns the module of a MetaGraph and the checkpoint that lies beside it.
 
@@ -112,6 +114,7 @@ def import_meta_graph(
         outputs: Tensors to fetch; by default the only node that has no users and that an input reaches.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         signatures: The signatures to export; by default every one, if there are some and no tensors are named.
+        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: The file is not a MetaGraph, the checkpoint is missing or damaged, or something in the graph
@@ -122,7 +125,8 @@ def import_meta_graph(
     graph = meta_graph.graph_def
     check_versions(graph.versions)
     nodes = {node.name: node for node in graph.node}
-    context = ImportContext(OpRegistry(meta_graph.meta_info_def.stripped_op_list.op), FunctionLibrary(graph.library))
+    registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
+    context = ImportContext(registry, FunctionLibrary(graph.library), is_functional=functional)
     entries: list[EntryPoint]
     if signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
         entries = signature_entries(meta_graph, nodes, signatures, input_shapes)

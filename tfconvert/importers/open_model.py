@@ -92,24 +92,25 @@ def _frameworks(model: object) -> set[str]:
     return {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
 
 
-def import_model(model: object, options: Selection) -> ModuleOp:
+def import_model(model: object, options: Selection, *, functional: bool) -> ModuleOp:
     """Returns the module of a model in a file, a folder or a message in memory.
 
     Args:
         model: A SavedModel folder, a GraphDef file, a MetaGraph, MLIR text or a `.tflite` file; or a SavedModel or
             GraphDef message.
         options: The part to import.
+        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: It is none of these, or can't be imported.
     """
     if not isinstance(model, str | os.PathLike):
-        return _import_message(model, options)
+        return _import_message(model, options, functional=functional)
     _refuse(options, ("checkpoint",), "is for messages in memory; a model's folder has its own")
-    return _import_path(Path(model), options)
+    return _import_path(Path(model), options, functional=functional)
 
 
-def _import_message(message: object, options: Selection) -> ModuleOp:
+def _import_message(message: object, options: Selection, *, functional: bool) -> ModuleOp:
     from tfconvert.importers.graph.protos import own_message
     from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -118,15 +119,15 @@ def _import_message(message: object, options: Selection) -> ModuleOp:
         from tfconvert.importers.graph_def import import_graph
 
         _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef has nodes only")
-        return import_graph(model, options.inputs, options.outputs, options.input_shapes)
+        return import_graph(model, options.inputs, options.outputs, options.input_shapes, functional=functional)
     from tfconvert.importers.saved_model import Files, import_message
 
     _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
     files = Files(None, None if options.checkpoint is None else Path(options.checkpoint), None)
-    return import_message(model, files, options.signatures, options.tags, options.input_shapes)
+    return import_message(model, files, options.signatures, options.tags, options.input_shapes, functional=functional)
 
 
-def _import_path(path: Path, options: Selection) -> ModuleOp:
+def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleOp:
     from tfconvert.importers.saved_model import import_saved_model, is_saved_model
 
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
@@ -135,11 +136,11 @@ def _import_path(path: Path, options: Selection) -> ModuleOp:
         _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
     if is_saved_model(path):
         _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
-        return import_saved_model(path, options.signatures, options.tags, options.input_shapes)
+        return import_saved_model(path, options.signatures, options.tags, options.input_shapes, functional=functional)
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
         from tfconvert.importers.graph_def import import_graph_def
 
-        return import_graph_def(path, options.inputs, options.outputs, options.input_shapes)
+        return import_graph_def(path, options.inputs, options.outputs, options.input_shapes, functional=functional)
     if path.suffix in (".mlir", ".tflite"):
         _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags"),
                 f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
@@ -149,7 +150,9 @@ def _import_path(path: Path, options: Selection) -> ModuleOp:
     meta_graph = find_meta_graph(path)
     if meta_graph is not None:
         _refuse(options, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
-        return import_meta_graph(meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures)
+        return import_meta_graph(
+            meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures, functional=functional
+        )
     if path.is_dir() or not path.exists():
         return import_saved_model(path)
     raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "

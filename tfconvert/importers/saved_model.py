@@ -77,6 +77,8 @@ def import_saved_model(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    functional: bool = False,
 ) -> ModuleOp:
     """Returns the module of a SavedModel: one public function a signature, equal signatures sharing one.
 
@@ -85,13 +87,14 @@ def import_saved_model(
         signatures: The signatures to export, every one by default.
         tags: The tags of the MetaGraph; `serve` by default, or the only MetaGraph there is.
         input_shapes: Shapes of inputs by name, for every signature that has the input.
+        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: The folder holds no SavedModel, or a damaged one; an unknown tag, signature or input; an op
             that can't be imported.
     """
     folder = Path(path)
-    return import_message(_read(folder), Files.of(folder), signatures, tags, input_shapes)
+    return import_message(_read(folder), Files.of(folder), signatures, tags, input_shapes, functional=functional)
 
 
 def import_message(
@@ -100,6 +103,8 @@ def import_message(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    functional: bool = False,
 ) -> ModuleOp:
     """Returns the module of a SavedModel's message, which is not changed; see `import_saved_model`.
 
@@ -109,6 +114,7 @@ def import_message(
         signatures: The signatures to export.
         tags: The tags of the MetaGraph.
         input_shapes: Shapes of inputs by name.
+        functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: An unknown tag, signature or input; an op that can't be imported; a variable or an asset whose
@@ -121,7 +127,7 @@ def import_message(
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
     entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
     source_of = no_source if files.debug is None else load_debug_info(files.debug)
-    context = ImportContext(registry, FunctionLibrary(graph.library), source_of)
+    context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(files.assets, meta_graph, nodes, context, functions)
     called = import_callees(context)

@@ -65,10 +65,14 @@ class Source(NamedTuple):
         if self.temporary is not None:
             self.temporary.remove()
 
-    def open(self) -> ModuleOp:
+    def open(self, *, functional: bool = False) -> ModuleOp:
         """Returns the imported module, a new one at each call.
+
+        Args:
+            functional: Whether graphs that need no executor, for they are without V1 control flow, are imported as
+                plain ops: what the pass `executor-to-functional` makes of them.
 
         Raises:
             ConversionError: It is not a model, or can't be imported.
         """
-        return open_model.import_model(self.model, self)
+        return open_model.import_model(self.model, self, functional=functional)

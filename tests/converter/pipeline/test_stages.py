@@ -42,7 +42,7 @@ from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
 
 NAMES = [
-    "merge-functions", "executor-to-functional", "inline", "freeze-variables", "canonicalize", "shape-inference",
+    "merge-functions", "inline", "freeze-variables", "canonicalize", "shape-inference",
     "initialize-state", "legalize", "cse", "optimize", "cse",
 ]  # fmt: skip
 
@@ -121,10 +121,10 @@ def test_a_plain_model_needs_no_more_than_the_others() -> None:
 def test_what_the_user_adds_is_required() -> None:
     fusion = composites.Fusion("own", "a", "nothing", lambda composite: "", lambda composite, body: [])
     names = _run(PLAIN, Options(composites=[fusion]))
-    assert names == [*NAMES[:2], "prepare-composite-functions", *NAMES[2:]]
+    assert names == [*NAMES[:1], "prepare-composite-functions", *NAMES[1:]]
     rule = patterns.rule("own", patterns.tf.Relu(patterns.value("x")), to=patterns.value("x"))
     names = _run(PLAIN, Options(patterns=[rule]))
-    assert names == [*NAMES[:6], "canonicalize", "shape-inference", *NAMES[6:]]
+    assert names == [*NAMES[:5], "canonicalize", "shape-inference", *NAMES[5:]]
 
 
 def test_stages_name_what_is_there() -> None:

@@ -103,15 +103,13 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
     for index, source in enumerate(entry.inputs):
         feeds[source.tensor.node, source.tensor.position] = block.insert_arg(source.type, index)
     importer = NodeGraphImporter(nodes, context, parse_graph_input, feeds=feeds)
-    graph = importer.import_graph([output.tensor for output in entry.outputs], entry.controls)
-    inputs = [
-        each
-        for each, arg in zip(entry.inputs, block.args, strict=True)
-        if arg.first_use is not None or not each.is_optional
-    ]
-    for each, arg in zip(entry.inputs, block.args, strict=True):
-        if arg.first_use is None and each.is_optional:
+    results = importer.import_into(block, [output.tensor for output in entry.outputs], entry.controls)
+    inputs = []
+    for each, arg in zip(entry.inputs, list(block.args), strict=True):
+        if each.is_optional and arg.first_use is None and arg not in results:
             block.erase_arg(arg)
+        else:
+            inputs.append(each)
     names = {
         "control_outputs": ",".join(entry.controls),
         "inputs": ",".join(each.name for each in inputs),
@@ -126,7 +124,7 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
         attributes[tf_saved_model.EXPORTED_NAMES] = attrs.of(entry.exported_names)
         arg_attrs = [_index_path(each.name) for each in inputs]
         res_attrs = [_index_path(each.name) for each in entry.outputs]
-    return make_function(entry.symbol, block, graph, attributes, arg_attrs, res_attrs, visibility="public")
+    return make_function(entry.symbol, block, results, attributes, arg_attrs, res_attrs, visibility="public")
 
 
 def _index_path(name: str) -> dict[str, Attribute]:

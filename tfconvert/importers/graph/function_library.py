@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tfconvert.importers.graph.attributes import import_attributes
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, TensorName, parse_function_input
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tf_executor, types
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, UnitAttr
@@ -22,28 +22,27 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 def make_function(
     name: str,
     block: Block,
-    graph: tf_executor.GraphOp,
+    results: Sequence[Value],
     attributes: Mapping[str, Attribute],
     arg_attrs: Iterable[Mapping[str, Attribute]],
     res_attrs: Iterable[Mapping[str, Attribute]] | None = None,
     visibility: str = "private",
 ) -> FuncOp:
-    """Returns the function that runs a graph and returns its results.
+    """Returns the function of an entry block that has all but the terminator.
 
     Args:
         name: The symbol.
-        block: The entry block; holds the arguments only.
-        graph: The graph, whose operands are the block's arguments.
+        block: The entry block.
+        results: The values to return.
         attributes: The function's own attributes.
         arg_attrs: A dictionary for each argument.
         res_attrs: A dictionary for each result.
         visibility: `public` for exported functions.
     """
-    block.add_op(graph)
-    block.add_op(ReturnOp.create(operands=graph.results))
+    block.add_op(ReturnOp.create(operands=results))
     properties: dict[str, Attribute] = {
         "sym_name": attrs.string(name),
-        "function_type": FunctionType.get([arg.type for arg in block.args], [res.type for res in graph.results]),
+        "function_type": FunctionType.get([arg.type for arg in block.args], [res.type for res in results]),
         "arg_attrs": ArrayAttr.get([DictionaryAttr.get(dict(each)) for each in arg_attrs]),
     }
     if res_attrs is not None:
@@ -76,7 +75,7 @@ def import_callees(context: ImportContext) -> list[FuncOp]:
 
 
 def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncOp:
-    """Returns the function of a FunctionDef, its body a `tf_executor.graph`.
+    """Returns the function of a FunctionDef, its body a `tf_executor.graph`, or plain ops if the context says so.
 
     FunctionDef attributes (`_implements`, `api_implements`, ...) become function attributes with the prefix `tf.`.
 
@@ -104,12 +103,12 @@ def import_function(definition: pb.FunctionDef, context: ImportContext) -> FuncO
         {node.name: node for node in definition.node_def}, context, parse_function_input, name, feeds
     )
     fetches = [_fetch(definition, output.name) for output in signature.output_arg]
-    graph = importer.import_graph(fetches, sorted(definition.control_ret.values()))
+    results = importer.import_into(block, fetches, sorted(definition.control_ret.values()))
     attributes = {f"tf.{key}": value for key, value in import_attributes(definition.attr, name).items()}
     attributes.pop("tf._input_shapes", None)
     if signature.is_stateful:
         attributes["tf.signature.is_stateful"] = UnitAttr.intern()
-    return make_function(name, block, graph, attributes, arg_attrs)
+    return make_function(name, block, results, attributes, arg_attrs)
 
 
 def _fetch(definition: pb.FunctionDef, result: str) -> TensorName:

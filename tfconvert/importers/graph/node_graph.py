@@ -1,8 +1,11 @@
-"""NodeDefs to a `tf_executor.graph`: the part that function bodies and main graphs share.
+"""NodeDefs to a `tf_executor.graph`, or to plain ops: the part that function bodies and main graphs share.
 
 Only nodes that the fetches reach by data or control inputs become IR; the ops come in a topological order in which
 every node follows its inputs. The only back edge is NextIteration: its source is an op without operands that comes
 before all users, its sink comes at the end.
+
+Where only the pass `executor-to-functional` would look at islands, a graph without V1 control flow comes without them:
+this order is one in which its ops can run.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ def parse_function_input(text: str) -> TensorName:
 
 
 class _Imported:
-    """A node's op, and the index of the first result of each of its output arguments."""
+    """A node's op (or island), and the index of the first result of each of its output arguments."""
 
     __slots__ = ("op", "types")
 
@@ -72,7 +75,7 @@ class _Imported:
 
     @property
     def control(self) -> Value:
-        """The control result."""
+        """The control result of an executor op."""
         return self.op.results[-1]
 
     def value(self, tensor: TensorName) -> Value | None:
@@ -92,10 +95,11 @@ class ImportContext:
         library: The model's functions.
         source_of: From a node's full name to its source location.
         is_raw: Whether graphs are imported as they are, legacy nodes included.
+        is_functional: Whether graphs that need no executor are imported as plain ops.
         callees: Functions that the imported nodes name, each with the first such node.
     """
 
-    __slots__ = ("callees", "is_raw", "library", "registry", "source_of")
+    __slots__ = ("callees", "is_functional", "is_raw", "library", "registry", "source_of")
 
     def __init__(
         self,
@@ -103,12 +107,14 @@ class ImportContext:
         library: FunctionLibrary | None = None,
         source_of: SourceOf = no_source,
         is_raw: bool = False,
+        is_functional: bool = False,
         callees: dict[str, pb.NodeDef] | None = None,
     ) -> None:
         self.registry = registry
         self.library: FunctionLibrary = FunctionLibrary() if library is None else library
         self.source_of = source_of
         self.is_raw = is_raw
+        self.is_functional = is_functional
         self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
@@ -136,7 +142,10 @@ class NodeGraphImporter:
         feeds: Values that replace (node, output index): function arguments, placeholders.
     """
 
-    __slots__ = ("_block", "_done", "_entered", "_inputs", "context", "feeds", "function", "nodes", "parse_input")
+    __slots__ = (
+        "_block", "_done", "_entered", "_has_islands", "_inputs", "context", "feeds", "function", "nodes",
+        "parse_input",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -155,12 +164,14 @@ class NodeGraphImporter:
         self._done: dict[str, _Imported] = {}
         self._entered: dict[str, Value] = {}
         self._block: Block = Block()
+        self._has_islands = True
 
-    def import_graph(self, fetches: Sequence[TensorName], controls: Iterable[str]) -> tf_executor.GraphOp:
-        """Returns the graph that computes some values and runs some nodes.
+    def import_into(self, block: Block, fetches: Sequence[TensorName], controls: Iterable[str]) -> Sequence[Value]:
+        """Adds what computes some values and runs some nodes to a block: a graph, or plain ops; returns the values.
 
         Args:
-            fetches: The results of the graph, in order.
+            block: The block, whose arguments are among the feeds.
+            fetches: The values, in order.
             controls: Nodes that must have run, yielding nothing.
 
         Raises:
@@ -171,6 +182,9 @@ class NodeGraphImporter:
         fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
         self._feed_frames()
         order = self._topological_order(roots)
+        self._has_islands = not self.context.is_functional or any(node.op in executor_ops.OPS for node in order)
+        if not self._has_islands:
+            self._block = block
         for node in order:
             self._done[node.name] = self._import_node(node)
         for node in order:
@@ -180,9 +194,13 @@ class NodeGraphImporter:
             value if value is not None else self._resolve(tensor, "the graph's fetch")
             for tensor, value in zip(fetches, fed, strict=True)
         ]
+        if not self._has_islands:
+            return operands
         operands += [self._done[node].control for node in controls]
         self._block.add_op(tf_executor.FetchOp.create(operands=operands))
-        return tf_executor.GraphOp.build(self._block)
+        graph = tf_executor.GraphOp.build(self._block)
+        block.add_op(graph)
+        return graph.results
 
     def _feed_frames(self) -> None:
         """Replaces a feed of an Enter's output by one of its input, so that the value still enters the frame."""
@@ -294,8 +312,9 @@ class NodeGraphImporter:
                 op = executor_ops.build(resolved, *self._operands(node, types_of_node))
         else:
             operands, tokens = self._operands(node, types_of_node)
-            inner = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
-            op = tf_executor.IslandOp.wrap(inner, tokens, location)
+            op = op_forms.build(node, attr, types_of_node, operands, properties, attributes, location)
+            if self._has_islands:
+                op = tf_executor.IslandOp.wrap(op, tokens, location)
         self._block.add_op(op)
         return _Imported(op, types_of_node)
 
@@ -307,7 +326,7 @@ class NodeGraphImporter:
         if name in self._entered:
             operands = [self._entered[name]]
         _check_operands(node, types_of_node.inputs, operands)
-        return operands, [self._done[control].control for control in controls]
+        return operands, [self._done[control].control for control in controls] if self._has_islands else []
 
     def _close_loop(self, node: pb.NodeDef) -> None:
         """Adds the sink of a NextIteration."""

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from tfconvert.importers.containment import is_within
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
-from tfconvert.importers.graph.variables import node_name, ops_in_islands
+from tfconvert.importers.graph.variables import imported_ops, node_name
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, AssetOp, SessionInitializerOp, export_initializer
@@ -56,7 +56,7 @@ def import_table_initializers(
         ConversionError: An asset is outside of its folder (`bad-asset`) or there is no folder (`missing-asset`), or
             an initializer can't be imported.
     """
-    tables = {node_name(op) for op in ops_in_islands(functions) if op.name == _TABLE}
+    tables = {node_name(op) for op in imported_ops(functions) if op.name == _TABLE}
     if not tables:
         return []
     fills = _fills(_init_ops(meta_graph), nodes, tables)

@@ -47,7 +47,7 @@ def import_variables(
     Raises:
         ConversionError: The checkpoint is missing or damaged, a variable isn't in it or has another shape there.
     """
-    ops = list(ops_in_islands(functions))
+    ops = list(imported_ops(functions))
     handles = [op for op in ops if op.name == _HANDLE]
     if not handles:
         return []
@@ -102,10 +102,8 @@ def check_values(functions: Sequence[FuncOp]) -> None:
         ConversionError: They read variables that nothing writes (`no-checkpoint`).
     """
     unknown = [
-        op for op in ops_in_islands(functions)
-        if op.name == _HANDLE
-        and isinstance(island := op.parent_op(), tf_executor.IslandOp)
-        and all(use.operation.name in _QUESTIONS for use in island.results[0].uses)
+        op for op in imported_ops(functions)
+        if op.name == _HANDLE and all(use.operation.name in _QUESTIONS for use in _outside(op).results[0].uses)
     ]  # fmt: skip
     if unknown:
         raise ConversionError(
@@ -129,14 +127,27 @@ def _untracked(handle: Operation, *, is_object: bool) -> Diagnostic:
     )  # fmt: skip
 
 
-def ops_in_islands(functions: Sequence[FuncOp]) -> Iterator[Operation]:
-    """Yields the op in each island of functions whose islands hold one op."""
+def imported_ops(functions: Sequence[FuncOp]) -> Iterator[Operation]:
+    """Yields the op of each node of imported functions, but for executor ops; it may be in an island of its own."""
     for function in functions:
-        for graph in function.body.block.ops:
-            if isinstance(graph, tf_executor.GraphOp):
-                for island in graph.body.ops:
-                    if isinstance(island, tf_executor.IslandOp) and island.body.first_op is not None:
-                        yield island.body.first_op
+        for op in function.body.block.ops:
+            if not isinstance(op, tf_executor.GraphOp):
+                yield op
+                continue
+            for island in op.body.ops:
+                if isinstance(island, tf_executor.IslandOp) and island.body.first_op is not None:
+                    yield island.body.first_op
+
+
+def _outside(op: Operation) -> Operation:
+    """Returns the op whose results others use: the island of an op, if it is in one."""
+    island = op.parent_op()
+    return island if isinstance(island, tf_executor.IslandOp) else op
+
+
+def _inside(op: Operation) -> Operation:
+    """Returns the op that an island holds; any other op itself."""
+    return (op.wrapped or op) if isinstance(op, tf_executor.IslandOp) else op
 
 
 def node_name(op: Operation) -> str:
@@ -193,8 +204,8 @@ def _object_graph_keys(
         bound = objects.concrete_functions[callee.root].bound_inputs
         # From the end: captured values follow a function's own arguments.
         for operand, node_id in zip(reversed(call.operands), reversed(bound), strict=False):
-            if isinstance(operand.owner, tf_executor.IslandOp) and operand.owner.wrapped is not None:
-                ids[node_name(operand.owner.wrapped)] = node_id
+            if isinstance(operand.owner, Operation):
+                ids[node_name(_inside(operand.owner))] = node_id
     key_of_object = _checkpoint_keys(objects, checkpoint)
     return {node: key_of_object[node_id] for node, node_id in ids.items() if node_id in key_of_object}
 
