@@ -61,6 +61,7 @@ ROOMS = {
         ("graph",),
         ("graph_def", "saved_model"),
         ("concrete_functions", "keras", "meta_graph"),
+        ("model_files",),
         ("open_model",),
         ("source",),
     ),
@@ -73,6 +74,7 @@ FLOORS = {
 # tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
+    "tfconvert.converter.cli.convert_job",
     "tfconvert.converter.cli.main",
     "tfconvert.converter.cli.opt",
     "tfconvert.converter.conversion",

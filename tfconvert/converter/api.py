@@ -37,19 +37,29 @@ class Model:
     report: Report
     _source: Source  # Last, so that mapped files are closed before a temporary folder is removed.
 
-    def save(self, path: str | os.PathLike[str] | BinaryIO) -> None:
+    def save(self, path: str | os.PathLike[str] | BinaryIO, *, array_name: str | None = None) -> None:
         """Writes the `.tflite` file; it appears whole or not at all.
 
         Args:
             path: Its path; or a file that is open for binary writing, or anything with such a `write`, which gets the
-                weights a block at a time.
+                weights a block at a time. With the ending of C or C++ source (`.cc`, `.c`, `.cpp`) the model becomes an
+                array there, and a header beside it declares the array; with that of a header, all is in the header.
+            array_name: The array's name; by default `g_` and the file's name without its ending.
 
         Raises:
-            ConversionError: The file can't be written (`output-not-writable`), or a weight's checksum is wrong
-                (`bad-checksum`).
+            ConversionError: The file can't be written (`output-not-writable`) or is one of the model's own
+                (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`).
         """
         if isinstance(path, str | os.PathLike):
-            self._file.save(path)
+            self._source.check_output(path)
+            from tfconvert.exporters.output_file import is_c_source
+
+            if is_c_source(path):
+                from tfconvert.exporters.c_array import c_array
+
+                c_array(path, array_name).save(self._file.size, self._file.write)
+            else:
+                self._file.save(path)
         else:
             self._file.write(path)
 

@@ -1,14 +1,21 @@
-"""Files that appear whole or not at all: written beside their place and moved there."""
+"""Files that appear whole or not at all: written beside their place and moved there; pipes are written to."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from tfconvert.schema.diagnostics import ConversionError, error
+
+C_SOURCES = (".c", ".cc", ".cpp", ".cxx")
+C_HEADERS = (".h", ".hh", ".hpp")
+
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> None:
@@ -21,15 +28,37 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
     Raises:
         ConversionError: It can't be written there (`output-not-writable`).
     """
-    target = Path(path).resolve()
+    descriptor = descriptor_of(path)
+    target = Path(path)
     try:
-        if _is_device(target):
+        if descriptor is not None:
+            with os.fdopen(os.dup(descriptor), "wb") as stream:
+                write(stream)
+        elif _is_device(target):
             with target.open("wb") as stream:
                 write(stream)
         else:
-            _write_beside(target, write)
+            _write_beside(target.resolve(), write)
     except OSError as problem:
         raise _not_writable(os.fspath(path), problem) from problem
+
+
+def descriptor_of(path: str | os.PathLike[str]) -> int | None:
+    """Returns which of the process's open files a path stands for, `None` if it is the path of a file.
+
+    What such a path leads to can't be replaced, and can't always be opened anew: it is a pipe without a name, or a file
+    to which somebody else is writing as well.
+    """
+    text = os.fspath(path)
+    if text in _STANDARD:
+        return _STANDARD[text]
+    match = _DESCRIPTOR.fullmatch(text)
+    return int(match[1]) if match is not None else None
+
+
+def is_c_source(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file's name is one of C or C++, so that a model becomes an array there."""
+    return os.fspath(path).lower().endswith((*C_SOURCES, *C_HEADERS))
 
 
 def _write_beside(target: Path, write: Callable[[BinaryIO], None]) -> None:

@@ -136,7 +136,7 @@ def import_meta_graph(
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(file.parent / "assets", meta_graph, nodes, context, functions)
     called = import_callees(context)
-    prefix = _checkpoint(file)
+    prefix = checkpoint_of(file)
     if prefix is None:
         check_values(functions)
     variables = import_variables(prefix, meta_graph, nodes, functions) if prefix is not None else []
@@ -161,7 +161,12 @@ def _read(file: Path) -> pb.MetaGraphDef:
     return meta_graph
 
 
-def _checkpoint(file: Path) -> Path | None:
+def checkpoint_state(folder: Path) -> Path:
+    """Returns the file in which TensorFlow notes a folder's newest checkpoint, whether it is there or not."""
+    return folder / _STATE
+
+
+def checkpoint_of(file: Path) -> Path | None:
     """Returns the prefix of a MetaGraph's checkpoint, `None` if there is none."""
     own = file.with_suffix("")
     if own.with_name(own.name + ".index").is_file():

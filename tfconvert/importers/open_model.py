@@ -92,6 +92,20 @@ def _frameworks(model: object) -> set[str]:
     return {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
 
 
+def files_of(model: object, asset_root: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Returns the files that an import of a model may read; none for a model in memory.
+
+    Args:
+        model: What `import_model` or `save_if_needed` takes.
+        asset_root: MLIR text: the folder below which it may name files.
+    """
+    if not isinstance(model, str | os.PathLike):
+        return []
+    from tfconvert.importers.model_files import model_files
+
+    return model_files(Path(model), asset_root)
+
+
 def import_model(model: object, options: Selection, *, functional: bool) -> ModuleOp:
     """Returns the module of a model in a file, a folder or a message in memory.
 

@@ -39,7 +39,7 @@ from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
-_FILES = ("saved_model.pb", "saved_model.pbtxt")
+FILES = ("saved_model.pb", "saved_model.pbtxt")
 """Where a SavedModel's graph is, binary or as text."""
 
 _WRAPPER_NODES = 8
@@ -69,7 +69,7 @@ class Files(NamedTuple):
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a folder that holds a SavedModel's graph."""
-    return any((Path(path) / name).is_file() for name in _FILES)
+    return any((Path(path) / name).is_file() for name in FILES)
 
 
 def import_saved_model(
@@ -140,7 +140,7 @@ def import_message(
 
 
 def _read(folder: Path) -> pb.SavedModel:
-    file = next((folder / name for name in _FILES if (folder / name).is_file()), folder / _FILES[0])
+    file = next((folder / name for name in FILES if (folder / name).is_file()), folder / FILES[0])
     try:
         data = file.read_bytes()
     except FileNotFoundError:

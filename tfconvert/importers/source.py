@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.importers import open_model
+from tfconvert.schema.diagnostics import error
 
 if TYPE_CHECKING:
     from tfconvert.importers.temporary_model import TemporaryModel
@@ -59,6 +61,28 @@ class Source(NamedTuple):
         """
         saved = open_model.save_if_needed(self.model)
         return self if saved is None else self._replace(model=saved, temporary=saved)
+
+    def files(self) -> list[Path]:
+        """Returns the files that an import may read; none for a model in memory."""
+        return open_model.files_of(self.model if self.temporary is None else self.temporary.name, self.asset_root)
+
+    def check_output(self, path: str | os.PathLike[str], also: Iterable[Path] = ()) -> None:
+        """Checks that a file to be written is not one of those that are read.
+
+        Args:
+            path: The file, which need not exist.
+            also: Further files that are read.
+
+        Raises:
+            ConversionError: It is one of the model's files, or a link to one (`output-over-input`).
+        """
+        place = Path(path)
+        if not place.is_file():
+            return
+        for file in (*self.files(), *also):
+            if file.exists() and place.samefile(file):
+                raise error("output-over-input", f"won't write {place} over {file}, which is read",
+                            hint="choose another name for the output")  # fmt: skip
 
     def discard(self) -> None:
         """Removes the files that `on_disk` wrote."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,11 +16,14 @@ from tfconvert.converter.cli.options import (
     source_options,
     to_source,
 )
+from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
 from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
+from tfconvert.converter.cli.streams import say
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
+    from tfconvert.converter.cli.convert_job import Job
     from tfconvert.converter.report import Report
     from tfconvert.importers.source import Source
 
@@ -73,7 +74,7 @@ class MainCommand(click.Group):
 
 @click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=[opt])
 @click.argument("model")
-@click.option("-o", "--output-file", metavar="FILE", required=True, help="The .tflite file to write.")
+@output_options
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
@@ -85,47 +86,45 @@ class MainCommand(click.Group):
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
 @click.version_option(package_name="tfconvert", message="%(prog)s %(version)s")
-def main(model: str, output_file: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
+def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL to a LiteRT file.
 
     MODEL is a SavedModel folder, a frozen graph (.pb, .pbtxt), a MetaGraph beside its checkpoint (.meta), a Keras file
     (.keras, .h5; needs the tensorflow extra) or MLIR text (.mlir).
 
+    With -o - or -o /dev/stdout the report goes to the error stream.
+
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
+    output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
+    source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-        report = _convert(source, output_file, Options(**settings, quantize=quantize))
+        report = _job(source, output, Options(**settings, quantize=quantize)).run()
     except ConversionError as problem:
-        _print_error(problem, as_json)
+        _print_error(problem, output, as_json)
         sys.exit(1)
-    _print_report(report, output_file, as_json, quiet, verbose)
+    if as_json or not quiet:
+        say(_text(report, output, as_json, verbose), output.report_stream)
 
 
-def _convert(source: Source, output_file: str, options: Options) -> Report:
-    from tfconvert.converter.api import convert_source
-    from tfconvert.converter.report import StageTime
+def _job(source: Source, output: Output, options: Options) -> Job:
+    from tfconvert.converter.cli.convert_job import Job
 
-    converted = convert_source(source, options)
-    start = time.perf_counter()
-    converted.save(output_file)
-    written = StageTime("write", time.perf_counter() - start)
-    return replace(converted.report, stages=(*converted.report.stages, written))
+    return Job(source, output, options)
 
 
-def _print_error(problem: ConversionError, as_json: bool) -> None:
+def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:
     if as_json:
         import json
 
-        click.echo(json.dumps(problem.to_dict(), indent=2))
+        say(json.dumps(problem.to_dict(), indent=2), output.report_stream)
     show(problem.diagnostics)
 
 
-def _print_report(report: Report, output_file: str, as_json: bool, quiet: bool, verbose: bool) -> None:
-    if as_json:
-        import json
+def _text(report: Report, output: Output, as_json: bool, verbose: bool) -> str:
+    if not as_json:
+        return report.to_text(output.name, verbose=verbose)
+    import json
 
-        click.echo(json.dumps(report.to_dict(), indent=2))
-    elif not quiet:
-        click.echo(report.to_text(output_file, verbose=verbose))
+    return json.dumps(report.to_dict(), indent=2)

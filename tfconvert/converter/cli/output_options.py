@@ -1,0 +1,60 @@
+"""Options of the command that say where the result goes, and in which form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TextIO
+
+import click
+
+from tfconvert.exporters.output_file import descriptor_of
+
+STANDARD_OUTPUT = "/dev/stdout"
+"""What `-` stands for; systems without such a file have the same meaning."""
+
+_OPTIONS = (
+    click.option("-o", "--output-file", metavar="FILE", required=True,
+                 help="The .tflite file to write; -: standard output; .cc, .c, .h: a C array for microcontrollers."),
+    click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
+)  # fmt: skip
+
+OUTPUT_SETTINGS = ("output_file", "array_name")
+"""The parameters that `output_options` adds to a command."""
+
+Function = Callable[..., Any]
+
+
+class Output(NamedTuple):
+    """Where the result goes.
+
+    Attributes:
+        file: The file to write.
+        array_name: The name of a C array; `None` for one that follows from the file's name.
+    """
+
+    file: str
+    array_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file as the report names it."""
+        return "standard output" if self.file == STANDARD_OUTPUT else self.file
+
+    @property
+    def report_stream(self) -> TextIO | None:
+        """Where the report goes: to standard output, unless the result goes there; `None` if it is closed."""
+        return sys.stderr if descriptor_of(self.file) == 1 else sys.stdout
+
+
+def output_options(function: Function) -> Function:
+    """Adds the options that say where the result goes, in the order in which help shows them."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def to_output(values: Mapping[str, Any]) -> Output:
+    """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
+    file = values["output_file"]
+    return Output(STANDARD_OUTPUT if file == "-" else file, values["array_name"])

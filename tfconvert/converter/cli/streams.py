@@ -1,0 +1,36 @@
+"""The command's standard streams: text that may find its reader gone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+import click
+
+
+def say(text: str, stream: TextIO | None) -> None:
+    """Prints a report; a reader that has left, or a full disk, doesn't make a failure of a file that was written.
+
+    Args:
+        text: The report.
+        stream: A standard stream, `None` if the process was started without it.
+    """
+    if stream is None:
+        return
+    try:
+        click.echo(text, file=stream)
+        stream.flush()
+    except BrokenPipeError:
+        _silence(stream)
+    except OSError as problem:
+        _silence(stream)
+        if stream is not sys.stderr:
+            say(f"tfconvert: can't print the report: {problem.strerror}", sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Sends what is left in a stream's buffer nowhere, or else Python complains about it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
