@@ -90,25 +90,25 @@ def convert(
     verify: bool = False,
     check_passes: bool = False,
     asset_root: str | os.PathLike[str] | None = None,
+    metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    target_runtime: str = "",
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
     Args:
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
-            Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, a `tf.function` with an
-            input signature, a concrete function or several, a `tf.Module` or what `tf.saved_model.load` returned, or a
-            SavedModel or GraphDef message.
+            Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, TensorFlow functions, a
+            `tf.Module`, what `tf.saved_model.load` returned, or a SavedModel or GraphDef message.
         inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
             placeholders that the outputs need; one with a default is fed only if it is named.
-        outputs: GraphDefs: the tensors to fetch; the result keeps their order. By default the unused results.
+        outputs: GraphDefs: the tensors to fetch, in the result's order. By default the unused results.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signature or signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
-        checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
-            endings.
+        checkpoint: SavedModel messages: the path of the checkpoint of its variables, without its files' endings.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         patterns: Rewrites of your own, from `tfconvert.patterns`: those that start at `tf` ops run before ops are
-            chosen for LiteRT, those that start at `tfl` ops with the converter's own; the report counts them.
+            chosen for LiteRT, the others with the converter's own.
         composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
             (`experimental_implements`); they go before the converter's.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
@@ -116,10 +116,11 @@ def convert(
         quantize: How to quantize the model: a mode (`"dynamic"`, `"float16"`, ...), or a `Quantize` with more settings;
             by default, numbers stay as precise as the model has them.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
-            reference executor; the differences are in the report. A quantized model is compared with itself without
-            quantization, on the samples if there are any.
+            reference executor; a quantized model with itself without quantization, on the samples if there are any.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
+        metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
+        target_runtime: The release of the runtime that is to run the file, as `2.14`; newer operators are errors.
 
     Returns:
         The model, not yet written to anywhere.
@@ -129,10 +130,9 @@ def convert(
     """
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
     signatures = [signatures] if isinstance(signatures, str) else signatures
+    source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     options = Options(allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize)
-    return convert_source(
-        Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root), options
-    )
+    return convert_source(source, options._replace(metadata=metadata, target_runtime=target_runtime))
 
 
 @with_room

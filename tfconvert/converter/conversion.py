@@ -17,7 +17,7 @@ from tfconvert.converter.quantization import check as check_quantize
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -43,11 +43,11 @@ def instruments(options: Options) -> list[Instrument]:
 
 
 def check_options(options: Options) -> None:
-    """Checks the user's patterns and fusions, and how to quantize.
+    """Checks the user's patterns, fusions and metadata, and how to quantize.
 
     Raises:
         ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
-            (`wrong-option`).
+            (`wrong-option`); or the metadata can't be read (`bad-metadata`).
     """
     if options.quantize is not None:
         check_quantize(options.quantize)
@@ -59,6 +59,16 @@ def check_options(options: Options) -> None:
         from tfconvert.converter.composites.registry import checked
 
         checked(options.composites, "composites")
+    if options.target_runtime:
+        from tfconvert.schema.tflite.versions import parse_release
+
+        if parse_release(options.target_runtime) is None:
+            raise error("wrong-option", f"target_runtime can't be {options.target_runtime!r}",
+                        hint="name a release, as 2.14")  # fmt: skip
+    if options.metadata is not None:
+        from tfconvert.converter.model_metadata import read_metadata
+
+        read_metadata(options.metadata)
 
 
 def run(
@@ -107,6 +117,7 @@ def run(
         size=file.size,
         operators=file.operators,
         bytes_by_operator=file.bytes_by_operator,
+        minimum_runtime=file.minimum_runtime,
     )
     return file, report
 

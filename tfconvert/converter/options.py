@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class Options(NamedTuple):
         composites: Fusions of the user's, tried before the converter's own.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
         quantize: How to quantize; `None` leaves every number as precise as the model has it.
+        metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
+        target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
     """
 
     allow_custom_ops: bool = False
@@ -33,6 +36,8 @@ class Options(NamedTuple):
     composites: Sequence[Fusion] = ()
     fuse_recurrent: bool = True
     quantize: Quantize | None = None
+    metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
+    target_runtime: str = ""
 
     @property
     def quantizes_activations(self) -> bool:

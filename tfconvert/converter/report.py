@@ -59,6 +59,7 @@ class Report:
         verification: Differences an output, empty unless verified.
         notes: Warnings and decisions.
         quantization: What quantizing has done; `None` if nothing was quantized.
+        minimum_runtime: The first release of the runtime that has all operators of the result; empty if unknown.
     """
 
     source: str
@@ -74,6 +75,7 @@ class Report:
     verification: tuple[OutputError, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     quantization: QuantizationReport | None = None
+    minimum_runtime: str = ""
 
     @property
     def seconds(self) -> float:
@@ -86,6 +88,7 @@ class Report:
             "source": self.source,
             "size": self.size,
             "seconds": round(self.seconds, 6),
+            "minimum_runtime": self.minimum_runtime,
             "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
             "operations_before": ranked(self.operations_before),
@@ -111,6 +114,7 @@ class Report:
             f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
+            *([f"  runs in TensorFlow Lite {self.minimum_runtime} and later"] if self.minimum_runtime else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)

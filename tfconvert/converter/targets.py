@@ -39,7 +39,18 @@ def _load_litert() -> None:
 def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
     from tfconvert.converter.litert.tflite_file import export_file
 
-    return export_file(module, allow_custom_ops=options.allow_custom_ops, quantize=options.quantize)
+    describe = None
+    if options.metadata is not None:
+        from tfconvert.converter.model_metadata import describer
+
+        describe = describer(options.metadata)
+    return export_file(
+        module,
+        allow_custom_ops=options.allow_custom_ops,
+        quantize=options.quantize,
+        describe=describe,
+        target_runtime=options.target_runtime,
+    )
 
 
 LITERT = Target(litert.STAGES, _load_litert, _export_litert)

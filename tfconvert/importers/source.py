@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,12 +66,12 @@ class Source(NamedTuple):
         """Returns the files that an import may read; none for a model in memory."""
         return open_model.files_of(self.model if self.temporary is None else self.temporary.name, self.asset_root)
 
-    def check_output(self, path: str | os.PathLike[str], also: Iterable[Path] = ()) -> None:
+    def check_output(self, path: str | os.PathLike[str], also: Callable[[], Iterable[Path]] = list) -> None:
         """Checks that a file to be written is not one of those that are read.
 
         Args:
             path: The file, which need not exist.
-            also: Further files that are read.
+            also: Returns further files that are read.
 
         Raises:
             ConversionError: It is one of the model's files, or a link to one (`output-over-input`).
@@ -79,7 +79,7 @@ class Source(NamedTuple):
         place = Path(path)
         if not place.is_file():
             return
-        for file in (*self.files(), *also):
+        for file in (*self.files(), *also()):
             if file.exists() and place.samefile(file):
                 raise error("output-over-input", f"won't write {place} over {file}, which is read",
                             hint="choose another name for the output")  # fmt: skip

@@ -48,9 +48,13 @@ class Job(NamedTuple):
         return replace(converted.report, stages=(*converted.report.stages, written))
 
     def inputs(self) -> list[Path]:
-        """Returns the files that are read: the model's, and those of samples and ranges that it is quantized with."""
-        quantize = self.options.quantize
+        """Returns the files that are read: the model's, those that it is quantized with, and its metadata."""
+        quantize, metadata = self.options.quantize, self.options.metadata
         files = self.source.files()
+        if metadata is not None:
+            from tfconvert.converter.model_metadata import metadata_files
+
+            files += metadata_files(metadata)
         if quantize is not None:
             samples = quantize.samples if isinstance(quantize.samples, list) else []
             for path in (Path(each) for each in samples if isinstance(each, str)):
@@ -75,7 +79,7 @@ class Job(NamedTuple):
             raise error("output-not-writable", f"won't write a model to a terminal ({self.output.name})",
                         hint="send it to a file or to another program, or name a file with -o")  # fmt: skip
         for file in (self.output.file,) if array is None else array.files:
-            self.source.check_output(file, self.inputs() if self.options.quantize is not None else ())
+            self.source.check_output(file, self.inputs if self.options.quantize or self.options.metadata else list)
 
 
 def _is_terminal(descriptor: int) -> bool:

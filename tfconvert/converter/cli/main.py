@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.opt import opt
 from tfconvert.converter.cli.options import (
     CONTEXT,
@@ -79,7 +80,10 @@ class MainCommand(click.Group):
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
 @quantize_options
+@metadata_options
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
+@click.option("--target-runtime", metavar="RELEASE", default="",
+              help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.")  # fmt: skip
 @click.option("--check-passes", is_flag=True,
               help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
@@ -97,10 +101,11 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
+    metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        report = _job(source, output, Options(**settings, quantize=quantize)).run()
+        report = _job(source, output, Options(**settings, quantize=quantize, metadata=metadata)).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.exporters.tflite.metadata import Origin
-from tfconvert.exporters.tflite.model import TFLiteFile, export
+from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
 from tfconvert.schema.dialects import tf, tf_saved_model
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -19,13 +19,22 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
 """The enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
 
 
-def export_file(module: ModuleOp, *, allow_custom_ops: bool, quantize: Quantize | None = None) -> TFLiteFile:
+def export_file(
+    module: ModuleOp,
+    *,
+    allow_custom_ops: bool,
+    quantize: Quantize | None = None,
+    describe: Describe | None = None,
+    target_runtime: str = "",
+) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
     Args:
         module: The module.
         allow_custom_ops: Whether custom operators were allowed.
         quantize: How it was quantized.
+        describe: Describes inputs and outputs in the file's metadata.
+        target_runtime: The release of the runtime that is to run the file; any if empty.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     origin = Origin(
@@ -34,4 +43,4 @@ def export_file(module: ModuleOp, *, allow_custom_ops: bool, quantize: Quantize 
         optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
         allow_custom_ops=allow_custom_ops,
     )
-    return export(module, origin=origin, restate=True)
+    return export(module, origin=origin, restate=True, describe=describe, target_runtime=target_runtime)

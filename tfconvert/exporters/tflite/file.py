@@ -11,7 +11,7 @@ import io
 import os
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
 from tfconvert.exporters.output_file import write_whole
@@ -40,12 +40,26 @@ class TFLiteFile:
         signatures: Keys of its signatures.
         operators: How often each operator is called, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
+        minimum_runtime: The first release of the runtime that has all its operators; empty if unknown.
+
+    Args:
+        model: The tables without the buffers.
+        buffers: The buffers.
+        large: Size in bytes from which on the file has the form for large files.
+        appendix: Returns what follows the file, by its size.
     """
 
-    def __init__(self, model: Mapping[str, Any], buffers: list[Buffer], large: int = LARGE) -> None:
+    def __init__(
+        self,
+        model: Mapping[str, Any],
+        buffers: list[Buffer],
+        large: int = LARGE,
+        appendix: Callable[[int], bytes] | None = None,
+    ) -> None:
         self.signatures: tuple[str, ...] = tuple(item["signature_key"] for item in model.get("signature_defs", ()))
         self.operators: Counter[str] = Counter()
         self.bytes_by_operator: Counter[str] = Counter()
+        self.minimum_runtime = ""
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
         places, end = _arrange(len(tables.data), buffers, 4)
         self._external = end >= large
@@ -59,7 +73,10 @@ class TFLiteFile:
                 tables.resolve(slot, places[index] - 4)
         self._tables = tables.data
         self._streamed = [(place, buffer) for place, buffer in zip(places, buffers, strict=True) if place]
-        self.size = end
+        # Readers of the tables don't look behind them.
+        self._appendix = b"" if appendix is None else appendix(end)
+        self._end = end
+        self.size = end + len(self._appendix)
 
     def write(self, stream: BinaryIO) -> None:
         """Writes the file; weights are read a block at a time, and given back when written.
@@ -79,7 +96,8 @@ class TFLiteFile:
                 del block  # before the next one is made
             if position != place + buffer.size:
                 raise ValueError(f"a buffer of {buffer.size} bytes came as {position - place} bytes")
-        stream.write(bytes(self.size - position))
+        stream.write(bytes(self._end - position))
+        stream.write(self._appendix)
 
     def to_bytes(self) -> bytes:
         """Returns the file's contents."""

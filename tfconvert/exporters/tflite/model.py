@@ -8,7 +8,7 @@ function has the names of its tensors in its attributes (`tf.entry_function`) an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -32,6 +32,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.versions import minimum_runtime
 
 __all__ = ["TFLiteFile", "export"]
 
@@ -40,8 +41,38 @@ SCHEMA_VERSION = 3
 DESCRIPTION = "tfconvert"
 """Description of a file that has no other."""
 
+MODEL_METADATA = "TFLITE_METADATA"
+"""Name of the metadata entry that describes inputs and outputs."""
+
 MAIN = "main"
 """Name of the only entry point's subgraph."""
+
+
+class Port(NamedTuple):
+    """An input or output of a subgraph.
+
+    Attributes:
+        name: Its name in the signature, else its tensor's.
+        tensor: Its tensor's name.
+        type: Enumerator of `TensorType`.
+        shape: Its dimensions, -1 where unknown.
+    """
+
+    name: str
+    tensor: str
+    type: str
+    shape: tuple[int, ...]
+
+
+class Ports(NamedTuple):
+    """The inputs and outputs of a subgraph that is called from outside, in order."""
+
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+
+
+Describe = Callable[[Sequence[Ports]], tuple[bytes, Callable[[int], bytes]]]
+"""Returns the metadata entry that describes subgraphs, and what gives the bytes that follow a file of a size."""
 
 
 class Place(NamedTuple):
@@ -61,11 +92,11 @@ class Place(NamedTuple):
 class _Exporter:
     """Turns functions into subgraphs as they are met."""
 
-    def __init__(self, module: ModuleOp, *, restate: bool) -> None:
+    def __init__(self, module: ModuleOp, *, restate: bool, target: str) -> None:
         self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
-        self.shared = Shared(versions, are_least=restate)
+        self.shared = Shared(versions, are_least=restate, target=target)
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
         self._names = Names()
@@ -113,7 +144,11 @@ class _Exporter:
         return index
 
     def build(self) -> None:
-        """Fills all subgraphs; those that are called join the list while it is worked through."""
+        """Fills all subgraphs; those that are called join the list while it is worked through.
+
+        Raises:
+            ConversionError: The module holds something that the file can't, or that the target doesn't have.
+        """
         named = 0
         while self._built < len(self.subgraphs):
             # The entry functions come first, so that their callees don't take the name of one of their inputs.
@@ -125,6 +160,8 @@ class _Exporter:
             called = partial(self.index, caller=subgraph)
             subgraph.build(_tensor_names(subgraph.function, "outputs"), called)
             self._built += 1
+        if problems := [*self.shared.problems, *self.shared.codes.newer()]:
+            raise ConversionError(problems)
 
     def name_subgraphs(self, entries: Sequence[str]) -> None:
         """Assigns the subgraphs' names in the file."""
@@ -200,12 +237,33 @@ def _signatures(exporter: _Exporter, entries: Sequence[str]) -> list[dict[str, A
     return result
 
 
-def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None) -> dict[str, bytes]:
+def _ports(exporter: _Exporter, name: str) -> Ports:
+    """Returns the inputs and outputs of an entry function."""
+    function, subgraph = exporter.functions[name], exporter.subgraphs[exporter.index(name)]
+    tensors = subgraph.tree()["tensors"]
+    return Ports(*(
+        [
+            Port(entry["name"], tensor["name"], tensor["type"], tensor.get("shape_signature", tensor.get("shape", ())))
+            for entry in _maps(subgraph, indices, attributes)
+            for tensor in (tensors[entry["tensor_index"]],)
+        ]
+        for indices, attributes in ((subgraph.inputs, function.arg_attrs), (subgraph.outputs, function.res_attrs))
+    ))  # fmt: skip
+
+
+def _description(module: ModuleOp) -> str:
+    own = module.attributes.get(tfl_file.DESCRIPTION)
+    return own.data if isinstance(own, StringAttr) else DESCRIPTION
+
+
+def _metadata(module: ModuleOp, codes: OperatorCodes, origin: Origin | None, restate: bool) -> dict[str, bytes]:
     """Returns the metadata entries: those of the file that a module is the image of, else new ones."""
     if tfl_file.is_image(module):
         carried = module.attributes.get(tfl_file.METADATA)
         items = carried.data.items() if isinstance(carried, DictionaryAttr) else ()
-        return {name: tfl_file.content_of(value) for name, value in items}
+        own = {name: tfl_file.content_of(value) for name, value in items}
+        needed = runtime_entry(codes.uses()) if restate else b""
+        return {**own, MIN_RUNTIME_VERSION: needed} if needed.strip(b"\0") else own
     entries = {MIN_RUNTIME_VERSION: runtime_entry(codes.uses())}
     precision = module.attributes.get(tfl_file.REDUCED_PRECISION)
     if isinstance(precision, StringAttr):
@@ -224,6 +282,8 @@ def export(
     large: int = LARGE,
     places: dict[Value, Place] | None = None,
     restate: bool = False,
+    describe: Describe | None = None,
+    target_runtime: str = "",
 ) -> TFLiteFile:
     """Builds the tables of a .tflite file; weights are read when it is written.
 
@@ -235,11 +295,13 @@ def export(
         large: Size in bytes from which on the file has the form for large files.
         places: Takes the tensor that each value is in.
         restate: Whether operators of a file that was read get the versions that their calls need, if it has lower ones.
+        describe: Returns the metadata entry of what the inputs and outputs mean, and what follows the file.
+        target_runtime: The release of the runtime that is to run the file; any if empty.
 
     Raises:
-        ConversionError: The module holds something that a .tflite file can't.
+        ConversionError: The module holds something that a .tflite file can't, or that the runtime doesn't have.
     """
-    exporter = _Exporter(module, restate=restate)
+    exporter = _Exporter(module, restate=restate, target=target_runtime)
     entries = exporter.entries()
     for name in entries:
         exporter.index(name)
@@ -248,21 +310,17 @@ def export(
         for number, subgraph in enumerate(exporter.subgraphs):
             places.update({value: Place(number, *tensor) for value, tensor in subgraph.places()})
     shared = exporter.shared
-    if shared.problems:
-        raise ConversionError(shared.problems)
-    if restate and (needed := runtime_entry(shared.codes.uses())).strip(b"\0"):
-        metadata = {MIN_RUNTIME_VERSION: needed, **(metadata or {})}
-    entries_of_metadata = {**_metadata(module, shared.codes, origin), **(metadata or {})}
     exporter.name_subgraphs(entries)
-    if description is None:
-        own = module.attributes.get(tfl_file.DESCRIPTION)
-        description = own.data if isinstance(own, StringAttr) else DESCRIPTION
+    entries_of_metadata = {**_metadata(module, shared.codes, origin, restate), **(metadata or {})}
+    appendix = None
+    if describe is not None:
+        entries_of_metadata[MODEL_METADATA], appendix = describe([_ports(exporter, name) for name in entries])
     model = {
         **tfl_file.from_dictionary("Model", module.attributes.get(tfl_file.EXTERNAL_BUFFERS)),
         "version": SCHEMA_VERSION,
         "operator_codes": shared.codes.trees(),
         "subgraphs": [subgraph.tree() for subgraph in exporter.subgraphs],
-        "description": description,
+        "description": _description(module) if description is None else description,
         "metadata": [
             {"name": name, "buffer": shared.buffers.add_bytes(content)} for name, content in entries_of_metadata.items()
         ],
@@ -270,7 +328,8 @@ def export(
     signatures = _signatures(exporter, entries)
     if signatures:
         model["signature_defs"] = signatures
-    file = TFLiteFile(model, shared.buffers.entries, large)
+    file = TFLiteFile(model, shared.buffers.entries, large, appendix)
+    file.minimum_runtime = minimum_runtime(shared.codes.uses())
     file.operators.update(shared.codes.calls)
     file.bytes_by_operator.update(shared.bytes_by_operator)
     return file

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import tfl, tfl_file
+from tfconvert.schema.dialects.locations import found_at
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import TFLITE
-from tfconvert.schema.tflite.versions import RULES, Call, Operand, operator_version
+from tfconvert.schema.tflite.versions import RULES, Call, Operand, first_release, operator_version, parse_release
 
 _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]
 _CUSTOM = TFLITE.enums["BuiltinOperator"]["CUSTOM"]
+
+_NEWER = "newer-runtime"
+_OLDER = "name a newer runtime, or change the model so that it doesn't need the operator"
 
 
 class _Code:
@@ -37,10 +43,13 @@ class OperatorCodes:
     Args:
         fixed: The versions that some have regardless of their calls, by name.
         are_least: Whether they are higher if a call needs that.
+        target: The release of the runtime that is to run the model; any if empty.
     """
 
-    def __init__(self, fixed: Mapping[str, int] | None = None, *, are_least: bool = False) -> None:
+    def __init__(self, fixed: Mapping[str, int] | None = None, *, are_least: bool = False, target: str = "") -> None:
         self.calls: Counter[str] = Counter()
+        self._target = target
+        self._newer: dict[tuple[str, int], list[Operation]] = {}
         self._fixed = fixed or {}
         self._are_least = are_least
         self._codes: dict[tuple[str, str], _Code] = {}
@@ -65,6 +74,32 @@ class OperatorCodes:
     def uses(self) -> list[tuple[str, int]]:
         """Returns the builtin operators with the versions that they must have."""
         return [(name, code.version) for (name, custom), code in self._codes.items() if not custom]
+
+    def note(self, name: str, version: int, op: Operation) -> None:
+        """Notes the op that a version of an operator is for, if the target doesn't have it."""
+        if self._target and self._is_newer(name, version):
+            self._newer.setdefault((name, version), []).append(op)
+
+    def _is_newer(self, name: str, version: int) -> bool:
+        release, target = first_release(name, version), parse_release(self._target)
+        known = parse_release(release) if release else None
+        return known is None or target is None or known > target
+
+    def newer(self) -> Iterator[Diagnostic]:
+        """Yields an error for each version of an operator that the target doesn't have, with the first op it is for."""
+        versions = {name: version for name, version in self.uses() if self._target and self._is_newer(name, version)}
+        for (name, version), ops in self._newer.items():
+            versions.pop(name, None)
+            also = f" (and {len(ops) - 1} more)" if len(ops) > 1 else ""
+            yield found_at(ops[0], _NEWER, f"{self._needed(name, version)}{also}", _OLDER)
+        # A file that was read states versions that its calls may not need.
+        for name, version in versions.items():
+            yield Diagnostic(_NEWER, self._needed(name, version), hint=_OLDER)
+
+    def _needed(self, name: str, version: int) -> str:
+        release = first_release(name, version)
+        needs = f"needs the runtime {release}" if release else "is in no known release of the runtime"
+        return f"{name} of version {version} {needs}, and the target is {self._target}"
 
     def trees(self) -> list[dict[str, Any]]:
         """Returns the `OperatorCode` tables."""
@@ -144,6 +179,7 @@ def _tree(
     if name in RULES:
         inputs, outputs = (tuple(operand for _, operand in each) for each in (operands, results))
         version = operator_version(name, Call(inputs, outputs, fields))
+    codes.note(name, version, op)
     result = _call(codes.use(name, operator.code, version), operands, results)
     if operator.options:
         result[operator.union] = (operator.options, fields)

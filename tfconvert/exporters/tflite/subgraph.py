@@ -39,11 +39,12 @@ class Shared:
     Args:
         versions: The versions that some operators have regardless of their calls.
         are_least: Whether they are higher if a call needs that.
+        target: The release of the runtime that is to run the model; any if empty.
     """
 
-    def __init__(self, versions: Mapping[str, int], *, are_least: bool = False) -> None:
+    def __init__(self, versions: Mapping[str, int], *, are_least: bool = False, target: str = "") -> None:
         self.buffers = Buffers()
-        self.codes = OperatorCodes(versions, are_least=are_least)
+        self.codes = OperatorCodes(versions, are_least=are_least, target=target)
         self.bytes_by_operator: Counter[str] = Counter()
         self.names = Names()
         self.problems: list[Diagnostic] = []

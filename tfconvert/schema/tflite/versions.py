@@ -7,6 +7,8 @@ they are tried; the first test that holds decides, and an operator without rows 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +16,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 RUNTIME_VERSIONS = Path(__file__).parent / "runtime_versions.tsv"
+
+_RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?")
 
 
 class Operand(NamedTuple):
@@ -334,16 +338,30 @@ def _releases() -> Mapping[str, tuple[str, ...]]:
     return {name.upper(): tuple(releases.split(" ")) for name, releases in rows}
 
 
+Release = tuple[float, ...]
+"""A release of the runtime, as numbers that can be compared."""
+
+
+def first_release(operator: str, version: int) -> str:
+    """Returns the first release of the runtime that can run a version of an operator; empty if that is not known."""
+    releases = _releases().get(operator, ())
+    release = releases[version - 1] if 0 < version <= len(releases) else "-"
+    return "" if release == "-" else release
+
+
+def parse_release(text: str) -> Release | None:
+    """Returns a release as numbers, `None` if it isn't one; of `2.14` the last one, whatever its third number."""
+    if not _RELEASE.fullmatch(text):
+        return None
+    numbers = [float(part) for part in text.split(".")]
+    return tuple(numbers + [math.inf] * (3 - len(numbers)))
+
+
 def minimum_runtime(uses: Iterable[tuple[str, int]]) -> str:
     """Returns the first release of the runtime that can run some operators; empty if nothing is known.
 
     Args:
         uses: Pairs of operator and version.
     """
-    needed: tuple[int, ...] = ()
-    for operator, version in uses:
-        releases = _releases().get(operator, ())
-        release = releases[version - 1] if version <= len(releases) else "-"
-        if release != "-":
-            needed = max(needed, tuple(map(int, release.split("."))))
-    return ".".join(map(str, needed))
+    releases = filter(None, (first_release(operator, version) for operator, version in uses))
+    return max(releases, key=lambda release: tuple(map(int, release.split("."))), default="")

@@ -1,0 +1,192 @@
+"""Metadata of inputs and outputs: what is stored is read back, and the file still runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.conftest import RunTFLite
+from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tflite.reader import read, read_model
+
+LABELS = [f"digit {number}" for number in range(10)]
+TWO = """
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2xi64>) attributes {
+  tf.entry_function = {inputs = "a,b", outputs = "sum,best"}
+} {
+  %axis = "tf.Const"() <{value = dense<1> : tensor<i32>}> : () -> tensor<i32>
+  %0 = "tf.AddV2"(%a, %b) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "tf.ArgMax"(%a, %axis) : (tensor<2x3xf32>, tensor<i32>) -> tensor<2xi64>
+  func.return %0, %1 : tensor<2x3xf32>, tensor<2xi64>
+}
+"""
+
+
+def stored(content: bytes) -> dict[str, Any]:
+    """Returns the metadata of a file."""
+    model = read_model(content).tree()
+    entries = {entry["name"]: model["buffers"][entry["buffer"]]["data"] for entry in model["metadata"]}
+    data = bytes(entries["TFLITE_METADATA"])
+    assert data[4:8] == b"M001"
+    return read(MODEL_METADATA, data).tree()
+
+
+def ports(content: bytes) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Returns the metadata of the inputs and outputs of a file's first subgraph by name."""
+    subgraph = stored(content)["subgraph_metadata"][0]
+    inputs, outputs = subgraph["input_tensor_metadata"], subgraph["output_tensor_metadata"]
+    return {each["name"]: each for each in inputs}, {each["name"]: each for each in outputs}
+
+
+def archived(content: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(io.BytesIO(content)) as files:
+        assert files.testzip() is None
+        return {name: files.read(name) for name in files.namelist()}
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    path = tmp_path / "labels.txt"
+    path.write_text("".join(f"{label}\n" for label in LABELS), "utf-8")
+    return path
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    path = tmp_path / "two.mlir"
+    path.write_text(TWO, "utf-8")
+    return path
+
+
+def test_labels_are_in_the_file_which_runs_as_before(
+    digits_model: Path, labels: Path, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    bare, model = tfconvert.convert(digits_model), tfconvert.convert(digits_model, metadata=labels)
+    content = bytes(model)
+    _, outputs = ports(content)
+    assert outputs["output_0"]["associated_files"] == [{"name": "labels.txt", "type": 2}]
+    assert archived(content) == {"labels.txt": labels.read_bytes()}
+    pixels = np.random.default_rng(1).random((3, 8, 8, 1), np.float32)
+    (got,), (expected,) = run_tflite(content, [pixels]), run_tflite(bytes(bare), [pixels])
+    np.testing.assert_array_equal(got, expected)
+    model.save(tmp_path / "model.tflite")
+    assert (tmp_path / "model.tflite").read_bytes() == content
+    assert len(model) == len(content) == model.report.size
+    listed = subprocess.run(["unzip", "-l", "model.tflite"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "labels.txt" in listed.stdout
+    assert listed.stderr == ""
+
+
+def test_the_command_stores_labels_and_normalization(digits_model: Path, labels: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tfconvert", str(digits_model), "-q", "--verify", "-o", str(tmp_path / "m.tflite")]
+    flags = ["--metadata", f"output_0={labels}", "--metadata-normalization", "0,16"]
+    subprocess.run([*command, *flags], check=True, timeout=120)
+    content = (tmp_path / "m.tflite").read_bytes()
+    inputs, outputs = ports(content)
+    assert inputs["pixels"]["process_units"] == [{"options": ("NormalizationOptions", {"mean": (0,), "std": (16,)})}]
+    image = {"color_space": 2, "default_size": {"height": 8, "width": 8}}
+    assert inputs["pixels"]["content"] == {"content_properties": ("ImageProperties", image)}
+    assert outputs["output_0"]["associated_files"][0]["name"] == "labels.txt"
+
+
+def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path: Path) -> None:
+    blocks = re.findall(r"```(\w*)\n(.*?)```", (root / "docs" / "metadata.md").read_text("utf-8"), re.DOTALL)
+    (text,) = (block for language, block in blocks if language == "json")
+    (tmp_path / "metadata.json").write_text(text, "utf-8")
+    content = bytes(tfconvert.convert(digits_model, metadata=tmp_path / "metadata.json"))
+    said = json.loads(text)
+    found = stored(content)
+    assert {key: found[key] for key in ("name", "description", "version", "author", "license")} == {
+        key: value for key, value in said.items() if isinstance(value, str)
+    }
+    inputs, outputs = ports(content)
+    assert inputs["pixels"]["description"] == said["inputs"]["pixels"]["description"]
+    assert inputs["pixels"]["stats"] == {"max": (1,), "min": (0,)}
+    assert outputs["output_0"]["description"] == said["outputs"]["output_0"]["description"]
+    assert archived(content) == {"labels.txt": labels.read_bytes()}
+    (shell,) = (block for language, block in blocks if not language)
+    (tmp_path / "examples").symlink_to(root / "examples")
+    program = f'set -e; tfconvert() {{ {sys.executable} -m tfconvert "$@"; }}\n{shell}'
+    environment = {"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
+                          check=False, timeout=120)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (python,) = (block for language, block in blocks if language == "python")
+    subprocess.run([sys.executable, "-c", python], cwd=tmp_path, env=environment, check=True, timeout=120)
+    assert "output_0_labels.txt" in archived((tmp_path / "digits.tflite").read_bytes())
+
+
+def test_each_output_has_its_own(two: Path, labels: Path) -> None:
+    metadata = {"inputs": {"b": {"min": [0, 1, 2]}}, "outputs": {"sum": {"labels": ["x", "y", "z"]},
+                                                                 "best": {"labels": labels}}}  # fmt: skip
+    content = bytes(tfconvert.convert(two, metadata=metadata))
+    inputs, outputs = ports(content)
+    assert "stats" not in inputs["a"]
+    assert inputs["b"]["stats"] == {"min": (0, 1, 2)}
+    # Numbers of classes may be of more classes than an axis is long.
+    assert outputs["best"]["associated_files"] == [{"name": "labels.txt", "type": 3}]
+    assert outputs["sum"]["associated_files"] == [{"name": "sum_labels.txt", "type": 2}]
+    assert archived(content)["sum_labels.txt"] == b"x\ny\nz\n"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({"outputs": {"": {"labels": ["a"]}}}, "2 outputs.*\n.*sum, best"),
+        ({"outputs": {"nope": {}}}, "no output 'nope'.*\n.*sum, best"),
+        ({"outputs": {"sum": {"labels": ["a"]}}}, "has 1 labels, and the output 'sum' has 3 scores"),
+        ({"outputs": {"sum": {"labels": "nothing.txt"}}}, "can't read nothing.txt"),
+        ({"outputs": {"sum": {"labels": [1]}}}, "labels must be"),
+        ({"outputs": {"sum": 3}}, "outputs.sum must be a table"),
+        ({"outputs": []}, "outputs must be a table"),
+        ({"inputs": {"a": {"mean": 1}}}, "both mean and std"),
+        ({"inputs": {"a": {"mean": 1, "std": 0}}}, "no std may be 0"),
+        ({"inputs": {"a": {"min": "low"}}}, "must be a number"),
+        ({"inputs": {"a": {"min": float("nan")}}}, "must be a number"),
+        ({"inputs": {"a": {"content": "sound"}}}, "can't be 'sound'"),
+        ({"inputs": {"a": {"colour": "red"}}}, "no key 'colour'"),
+        ({"title": "x"}, "no key 'title'"),
+        ({"name": 1}, "name must be a text"),
+        (3, "it can't be 3"),
+    ],
+)
+def test_what_is_wrong_is_told(two: Path, metadata: Any, message: str) -> None:
+    with pytest.raises(ConversionError, match=message) as caught:
+        tfconvert.convert(two, metadata=metadata)
+    assert caught.value.code == "bad-metadata"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"name": "\\ud800"', "[" * 100_000])
+def test_a_file_that_is_not_metadata_is_refused(two: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "m.json").write_text(text, "utf-8")
+    with pytest.raises(ConversionError, match="metadata"):
+        tfconvert.convert(two, metadata=tmp_path / "m.json")
+
+
+def test_files_of_one_name_must_be_one(two: Path, tmp_path: Path) -> None:
+    for folder, text in (("x", "1\n2\n3\n"), ("y", "3\n2\n1\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "l.txt").write_text(text, "utf-8")
+    metadata = {name: {"labels": tmp_path / folder / "l.txt"} for name, folder in (("sum", "x"), ("best", "y"))}
+    with pytest.raises(ConversionError, match=r"two different files of labels are called l\.txt"):
+        tfconvert.convert(two, metadata={"outputs": metadata})
+
+
+def test_equal_archives_are_equal_bytes_and_in_their_place() -> None:
+    files = {"a": b"1", "b": b"2" * 1000}
+    assert archive(files, 1000) == archive(files, 1000)
+    content = b"\xff" * 1000 + archive(files, 1000)
+    assert archived(content) == files
+    with zipfile.ZipFile(io.BytesIO(content)) as found:
+        assert found.getinfo("a").header_offset == 1000
