@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from tfconvert.converter.api import convert_source
+from tfconvert.converter.api import Model, convert_source
 from tfconvert.converter.cli.output_options import Output
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report, StageTime
-from tfconvert.exporters.output_file import descriptor_of, is_c_source
+from tfconvert.exporters.output_file import descriptor_of, is_c_source, write_whole
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 
 if TYPE_CHECKING:
+    from tfconvert.converter.cli.cache import CachedReport
     from tfconvert.exporters.c_array import CArray
 
 
@@ -33,7 +35,7 @@ class Job(NamedTuple):
     output: Output
     options: Options
 
-    def run(self) -> Report:
+    def run(self) -> Report | CachedReport:
         """Converts the model and writes the files.
 
         Raises:
@@ -41,11 +43,57 @@ class Job(NamedTuple):
         """
         array = self._array()
         self._check_output(array)
-        converted = convert_source(self.source, self.options)
+        report = self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
+        if self.output.depfile is not None:
+            from tfconvert.converter.cli.depfile import write_depfile
+
+            write_depfile(self.output.depfile, self.output.file, self.inputs())
+        return report
+
+    def _convert(self, array: CArray | None) -> Report:
+        return self._save(convert_source(self.source, self.options), array)
+
+    def _save(self, converted: Model, array: CArray | None) -> Report:
         start = time.perf_counter()
         converted.save(self.output.file, array_name=None if array is None else array.name)
         written = StageTime("write", time.perf_counter() - start)
         return replace(converted.report, stages=(*converted.report.stages, written))
+
+    def _convert_once(self, array: CArray | None) -> Report | CachedReport:
+        """Takes the result from the cache, or converts the model and puts the result there."""
+        from tfconvert.converter.cli import cache
+
+        assert self.output.cache_dir is not None
+        try:
+            Path(self.output.cache_dir).mkdir(parents=True, exist_ok=True)
+            files = self.inputs()
+            before = cache.state_of(files)
+            entry = cache.entry(self.output.cache_dir, self.source, self.options, files)
+        except OSError as problem:
+            return _uncached(self._convert(array), str(problem))
+        if entry is None:
+            return _uncached(self._convert(array), "the result follows from more than the contents of files")
+        found = entry.find(self.source.name)
+        if found is not None:
+            stream, report = found
+            with stream:
+                size = os.fstat(stream.fileno()).st_size
+                self._write(array, size, lambda target: cache.copy(stream, target))
+            return report
+        converted = convert_source(self.source, self.options)
+        written = self._save(converted, array)
+        try:
+            if cache.state_of(files) == before:
+                entry.store(converted.save, written)
+        except (OSError, ConversionError) as problem:
+            return _uncached(written, str(problem))
+        return written
+
+    def _write(self, array: CArray | None, size: int, write: Callable[[BinaryIO], None]) -> None:
+        if array is None:
+            write_whole(self.output.file, write)
+        else:
+            array.save(size, write)
 
     def inputs(self) -> list[Path]:
         """Returns the files that are read: the model's, those that it is quantized with, and its metadata."""
@@ -78,8 +126,17 @@ class Job(NamedTuple):
         if descriptor is not None and _is_terminal(descriptor):
             raise error("output-not-writable", f"won't write a model to a terminal ({self.output.name})",
                         hint="send it to a file or to another program, or name a file with -o")  # fmt: skip
-        for file in (self.output.file,) if array is None else array.files:
+        if self.output.depfile is not None and descriptor is not None:
+            raise error("wrong-option", "--depfile names the file that is made, and there is none",
+                        hint="name a file with -o")  # fmt: skip
+        files = [self.output.file] if array is None else list(array.files)
+        for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
             self.source.check_output(file, self.inputs if self.options.quantize or self.options.metadata else list)
+
+
+def _uncached(report: Report, reason: str) -> Report:
+    note = Diagnostic("cache-not-used", f"the cache was not used: {reason}", severity=WARNING)
+    return replace(report, notes=(*report.notes, note))
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -24,6 +24,7 @@ from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
+    from tfconvert.converter.cli.cache import CachedReport
     from tfconvert.converter.cli.convert_job import Job
     from tfconvert.converter.report import Report
     from tfconvert.importers.source import Source
@@ -127,7 +128,7 @@ def _print_error(problem: ConversionError, output: Output, as_json: bool) -> Non
     show(problem.diagnostics)
 
 
-def _text(report: Report, output: Output, as_json: bool, verbose: bool) -> str:
+def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:
     if not as_json:
         return report.to_text(output.name, verbose=verbose)
     import json

@@ -17,9 +17,11 @@ _OPTIONS = (
     click.option("-o", "--output-file", metavar="FILE", required=True,
                  help="The .tflite file to write; -: standard output; .cc, .c, .h: a C array for microcontrollers."),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
+    click.option("--depfile", metavar="FILE", help="Write which files were read, for Make and Ninja."),
+    click.option("--cache-dir", metavar="DIR", help="Keep results here by the contents of what they are made from."),
 )  # fmt: skip
 
-OUTPUT_SETTINGS = ("output_file", "array_name")
+OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir")
 """The parameters that `output_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -31,10 +33,14 @@ class Output(NamedTuple):
     Attributes:
         file: The file to write.
         array_name: The name of a C array; `None` for one that follows from the file's name.
+        depfile: The file to write dependencies to, if any.
+        cache_dir: The folder of results that were made before, if any.
     """
 
     file: str
     array_name: str | None = None
+    depfile: str | None = None
+    cache_dir: str | None = None
 
     @property
     def name(self) -> str:
@@ -57,4 +63,6 @@ def output_options(function: Function) -> Function:
 def to_output(values: Mapping[str, Any]) -> Output:
     """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
     file = values["output_file"]
-    return Output(STANDARD_OUTPUT if file == "-" else file, values["array_name"])
+    return Output(
+        STANDARD_OUTPUT if file == "-" else file, values["array_name"], values["depfile"], values["cache_dir"]
+    )
