@@ -74,6 +74,7 @@ FLOORS = {
 # tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
+    "tfconvert.converter.cli.build",
     "tfconvert.converter.cli.convert_job",
     "tfconvert.converter.cli.main",
     "tfconvert.converter.cli.opt",

@@ -12,11 +12,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from tfconvert import __version__
 from tfconvert.converter.composites.registry import ENTRY_POINTS
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report
@@ -155,7 +154,7 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     if settings is None or not files or writes_ranges:
         return None
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
-    key = hashlib.sha256(json.dumps([_FORM, __version__, points, settings], sort_keys=True).encode())
+    key = hashlib.sha256(json.dumps([_FORM, version("tfconvert"), points, settings], sort_keys=True).encode())
     for file in files:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.converter.cli.build import build_command
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.opt import opt
 from tfconvert.converter.cli.options import (
@@ -41,6 +42,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert opt saved_model/ -p inline,freeze-variables
+  tfconvert build tfconvert.toml
 
 A model whose name is a verb's is passed with its folder: ./opt
 """
@@ -112,6 +114,9 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         sys.exit(1)
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
+
+
+main.add_command(build_command(main))
 
 
 def _job(source: Source, output: Output, options: Options) -> Job:
