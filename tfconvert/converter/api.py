@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -136,17 +136,26 @@ def convert(
 
 
 @with_room
-def convert_source(source: Source, options: Options) -> Model:
-    """Converts a model with what to import of it and the settings in one object each; see `convert`."""
+def convert_source(source: Source, options: Options, on_stage: Callable[[str], None] = lambda name: None) -> Model:
+    """Converts a model with what to import of it and the settings in one object each; see `convert`.
+
+    Args:
+        source: The model, and what to import of it.
+        options: The settings.
+        on_stage: Called with each stage's name before it runs.
+    """
     from tfconvert.converter import conversion
 
     conversion.check_options(options)
     start = time.perf_counter()
+    on_stage("open")
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
     with ExitStack() as undo:
         undo.callback(source.discard)
-        file, report = conversion.run(source, options)
+        file, report = conversion.run(source, options, on_stage)
+        if options.verify:
+            on_stage("verify")
         report = _verified(source, options, file, report)
         undo.pop_all()
     if source is not original:

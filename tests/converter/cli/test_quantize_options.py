@@ -67,12 +67,16 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch, c
     assert settings is not None
     assert settings.progress is None
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("CI", raising=False)
     settings = _parsed("--quantize", "int8")
     assert settings is not None
     assert settings.progress is not None
     for done, total in ((1, None), (1, 2), (2, 2)):
         settings.progress(done, total)
-    assert capsys.readouterr().err == "\rcalibrating: 1 samples\rcalibrating: 1 of 2 samples\r\033[K"
+    assert capsys.readouterr().err == (
+        "\r\033[Ktfconvert: calibrate, 1 samples\r\033[Ktfconvert: calibrate, 1 of 2 samples\r\033[K"
+    )
 
 
 def test_the_command_quantizes(digits_model: Path, tmp_path: Path) -> None:

@@ -57,6 +57,8 @@ def build_command(convert: click.Command) -> click.Command:
 
         Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong.
         """
+        if quiet and verbose:
+            raise click.UsageError("-q and -v contradict each other")
         flags = [flag for flag, is_set in (("-q", quiet), ("-v", verbose)) if is_set]
         try:
             tables = _tables(Path(config))

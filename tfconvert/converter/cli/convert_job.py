@@ -29,11 +29,13 @@ class Job(NamedTuple):
         source: The model.
         output: Where the result goes.
         options: The settings.
+        on_stage: Called with the name of each stage before it begins.
     """
 
     source: Source
     output: Output
     options: Options
+    on_stage: Callable[[str], None] = lambda name: None
 
     def run(self) -> Report | CachedReport:
         """Converts the model and writes the files.
@@ -51,9 +53,10 @@ class Job(NamedTuple):
         return report
 
     def _convert(self, array: CArray | None) -> Report:
-        return self._save(convert_source(self.source, self.options), array)
+        return self._save(convert_source(self.source, self.options, self.on_stage), array)
 
     def _save(self, converted: Model, array: CArray | None) -> Report:
+        self.on_stage("write")
         start = time.perf_counter()
         converted.save(self.output.file, array_name=None if array is None else array.name)
         written = StageTime("write", time.perf_counter() - start)
@@ -64,6 +67,7 @@ class Job(NamedTuple):
         from tfconvert.converter.cli import cache
 
         assert self.output.cache_dir is not None
+        self.on_stage("look in the cache")
         try:
             Path(self.output.cache_dir).mkdir(parents=True, exist_ok=True)
             files = self.inputs()
@@ -80,7 +84,7 @@ class Job(NamedTuple):
                 size = os.fstat(stream.fileno()).st_size
                 self._write(array, size, lambda target: cache.copy(stream, target))
             return report
-        converted = convert_source(self.source, self.options)
+        converted = convert_source(self.source, self.options, self.on_stage)
         written = self._save(converted, array)
         try:
             if cache.state_of(files) == before:

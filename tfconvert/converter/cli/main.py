@@ -19,6 +19,7 @@ from tfconvert.converter.cli.options import (
     to_source,
 )
 from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
+from tfconvert.converter.cli.progress import Progress
 from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
 from tfconvert.converter.cli.streams import say
 from tfconvert.converter.options import Options
@@ -103,12 +104,15 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
     Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
     """
+    if quiet and verbose:
+        raise click.UsageError("-q and -v contradict each other")
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        report = _job(source, output, Options(**settings, quantize=quantize, metadata=metadata)).run()
+        with Progress(verbose=verbose, quiet=quiet) as progress:
+            report = _job(source, output, progress, Options(**settings, quantize=quantize, metadata=metadata)).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
@@ -119,10 +123,10 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 main.add_command(build_command(main))
 
 
-def _job(source: Source, output: Output, options: Options) -> Job:
+def _job(source: Source, output: Output, progress: Progress, options: Options) -> Job:
     from tfconvert.converter.cli.convert_job import Job
 
-    return Job(source, output, options)
+    return Job(source, output, options, progress)
 
 
 def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:

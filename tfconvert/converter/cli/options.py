@@ -6,11 +6,13 @@ Nothing here imports more than click: help and wrong calls are answered at once.
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 import click
 
+from tfconvert.converter.cli.streams import say
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic
 
@@ -103,4 +105,4 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Prints diagnostics on the error stream."""
     for diagnostic in diagnostics:
         head = click.style(f"tfconvert: {diagnostic.severity}:", fg=_COLOURS.get(diagnostic.severity), bold=True)
-        click.echo(f"{head} {diagnostic} [{diagnostic.code}]", err=True)
+        say(f"{head} {diagnostic} [{diagnostic.code}]", sys.stderr)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import click
 
+from tfconvert.converter.cli.streams import can_redraw
 from tfconvert.converter.quantization import Io, Mode, Quantize, Ranges
 
 _OPTIONS = (
@@ -68,7 +69,7 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,
-        progress=_show if sys.stderr.isatty() else None,
+        progress=_show if can_redraw(sys.stderr) else None,
         **settings,
     )
 
@@ -78,4 +79,5 @@ def _show(done: int, total: int | None) -> None:
     if done == total:
         click.echo("\r\033[K", nl=False, err=True)
     else:
-        click.echo(f"\rcalibrating: {done}{'' if total is None else f' of {total}'} samples", nl=False, err=True)
+        of = "" if total is None else f" of {total}"
+        click.echo(f"\r\033[Ktfconvert: calibrate, {done}{of} samples", nl=False, err=True)

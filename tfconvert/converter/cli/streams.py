@@ -9,6 +9,17 @@ from typing import TextIO
 import click
 
 
+def wants_colour() -> bool | None:
+    """Returns whether text has colours: never if `NO_COLOR` or a plain terminal says so, else `None`, on terminals."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+
+
+def can_redraw(stream: TextIO | None) -> bool:
+    """Returns whether a stream is a terminal, before a person, on which a line can be drawn anew."""
+    is_plain = os.environ.get("TERM") == "dumb" or os.environ.get("CI")
+    return stream is not None and not is_plain and stream.isatty()
+
+
 def say(text: str, stream: TextIO | None) -> None:
     """Prints a report; a reader that has left, or a full disk, doesn't make a failure of a file that was written.
 
@@ -19,7 +30,7 @@ def say(text: str, stream: TextIO | None) -> None:
     if stream is None:
         return
     try:
-        click.echo(text, file=stream)
+        click.echo(text, file=stream, color=wants_colour())
         stream.flush()
     except BrokenPipeError:
         _silence(stream)
