@@ -88,6 +88,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.service.app",
     "tfconvert.converter.targets",
     "tfconvert.importers.keras",
+    "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
     "tfconvert",
     "tfconvert.__main__",

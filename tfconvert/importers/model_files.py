@@ -1,4 +1,7 @@
-"""The files that a model consists of: what an import of it may read."""
+"""The files that a model consists of: what an import of it may read.
+
+The import of what is only known about MetaGraphs is late, since most models are none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import os
 import re
 from pathlib import Path
 
-from tfconvert.importers.meta_graph import checkpoint_of, checkpoint_state, find_meta_graph
 from tfconvert.importers.saved_model import FILES, is_saved_model
 
 _ASSET = re.compile(rb'filename = "((?:[^"\\\n]|\\.)*)"')
@@ -28,10 +30,7 @@ def model_files(path: Path, asset_root: str | os.PathLike[str] | None = None) ->
         return [path, *_named_assets(path, asset_root)]
     if path.suffix in (".pb", ".pbtxt", ".prototxt", ".tflite") and path.is_file():
         return [path]
-    meta_graph = find_meta_graph(path)
-    if meta_graph is not None and meta_graph.is_file():
-        return _of_meta_graph(meta_graph)
-    return [path] if path.is_file() else []
+    return _of_meta_graph(path) or ([path] if path.is_file() else [])
 
 
 def _of_saved_model(folder: Path) -> list[Path]:
@@ -41,7 +40,13 @@ def _of_saved_model(folder: Path) -> list[Path]:
     return [graph, *checkpoint, *_below(folder / "assets"), *([debug] if debug.is_file() else [])]
 
 
-def _of_meta_graph(file: Path) -> list[Path]:
+def _of_meta_graph(path: Path) -> list[Path]:
+    """Returns the files of a MetaGraph; none if the path means none."""
+    from tfconvert.importers.meta_graph import checkpoint_of, checkpoint_state, find_meta_graph
+
+    file = find_meta_graph(path)
+    if file is None or not file.is_file():
+        return []
     prefix = checkpoint_of(file)
     state = checkpoint_state(file.parent)
     files = [file, *([state] if state.is_file() else []), *_below(file.parent / "assets")]

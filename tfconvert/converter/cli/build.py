@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import gc
 import os
 import sys
@@ -129,11 +128,16 @@ def _arguments(table: Mapping[str, Any], convert: click.Command, where: str) -> 
         if key == _TABLE:
             continue
         if key not in options:
-            near = difflib.get_close_matches(key, options, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "the keys are the options of tfconvert, without dashes"
-            raise _wrong(f"{where}: the key {key!r} is not known", hint)
+            raise _wrong(f"{where}: the key {key!r} is not known", _nearest(key, options))
         arguments += _argument(options[key], key, value, where)
     return [*arguments, "--", table[_TABLE]]
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(key, known, 1)
+    return f"did you mean {near[0]!r}?" if near else "the keys are the options of tfconvert, without dashes"
 
 
 def _argument(option: click.Option, key: str, value: object, where: str) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 from types import TracebackType
 
@@ -28,8 +28,7 @@ class Progress:
         if self._tells:
             say(f"tfconvert: {stage}", sys.stderr)
         elif self._draws:
-            width = shutil.get_terminal_size().columns
-            self._draw(f"{_ERASE}tfconvert: {stage}"[: len(_ERASE) + width - 1])
+            self._draw(f"{_ERASE}tfconvert: {stage}"[: len(_ERASE) + _width()])
 
     def __enter__(self) -> Progress:
         return self
@@ -47,3 +46,11 @@ class Progress:
         except OSError:
             # The terminal is gone; the conversion isn't.
             self._draws = False
+
+
+def _width() -> int:
+    """Returns how much of a line is shown without a break."""
+    try:
+        return (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
+    except (OSError, ValueError):
+        return 79
