@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -58,7 +59,12 @@ def test_other_terminals_show_nothing_by_themselves(
 
 
 def test_quiet_is_quiet(digits_model: Path, tmp_path: Path) -> None:
-    assert on_terminal(digits_model, "-q", "-o", tmp_path / "m.tflite") == ""
+    np.savez(tmp_path / "samples.npz", pixels=np.zeros((2, 8, 8, 1), np.float32))
+    quantized = ["--quantize", "int8", "--samples", str(tmp_path / "samples.npz")]
+    for flags in ([], quantized):
+        shown = on_terminal(digits_model, "-q", "-o", tmp_path / "m.tflite", *flags)
+        assert "tfconvert" not in shown
+        assert "\033" not in shown
 
 
 def test_a_log_gets_lines_if_asked(digits_model: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -107,6 +108,8 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
+    if quiet and quantize is not None:
+        quantize = replace(quantize, progress=None)
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
