@@ -24,7 +24,7 @@ MAY_IMPORT = {
 # and never to another room of the same floor. Rooms that are yet to be built have their place already.
 ROOMS = {
     "tfconvert.converter": (
-        ("interpreter", "ir", "kernels", "model_metadata"),
+        ("interpreter", "ir", "kernels", "model_metadata", "versions"),
         (
             "composites",
             "control_flow",
@@ -42,7 +42,7 @@ ROOMS = {
         ("litert", "stablehlo"),
         ("targets", "validation"),
         ("conversion",),
-        ("api",),
+        ("api", "inspection"),
         ("batch", "compat"),
         ("service",),
         ("cli",),
@@ -76,7 +76,10 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
     "tfconvert.converter.cli.build",
     "tfconvert.converter.cli.convert_job",
+    "tfconvert.converter.cli.completion",
+    "tfconvert.converter.cli.inspect",
     "tfconvert.converter.cli.main",
+    "tfconvert.converter.cli.ops",
     "tfconvert.converter.cli.opt",
     "tfconvert.converter.conversion",
     "tfconvert.converter.kernels.registry",
@@ -87,6 +90,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.rewrite.op_info",
     "tfconvert.converter.service.app",
     "tfconvert.converter.targets",
+    "tfconvert.converter.versions",
     "tfconvert.importers.keras",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
@@ -245,6 +249,17 @@ def test_imports_by_name_only_at_the_front_door(source_files: Sequence[SourceFil
         and file.module not in LATE_IMPORTS_ALLOWED
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_only_one_place_runs_code_of_others(source_files: Sequence[SourceFile]) -> None:
+    """A user's Python file is run where `--patterns` is read, and nothing else is run anywhere."""
+    importers = {
+        file.module
+        for file in source_files
+        for statement, _, _ in _imports(file.tree)
+        if "runpy" in _targets(statement, set())
+    }
+    assert importers == {"tfconvert.converter.cli.user_file"}
 
 
 def test_no_circles(source_files: Sequence[SourceFile]) -> None:

@@ -29,6 +29,7 @@ PUBLIC = [
     "composites",
     "convert",
     "patterns",
+    "supported_ops",
 ]
 HEAVY = {
     "tensorflow",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.compat.interpreter import Interpreter
     from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
     from tfconvert.converter.compat.tflite_converter import TFLiteConverter
+    from tfconvert.converter.inspection.op_support import supported_ops
     from tfconvert.converter.quantization import Quantize
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -42,6 +43,7 @@ __all__ = [
     "composites",
     "convert",
     "patterns",
+    "supported_ops",
 ]
 
 _HOMES = {
@@ -59,6 +61,7 @@ _HOMES = {
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
     "patterns": "tfconvert.patterns",
+    "supported_ops": "tfconvert.converter.inspection.op_support",
 }
 _MODULES = frozenset(("compat", "composites", "patterns"))
 """Names that represent a whole module."""

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tfconvert.converter.ir.interface import Interface, Tensor
+from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.report import OutputError, Recorder, Report, StageTime, ranked
+from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
 
 
@@ -30,6 +31,8 @@ def report() -> Report:
         size=1_502_000,
         verification=(OutputError("a", "y", 1e-5, 2e-6),),
         notes=(Diagnostic("dropped", "an assertion is gone", op="tf.Assert", severity=WARNING),),
+        operator_versions={"CONV_2D": 3, "ADD": 1},
+        min_runtime_version="2.3.0",
     )
 
 
@@ -42,6 +45,26 @@ def test_data_is_plain_and_complete(report: Report) -> None:
     assert data["verification"][0]["max_relative"] == 2e-6
     assert data["notes"][0]["severity"] == "warning"
     assert list(data["operators"]) == ["ADD", "CONV_2D"]
+    assert data["operator_versions"] == {"ADD": 1, "CONV_2D": 3}
+    assert data["min_runtime_version"] == "2.3.0"
+    assert data["headings"] == {"optimize": "fused and folded"}
+
+
+def test_types_are_taken_apart_for_programs() -> None:
+    text = """
+    func.func @main(%x: tensor<?x3x!quant.uniform<i8:f32, 0.5:-3>>, %s: tensor<*x!tf_type.string>) -> tensor<2xbf16>
+        attributes {tf.entry_function = {inputs = "x,s", outputs = "y"}} {
+      %y = "tf.Const"() <{value = dense<1.0> : tensor<2xbf16>}> : () -> tensor<2xbf16>
+      func.return %y : tensor<2xbf16>
+    }
+    """
+    (function,) = (interface.to_dict() for interface in interfaces(import_mlir(text)))
+    assert function["arguments"] == [
+        {"name": "x", "dtype": "int8", "shape": [None, 3], "scale": 0.5, "zero_point": -3},
+        {"name": "s", "dtype": "string", "shape": None},
+    ]
+    assert function["results"] == [{"name": "y", "dtype": "bfloat16", "shape": [2]}]
+    assert function["inputs"] == {"x": "i8[?,3] (scale 0.5, zero point -3)", "s": "string[...]"}
 
 
 def test_text_tells_the_main_things(report: Report) -> None:

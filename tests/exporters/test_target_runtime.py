@@ -45,7 +45,7 @@ def test_every_version_that_is_too_new_is_told_once_with_a_node(model: Path) -> 
 @pytest.mark.parametrize(("target", "fails"), [("2.10", True), ("2.11", False), ("2.11.0", False), ("2.14", False)])
 def test_the_report_names_the_least_runtime(model: Path, target: str, fails: bool) -> None:
     report = tfconvert.convert(model).report
-    assert report.minimum_runtime == report.to_dict()["minimum_runtime"] == "2.11.0"
+    assert report.min_runtime_version == report.to_dict()["min_runtime_version"] == "2.11.0"
     assert "runs in TensorFlow Lite 2.11.0 and later" in str(report)
     if fails:
         with pytest.raises(ConversionError, match=r"SIGN of version 1 needs the runtime 2\.11\.0"):

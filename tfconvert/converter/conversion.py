@@ -76,6 +76,7 @@ def run(
     options: Options,
     on_stage: Callable[[str], None] = lambda name: None,
     target: Target = LITERT,
+    on_import: Callable[[ModuleOp], None] = lambda module: None,
 ) -> tuple[TFLiteFile, Report]:
     """Converts a model: import, the passes, the file's tables.
 
@@ -84,6 +85,7 @@ def run(
         options: The settings.
         on_stage: Called with each stage's name before it runs.
         target: The target to convert to.
+        on_import: Called with the imported module before anything is done to it.
 
     Raises:
         ConversionError: The model can't be converted.
@@ -101,6 +103,7 @@ def run(
     check_options(options)
     timed("load", lambda: _load(target))
     module = timed("import", lambda: source.open(functional=True))
+    on_import(module)
     _check(module)
     try:
         for done in run_stages(module, target.stages, options, instruments(options), on_stage):
@@ -117,7 +120,8 @@ def run(
         size=file.size,
         operators=file.operators,
         bytes_by_operator=file.bytes_by_operator,
-        minimum_runtime=file.minimum_runtime,
+        operator_versions=file.versions,
+        min_runtime_version=file.min_runtime_version,
     )
     return file, report
 

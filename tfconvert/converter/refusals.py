@@ -33,6 +33,19 @@ _GRADIENT = "tf.SymbolicGradient"
 _REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 
 
+def reason(op_name: str) -> str:
+    """Returns why no converted model can have an op, however it is used; empty if it may have it.
+
+    Args:
+        op_name: The op's name, `tf.PyFunc`.
+    """
+    if op_name in PYTHON:
+        return "it calls Python code, which no file holds"
+    if op_name in _PIPELINES:
+        return "it takes data from a queue, a reader or an iterator"
+    return "it requires TensorFlow's runtime for a function's gradient" if op_name == _GRADIENT else ""
+
+
 def check_graphs(module: ModuleOp) -> None:
     """Looks for ops that can't be converted in the graphs of an imported module.
 

@@ -59,7 +59,8 @@ class Report:
         verification: Differences an output, empty unless verified.
         notes: Warnings and decisions.
         quantization: What quantizing has done; `None` if nothing was quantized.
-        minimum_runtime: The first release of the runtime that has all operators of the result; empty if unknown.
+        operator_versions: The version of each operator in the result.
+        min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
     """
 
     source: str
@@ -75,7 +76,8 @@ class Report:
     verification: tuple[OutputError, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     quantization: QuantizationReport | None = None
-    minimum_runtime: str = ""
+    operator_versions: Mapping[str, int] = field(default_factory=dict)
+    min_runtime_version: str = ""
 
     @property
     def seconds(self) -> float:
@@ -88,13 +90,15 @@ class Report:
             "source": self.source,
             "size": self.size,
             "seconds": round(self.seconds, 6),
-            "minimum_runtime": self.minimum_runtime,
             "functions": [interface.to_dict() for interface in self.interfaces],
             "stages": [{"name": stage.name, "seconds": round(stage.seconds, 6)} for stage in self.stages],
             "operations_before": ranked(self.operations_before),
             "operators": ranked(self.operators),
+            "operator_versions": dict(sorted(self.operator_versions.items())),
+            "min_runtime_version": self.min_runtime_version,
             "bytes_by_operator": ranked(self.bytes_by_operator),
             "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
+            "headings": dict(self.headings),
             "frozen_variables": self.frozen_variables,
             "verification": [each._asdict() for each in self.verification],
             "notes": [note.to_dict() for note in self.notes],
@@ -114,7 +118,7 @@ class Report:
             f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
-            *([f"  runs in TensorFlow Lite {self.minimum_runtime} and later"] if self.minimum_runtime else []),
+            *([f"  runs in TensorFlow Lite {self.min_runtime_version} and later"] if self.min_runtime_version else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)

@@ -48,6 +48,20 @@ _WRAPPER_NODES = 8
 _TRAIN_OP = "__saved_model_train_op"
 
 
+class MetaGraphInfo(NamedTuple):
+    """One of the graphs in a SavedModel.
+
+    Attributes:
+        tags: The tags by which it is chosen.
+        tensorflow_version: The version of TensorFlow that wrote it; empty if unknown.
+        signatures: The keys of its signatures.
+    """
+
+    tags: tuple[str, ...]
+    tensorflow_version: str
+    signatures: tuple[str, ...]
+
+
 class Files(NamedTuple):
     """The files beside a SavedModel's message, if there are any.
 
@@ -70,6 +84,25 @@ class Files(NamedTuple):
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a folder that holds a SavedModel's graph."""
     return any((Path(path) / name).is_file() for name in FILES)
+
+
+def graphs_in(path: str | os.PathLike[str]) -> tuple[MetaGraphInfo, ...]:
+    """Returns what graphs a SavedModel holds.
+
+    Args:
+        path: The SavedModel's folder.
+
+    Raises:
+        ConversionError: It holds none, or is damaged.
+    """
+    return tuple(
+        MetaGraphInfo(
+            tuple(sorted(graph.meta_info_def.tags)),
+            graph.meta_info_def.tensorflow_version,
+            tuple(key for key in sorted(graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)),
+        )
+        for graph in _read(Path(path)).meta_graphs
+    )
 
 
 def import_saved_model(

@@ -15,7 +15,7 @@ from tfconvert.schema.diagnostics import ConversionError
 
 
 def test_every_op_that_is_converted_can_be_computed_or_says_why_not() -> None:
-    supported = {op for _, op, _, _ in registry.supported_ops()}
+    supported = {op for _, op, *_ in registry.entries()}
     by_executor = {name.removeprefix("tf.") for name in (*control_flow.OPS, *tables.OPS, *variables.OPS)}
     assert {op for op in supported if kernel(op) is None} - by_executor == set(WITHOUT)
 

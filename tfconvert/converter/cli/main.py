@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.converter.cli.build import build_command
+from tfconvert.converter.cli.completion import complete_model, completion
+from tfconvert.converter.cli.inspect import inspect
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
+from tfconvert.converter.cli.ops import ops
 from tfconvert.converter.cli.opt import opt
 from tfconvert.converter.cli.options import (
     CONTEXT,
+    RULE_SETTINGS,
     SOURCE_SETTINGS,
     keep_loops_option,
+    rule_options,
     show,
     source_options,
     to_source,
@@ -43,8 +48,10 @@ Examples:
   tfconvert saved_model/ -o model.tflite --quantize dynamic
   tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
   tfconvert saved_model/ -o model.tflite --json > report.json
-  tfconvert opt saved_model/ -p inline,freeze-variables
   tfconvert build tfconvert.toml
+  tfconvert inspect saved_model/
+  tfconvert ops "Resize*"
+  tfconvert opt saved_model/ --pipeline tf-standard
 
 A model whose name is a verb's is passed with its folder: ./opt
 """
@@ -78,12 +85,28 @@ class MainCommand(click.Group):
         return click.Command.collect_usage_pieces(self, ctx)
 
 
-@click.group(cls=MainCommand, context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True, commands=[opt])
-@click.argument("model")
+def _print_versions(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from tfconvert.converter.versions import own_version, versions
+
+        lines = [f"tfconvert {own_version()}", *(f"{name} {version}" for name, version in versions().items())]
+        click.echo("\n".join(lines))
+        context.exit()
+
+
+@click.group(
+    cls=MainCommand,
+    context_settings=CONTEXT,
+    epilog=_EXAMPLES,
+    no_args_is_help=True,
+    commands=[completion, inspect, ops, opt],
+)
+@click.argument("model", shell_complete=complete_model)
 @output_options
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
+@rule_options
 @quantize_options
 @metadata_options
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
@@ -94,7 +117,8 @@ class MainCommand(click.Group):
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
-@click.version_option(package_name="tfconvert", message="%(prog)s %(version)s")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_versions,
+              help="Show the versions of tfconvert and of what it runs on, and exit.")  # fmt: skip
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
     """Convert a TensorFlow MODEL to a LiteRT file.
 
@@ -114,8 +138,10 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
+        rules = _rules({name: settings.pop(name) for name in RULE_SETTINGS})
+        options = Options(**settings, **rules, quantize=quantize, metadata=metadata)
         with Progress(verbose=verbose, quiet=quiet) as progress:
-            report = _job(source, output, progress, Options(**settings, quantize=quantize, metadata=metadata)).run()
+            report = _job(source, output, progress, options).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
@@ -126,6 +152,15 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 main.add_command(build_command(main))
 
 
+def _rules(files: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Returns the settings that files of the user's give."""
+    if not any(files.values()):
+        return {}
+    from tfconvert.converter.cli.user_file import fusions_in, patterns_in
+
+    return {"patterns": patterns_in(files["patterns"]), "composites": fusions_in(files["composites"])}
+
+
 def _job(source: Source, output: Output, progress: Progress, options: Options) -> Job:
     from tfconvert.converter.cli.convert_job import Job
 
@@ -134,15 +169,15 @@ def _job(source: Source, output: Output, progress: Progress, options: Options) -
 
 def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:
     if as_json:
-        import json
+        from tfconvert.converter.cli.json_output import to_json
 
-        say(json.dumps(problem.to_dict(), indent=2), output.report_stream)
+        say(to_json(problem.to_dict()), output.report_stream)
     show(problem.diagnostics)
 
 
 def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:
     if not as_json:
         return report.to_text(output.name, verbose=verbose)
-    import json
+    from tfconvert.converter.cli.json_output import to_json
 
-    return json.dumps(report.to_dict(), indent=2)
+    return to_json({"output_file": output.name, **report.to_dict()})

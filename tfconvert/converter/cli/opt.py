@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.converter.cli.completion import complete_passes
 from tfconvert.converter.cli.options import (
     CONTEXT,
+    RULE_SETTINGS,
     SOURCE_SETTINGS,
     keep_loops_option,
+    rule_options,
     show,
     source_options,
     to_source,
@@ -31,22 +34,34 @@ _EXAMPLES = """
 Examples:
   tfconvert opt saved_model/                                    the imported module
   tfconvert opt saved_model/ --until shape-inference            the module after this pass of the conversion
-  tfconvert opt saved_model/ -p inline,freeze-variables -o frozen.mlir
-  tfconvert opt frozen.mlir -p "legalize{allow_custom_ops=true},cse" --time-passes
+  tfconvert opt saved_model/ -p executor-to-functional,inline,freeze-variables -o frozen.mlir
+  tfconvert opt frozen.mlir -p "canonicalize,shape-inference,legalize{allow_custom_ops=true}" --time-passes
+  tfconvert opt frozen.mlir -p canonicalize --patterns rules.py
   tfconvert opt tests.mlir -p canonicalize --split-input-file --verify-diagnostics
 """
 
 
 @click.command("opt", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
-@click.argument("model", metavar="INPUT", required=False)
+@click.argument("model", metavar="INPUT", required=False, type=click.Path())
 @click.option(
-    "-p", "--passes", metavar="PASSES", help='The passes to run, as "pass{option=value option2=value},pass2".'
+    "-p",
+    "--passes",
+    metavar="PASSES",
+    shell_complete=complete_passes,
+    help='The passes to run, as "pass{option=value option2=value},pass2".',
 )
 @click.option("--pipeline", metavar="NAME",
               help="Run a pipeline by name: tflite, the conversion's, or tf-standard, the part before TFLite's ops.",
               )  # fmt: skip
-@click.option("--until", metavar="PASS", help="Stop the pipeline (default: tflite) after this pass.")
-@click.option("-o", "--output-file", metavar="FILE", help="The file to write. Default, or -: standard output.")
+@click.option(
+    "--until",
+    metavar="PASS",
+    shell_complete=complete_passes,
+    help="Stop the pipeline (default: tflite) after this pass.",
+)
+@click.option(
+    "-o", "--output-file", metavar="FILE", type=click.Path(), help="The file to write. Default, or -: standard output."
+)
 @click.option("--list-passes", is_flag=True, help="List the passes with their options, and the pipelines.")
 @click.option("--elide", metavar="N", type=click.IntRange(min=0),
               help="Leave out constants of more than N elements. Default: 16 on a terminal, else none.")  # fmt: skip
@@ -54,8 +69,10 @@ Examples:
 @click.option("--verify-each", is_flag=True, help="Verify the IR after each pass.")
 @click.option("--check-passes", is_flag=True,
               help="Run the IR before and after each pass on the same random inputs and compare.")  # fmt: skip
-@click.option("--print-ir-before", metavar="PASS", multiple=True, help="Print the IR before a pass; repeatable.")
-@click.option("--print-ir-after", metavar="PASS", multiple=True, help="Print the IR after a pass; repeatable.")
+@click.option("--print-ir-before", metavar="PASS", multiple=True, shell_complete=complete_passes,
+              help="Print the IR before a pass; repeatable.")  # fmt: skip
+@click.option("--print-ir-after", metavar="PASS", multiple=True, shell_complete=complete_passes,
+              help="Print the IR after a pass; repeatable.")  # fmt: skip
 @click.option("--print-ir-after-all", is_flag=True, help="Print the IR after each pass.")
 @click.option("--time-passes", is_flag=True, help="Report how long each pass took.")
 @click.option("--split-input-file", is_flag=True, help="MLIR: take the parts between lines `// -----` one by one.")
@@ -65,6 +82,7 @@ Examples:
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
 @keep_loops_option
+@rule_options
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the requested passes.
 
@@ -98,6 +116,11 @@ def _job(model: str, settings: dict[str, Any]) -> Job:
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+    files = {name: settings.pop(name) for name in RULE_SETTINGS}
+    if any(files.values()):
+        from tfconvert.converter.cli.user_file import fusions_in, patterns_in
+
+        settings |= {"patterns": patterns_in(files["patterns"]), "composites": fusions_in(files["composites"])}
     return Job(Request(source, Options(**settings), **own), utf8(sys.stderr))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TextIO
+from typing import Any, ClassVar, TextIO
 
 from tfconvert.converter.cli.expected_diagnostics import compare, expectations
-from tfconvert.converter.conversion import instruments
+from tfconvert.converter.conversion import check_options, instruments
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.instruments import PrintIR, TimePasses
 from tfconvert.converter.pipeline.pass_options import find, options_of, parse_passes, summary_of
@@ -125,7 +125,8 @@ class Job:
         """
         self.request = request
         self._source = request.source
-        self._passes = parse_passes(request.passes) if request.passes is not None else []
+        check_options(request.options)
+        self._passes = _requested(request)
         self.stages = _stages(request, self._passes)
         self.timing = TimePasses() if request.time_passes else None
         self._write = partial(write_mlir, elide=request.elide, locations=request.locations)
@@ -240,6 +241,29 @@ def described_passes() -> str:
 
 def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _requested(request: Request) -> list[Pass]:
+    """Returns the passes that a request names, with those of the user's patterns and fusions that they take.
+
+    Raises:
+        ConversionError: A pass doesn't exist; or patterns and fusions are given, but nothing that would apply them
+            (`wrong-option`).
+    """
+    rules = {name: tuple(given) for name in ("patterns", "composites") if (given := getattr(request.options, name))}
+    passes = parse_passes(request.passes) if request.passes is not None else []
+    if rules and not passes and request.pipeline is None and request.until is None:
+        raise error("wrong-option", f"--{next(iter(rules))} is for passes, and there are none to run",
+                    hint="add --pipeline tflite, or -p canonicalize for patterns of tf ops and -p optimize for "
+                    "those of tfl ops")  # fmt: skip
+    return [_with(run, rules) for run in passes]
+
+
+def _with(run: Any, rules: Mapping[str, Any]) -> Pass:
+    """Returns a pass with the rules that it has fields for."""
+    own = {name: given for name, given in rules.items() if hasattr(run, name)}
+    result: Pass = replace(run, **own) if own else run
+    return result
 
 
 def _stages(request: Request, passes: Sequence[Pass]) -> Sequence[Stage]:

@@ -49,7 +49,7 @@ _SOURCE_OPTIONS = (
                  help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: the unused results."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
                  help="Pin unknown dimensions of an input; repeatable."),
-    click.option("--asset-root", metavar="DIR",
+    click.option("--asset-root", metavar="DIR", type=click.Path(),
                  help="MLIR: the folder below which the text may name files to be read. Default: none."),
 )  # fmt: skip
 
@@ -71,6 +71,24 @@ keep_loops_option = click.option(
     help="Leave recurrent layers the loops that they are: faster with many units and large batches.",
 )  # fmt: skip
 """The option that keeps loops, whether recognised by marks or by their structure."""
+
+
+_RULE_OPTIONS = (
+    click.option("--patterns", metavar="FILE.py", multiple=True, type=click.Path(),
+                 help="Apply the patterns that a Python file defines with tfconvert.patterns; repeatable."),
+    click.option("--composites", metavar="FILE.py", multiple=True, type=click.Path(),
+                 help="Fuse functions as a Python file says with tfconvert.composites; repeatable."),
+)  # fmt: skip
+
+RULE_SETTINGS = ("patterns", "composites")
+"""The parameters that `rule_options` adds to a command."""
+
+
+def rule_options(function: Function) -> Function:
+    """Adds the options that name files with rewrites of the user's."""
+    for option in reversed(_RULE_OPTIONS):
+        function = option(function)
+    return function
 
 
 def to_source(

@@ -16,9 +16,9 @@ _OPTIONS = (
                  help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
                       "8-bit integers, or with 16-bit ones (int8, int16)."),
     click.option("--weights", "bits", type=click.Choice(["8", "4"]), help="Bits of weights that gain by few."),
-    click.option("--samples", metavar="PATH", multiple=True,
+    click.option("--samples", metavar="PATH", multiple=True, type=click.Path(),
                  help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable."),
-    click.option("--calibration", metavar="FILE",
+    click.option("--calibration", metavar="FILE", type=click.Path(),
                  help="int8, int16: where ranges are kept that samples gave; read if there, else written."),
     click.option("--io", type=click.Choice(get_args(Io)), help="Type of float inputs and outputs. Default: float32."),
     click.option("--ranges", type=click.Choice(get_args(Ranges)),

@@ -17,11 +17,29 @@ class Tensor(NamedTuple):
     """A named input or output.
 
     Its type reads `f32[?,224,224,3]`, `?` for what is not known at compile time; integers that represent numbers have
-    their scale and zero point beside them.
+    their scale and zero point beside them. The other fields are the same for programs.
+
+    Attributes:
+        name: Its name.
+        type: Its type as text.
+        dtype: Its element type by numpy's name, `float32`, or `string`.
+        shape: Its dimensions, `None` where open; `None` if not even their number is known.
+        scale: What an integer is multiplied with to give the number that it represents; `None` if it is just itself.
+        zero_point: The integer that represents zero.
     """
 
     name: str
     type: str
+    dtype: str = ""
+    shape: tuple[int | None, ...] | None = None
+    scale: float | None = None
+    zero_point: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns plain data."""
+        shape = None if self.shape is None else list(self.shape)
+        quantization = {} if self.scale is None else {"scale": self.scale, "zero_point": self.zero_point}
+        return {"name": self.name, "dtype": self.dtype, "shape": shape, **quantization}
 
     def __str__(self) -> str:
         return f"{self.name} {self.type}"
@@ -43,11 +61,13 @@ class Interface(NamedTuple):
     outputs: tuple[Tensor, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain data."""
+        """Returns plain data; types are there as text, by name, and taken apart, in order."""
         return {
             "signatures": list(self.keys),
             "inputs": {tensor.name: tensor.type for tensor in self.inputs},
             "outputs": {tensor.name: tensor.type for tensor in self.outputs},
+            "arguments": [tensor.to_dict() for tensor in self.inputs],
+            "results": [tensor.to_dict() for tensor in self.outputs],
         }
 
     def __str__(self) -> str:
@@ -86,13 +106,20 @@ def interface_of(function: FuncOp) -> Interface:
 def _tensors(names: Attribute, tensor_types: Sequence[Attribute]) -> tuple[Tensor, ...]:
     assert isinstance(names, StringAttr)
     listed = names.data.split(",") if names.data else []
-    return tuple(Tensor(name, _text(each)) for name, each in zip(listed, tensor_types, strict=True))
+    return tuple(_tensor(name, each) for name, each in zip(listed, tensor_types, strict=True))
 
 
-def _text(tensor_type: Attribute) -> str:
+def _tensor(name: str, tensor_type: Attribute) -> Tensor:
     element, shape = types.element_of(tensor_type), types.shape_of(tensor_type)
-    name, scale = str(quant.storage_of(element)).removeprefix("!tf_type."), ""
-    if isinstance(element, quant.UniformType) and element.data.axis is None:
-        # As the runtime tells it: the number that an integer is, is the scale times its distance from the zero point.
-        scale = f" (scale {element.data.scales[0]:.6g}, zero point {element.data.zero_points[0]})"
-    return f"{name}[{','.join('?' if dim < 0 else str(dim) for dim in shape) if shape is not None else '...'}]{scale}"
+    stored = quant.storage_of(element)
+    row = types.from_mlir(stored)
+    mlir_name = str(stored).removeprefix("!tf_type.")
+    dtype = mlir_name if row is None or row.dtype == object else str(row.dtype)
+    dims = None if shape is None else tuple(None if dim < 0 else dim for dim in shape)
+    text = "..." if dims is None else ",".join("?" if dim is None else str(dim) for dim in dims)
+    if not isinstance(element, quant.UniformType) or element.data.axis is not None:
+        return Tensor(name, f"{mlir_name}[{text}]", dtype, dims)
+    scale, zero_point = float(element.data.scales[0]), int(element.data.zero_points[0])
+    # As the runtime tells it: the number that an integer is, is the scale times its distance from the zero point.
+    told = f" (scale {scale:.6g}, zero point {zero_point})"
+    return Tensor(name, f"{mlir_name}[{text}]{told}", dtype, dims, scale, zero_point)

@@ -31,8 +31,12 @@ TO_FUNCTIONS: Sequence[Stage] = (
     Stage("merge-functions", "signatures that compute the same are equal while their callees still stand"),
     Stage("functionalize-loops", "a frame's switches and merges are not a conditional's", (_V1_LOOPS,)),
     Stage("functionalize-conditionals", "conditional code is outlined, so that only islands are left", (_V1,)),
-    Stage("executor-to-functional", "every later pass works on plain ops in program order", (("tf_executor.graph",),),
-          forbids=("tf_executor.",)),
+    Stage(
+        "executor-to-functional",
+        "every later pass works on plain ops in program order",
+        (("tf_executor.graph",),),
+        forbids=("tf_executor.",),
+    ),
 )
 """From dataflow graphs to functions; marked ones are kept."""
 

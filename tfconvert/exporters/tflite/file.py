@@ -40,7 +40,8 @@ class TFLiteFile:
         signatures: Keys of its signatures.
         operators: How often each operator is called, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
-        minimum_runtime: The first release of the runtime that has all its operators; empty if unknown.
+        versions: The version of each operator.
+        min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
 
     Args:
         model: The tables without the buffers.
@@ -59,7 +60,8 @@ class TFLiteFile:
         self.signatures: tuple[str, ...] = tuple(item["signature_key"] for item in model.get("signature_defs", ()))
         self.operators: Counter[str] = Counter()
         self.bytes_by_operator: Counter[str] = Counter()
-        self.minimum_runtime = ""
+        self.versions: dict[str, int] = {}
+        self.min_runtime_version = ""
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
         places, end = _arrange(len(tables.data), buffers, 4)
         self._external = end >= large
@@ -77,6 +79,11 @@ class TFLiteFile:
         self._appendix = b"" if appendix is None else appendix(end)
         self._end = end
         self.size = end + len(self._appendix)
+
+    @property
+    def tables(self) -> bytes | bytearray:
+        """The flatbuffer without what is streamed behind it: all of the file but its constants."""
+        return self._tables
 
     def write(self, stream: BinaryIO) -> None:
         """Writes the file; weights are read a block at a time, and given back when written.

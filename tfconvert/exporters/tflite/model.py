@@ -328,8 +328,13 @@ def export(
     signatures = _signatures(exporter, entries)
     if signatures:
         model["signature_defs"] = signatures
-    file = TFLiteFile(model, shared.buffers.entries, large, appendix)
-    file.minimum_runtime = minimum_runtime(shared.codes.uses())
+    return _measured(TFLiteFile(model, shared.buffers.entries, large, appendix), shared)
+
+
+def _measured(file: TFLiteFile, shared: Shared) -> TFLiteFile:
+    """Notes in a file which operators it has."""
     file.operators.update(shared.codes.calls)
     file.bytes_by_operator.update(shared.bytes_by_operator)
+    file.versions.update(shared.codes.versions())
+    file.min_runtime_version = minimum_runtime(shared.codes.uses())
     return file

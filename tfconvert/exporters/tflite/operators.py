@@ -101,6 +101,10 @@ class OperatorCodes:
         needs = f"needs the runtime {release}" if release else "is in no known release of the runtime"
         return f"{name} of version {version} {needs}, and the target is {self._target}"
 
+    def versions(self) -> dict[str, int]:
+        """Returns the version of every operator, custom ones by their own name."""
+        return {custom or name: code.version for (name, custom), code in self._codes.items()}
+
     def trees(self) -> list[dict[str, Any]]:
         """Returns the `OperatorCode` tables."""
         result = []

@@ -137,3 +137,14 @@ _REWRITTEN: Mapping[str, Callable[[pb.NodeDef], Replacement]] = {
 }
 
 _LEGACY = frozenset(_RENAMED) | frozenset(_REWRITTEN)
+
+CURRENT: Mapping[str, str] = {
+    **_RENAMED,
+    "BatchNormWithGlobalNormalization": "FusedBatchNormV3",
+    "BatchToSpace": "BatchToSpaceND",
+    "HashTable": "HashTableV2",
+    "MutableHashTable": "MutableHashTableV2",
+    "SpaceToBatch": "SpaceToBatchND",
+    "TopK": "TopKV2",
+}
+"""Op -> the one that a graph has in its place once it is imported."""

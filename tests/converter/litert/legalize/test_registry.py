@@ -44,23 +44,23 @@ def test_every_op_is_tested() -> None:
     # A constant is part of nearly every case; what `Empty` holds can't be compared; TensorFlow runs no graph with XLA's
     # op, which lists that become tensors are full of, and the oldest of its kind only in graphs of its first years.
     untested = {"Const", "Empty", "QuantizeAndDequantize", "XlaDynamicUpdateSlice"}
-    assert {op for _, op, _, _ in registry.supported_ops()} - tested == untested
+    assert {op for _, op, *_ in registry.entries()} - tested == untested
 
 
 def test_every_op_is_one_of_tensorflows() -> None:
-    assert not [op for _, op, _, _ in registry.supported_ops() if op_defs.lookup(op) is None]
+    assert not [op for _, op, *_ in registry.entries() if op_defs.lookup(op) is None]
 
 
 def test_every_target_exists() -> None:
-    targets = {name for _, _, becomes, _ in registry.supported_ops() for name in becomes.split()}
+    targets = {name for _, _, becomes, *_ in registry.entries() for name in becomes.split()}
     ours = {name for name in targets if name[0].islower()}
     assert not [name for name in ours - {"pseudo_const", "nothing"} if operators.lookup(name) is None]
     assert not [name for name in targets - ours if op_defs.lookup(name) is None]
 
 
 def test_what_an_op_is_lowered_to_is_legalized_itself() -> None:
-    known = {op for _, op, _, _ in registry.supported_ops()}
-    emitted = {name for _, _, becomes, _ in registry.supported_ops() for name in becomes.split() if name[0].isupper()}
+    known = {op for _, op, *_ in registry.entries()}
+    emitted = {name for _, _, becomes, *_ in registry.entries() for name in becomes.split() if name[0].isupper()}
     assert emitted <= known
 
 
@@ -84,9 +84,9 @@ def test_what_most_networks_need_is_never_rare() -> None:
     """Neither at once nor after something was lowered."""
     titles = {topic.title for topic in uncommon.TOPICS}
     rare_ops = {name.removeprefix("tf.") for name in uncommon.BY_OP}
-    common = [row for row in registry.supported_ops() if row[0] not in titles]
-    assert not rare_ops & {op for _, op, _, _ in common}
-    assert not rare_ops & {name for _, _, becomes, _ in common for name in becomes.split()}
+    common = [row for row in registry.entries() if row.topic not in titles]
+    assert not rare_ops & {op for _, op, *_ in common}
+    assert not rare_ops & {name for _, _, becomes, *_ in common for name in becomes.split()}
 
 
 def test_topics_are_loaded_alone() -> None:

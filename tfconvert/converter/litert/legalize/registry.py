@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfconvert.converter.litert.legalize import (
     activation,
@@ -92,9 +92,30 @@ def _file(topic: Topic) -> tuple[Sequence[Entry], Sequence[Pattern[Any]]]:
     return getattr(module, "ENTRIES", ()), getattr(module, "PATTERNS", ())
 
 
-def supported_ops() -> Iterator[tuple[str, str, str, str]]:
-    """Yields topic, TensorFlow's op, its replacement and its element types, for the table of support."""
+class EntryInfo(NamedTuple):
+    """An entry, as the table of support has it.
+
+    Attributes:
+        topic: The topic's title.
+        op: TensorFlow's op.
+        becomes: Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
+        types: The element types that it takes; empty for any.
+        note: What the user is told where it is applied; empty if nothing.
+    """
+
+    topic: str
+    op: str
+    becomes: str
+    types: str
+    note: str
+
+
+def entries() -> Iterator[EntryInfo]:
+    """Yields all entries, topic by topic, for the table of support."""
     uncommon = ((topic.title, _file(topic)[0]) for topic in TOPICS)
-    for topic, entries in (*_COMMON.items(), *uncommon):
-        for entry in entries:
-            yield topic, entry.op, entry.target if isinstance(entry, Row) else entry.becomes, entry.types
+    for title, group in (*_COMMON.items(), *uncommon):
+        for entry in group:
+            if isinstance(entry, Row):
+                yield EntryInfo(title, entry.op, entry.target, entry.types, "")
+            else:
+                yield EntryInfo(title, entry.op, entry.becomes, entry.types, entry.note)

@@ -1,0 +1,64 @@
+"""The verb `inspect`: tells what is in a model, whether it will convert, and what that will give."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tfconvert.converter.cli.options import (
+    CONTEXT,
+    SOURCE_SETTINGS,
+    keep_loops_option,
+    show,
+    source_options,
+    to_source,
+    utf8,
+)
+from tfconvert.converter.options import Options
+from tfconvert.schema.diagnostics import ConversionError
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert inspect saved_model/
+  tfconvert inspect frozen.pb --output scores -v
+  tfconvert inspect model.tflite --json
+"""
+
+
+@click.command("inspect", context_settings=CONTEXT, epilog=_EXAMPLES, no_args_is_help=True)
+@click.argument("model", type=click.Path())
+@source_options
+@click.option("--allow-custom-ops", is_flag=True, help="Count ops that LiteRT doesn't have as convertible.")
+@keep_loops_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("-v", "--verbose", is_flag=True, help="List all ops.")
+def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:
+    """Tell what is in MODEL, whether it will convert, and what that will give.
+
+    MODEL is anything that can be converted, or a .tflite file. To find out, a conversion is run, but for reading and
+    writing the weights: the sizes and operators of the result are those that it will have.
+
+    Exit status: 0 if the model will convert (or is a .tflite file), 1 if it won't or can't be read, 2 if the command
+    line is wrong.
+    """
+    from tfconvert.converter.cli.json_output import print_json
+    from tfconvert.converter.inspection.inspection import inspect as look
+    from tfconvert.converter.inspection.text import to_text
+
+    try:
+        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+        found = look(source, Options(**settings))
+    except ConversionError as problem:
+        if as_json:
+            print_json(problem.to_dict())
+        show(problem.diagnostics)
+        sys.exit(1)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(to_text(found, verbose=verbose), file=utf8(sys.stdout))
+    if found.converts is False:
+        sys.exit(1)

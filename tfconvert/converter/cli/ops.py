@@ -1,0 +1,55 @@
+"""The verb `ops`: the table of support."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+
+import click
+
+from tfconvert.converter.cli.options import CONTEXT, show
+from tfconvert.schema.diagnostics import ERROR, Diagnostic
+
+_EXAMPLES = """
+\b
+Examples:
+  tfconvert ops
+  tfconvert ops Conv2D
+  tfconvert ops "*Resize*" --json
+"""
+
+
+@click.command("ops", context_settings=CONTEXT, epilog=_EXAMPLES)
+@click.argument("pattern", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the page of the docs.")
+def ops(pattern: str | None, as_json: bool, as_markdown: bool) -> None:
+    """List TensorFlow's ops with what becomes of each.
+
+    PATTERN is a part of an op's name, or a pattern with * and ?. Without one, ops are listed that are converted to
+    other than custom operators.
+
+    Exit status: 0 if there are such ops, 1 if TensorFlow has none, 2 if the command line is wrong.
+    """
+    from tfconvert.converter.cli.json_output import print_json
+    from tfconvert.converter.inspection import op_support, op_text
+
+    everything = op_support.supported_ops()
+    functions = op_support.supported_functions()
+    if as_markdown:
+        chosen = everything if pattern is None else tuple(op_support.matching(pattern, everything))
+        click.echo(op_text.markdown(chosen, functions), nl=False)
+        return
+    if pattern is None:
+        chosen = tuple(each for each in everything if as_json or each.how not in ("custom", "refused"))
+    else:
+        chosen = tuple(op_support.matching(pattern, everything))
+    if as_json:
+        print_json({"ops": [each.to_dict() for each in chosen], "functions": [each._asdict() for each in functions]})
+    elif chosen:
+        click.echo("\n".join(op_text.op_lines(chosen)))
+    if pattern is not None and not chosen:
+        close = difflib.get_close_matches(pattern, [each.op for each in everything], 3)
+        hint = f"did you mean {', '.join(close)}?" if close else ""
+        show([Diagnostic("unknown-op", f"TensorFlow has no op like {pattern!r}", hint=hint, severity=ERROR)])
+        sys.exit(1)
