@@ -25,7 +25,7 @@ run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show wh
 test: $(VENV)/.installed-test ## run the tests; TEST_FLAGS="-k checkpoint -x" goes to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: beside ai-edge-quantizer
+test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Chromium
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict

@@ -92,6 +92,7 @@ def convert(
     asset_root: str | os.PathLike[str] | None = None,
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     target_runtime: str = "",
+    keep_graphs: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -113,14 +114,14 @@ def convert(
             (`experimental_implements`); they go before the converter's.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.
-        quantize: How to quantize the model: a mode (`"dynamic"`, `"float16"`, ...), or a `Quantize` with more settings;
-            by default, numbers stay as precise as the model has them.
+        quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
             reference executor; a quantized model with itself without quantization, on the samples if there are any.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
         metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
         target_runtime: The release of the runtime that is to run the file, as `2.14`; newer operators are errors.
+        keep_graphs: Whether the report keeps the graphs before and after, for its page (`report.save("report.html")`).
 
     Returns:
         The model, not yet written to anywhere.
@@ -132,7 +133,8 @@ def convert(
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     options = Options(allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize)
-    return convert_source(source, options._replace(metadata=metadata, target_runtime=target_runtime))
+    options = options._replace(metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs)
+    return convert_source(source, options)
 
 
 @with_room
@@ -169,7 +171,7 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         from tfconvert.converter import conversion
         from tfconvert.converter.validation import quantization_check
 
-        floats, _ = conversion.run(source, options._replace(quantize=None))
+        floats, _ = conversion.run(source, options._replace(quantize=None, keep_graphs=False))
         fidelity = quantization_check.check(source.open(), floats, file, options.quantize.samples)
         known = report.quantization or QuantizationReport(())
         return replace(report, quantization=known._replace(fidelity=fidelity))

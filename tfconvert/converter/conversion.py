@@ -21,6 +21,7 @@ from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
+    from tfconvert.converter.report_page.keep_graphs import KeepGraphs
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -40,6 +41,14 @@ def instruments(options: Options) -> list[Instrument]:
 
         instruments.append(VerifyEach())
     return instruments
+
+
+def _graph_keeper(options: Options) -> KeepGraphs | None:
+    if not options.keep_graphs:
+        return None
+    from tfconvert.converter.report_page.keep_graphs import KeepGraphs
+
+    return KeepGraphs()
 
 
 def check_options(options: Options) -> None:
@@ -101,12 +110,14 @@ def run(
         return result
 
     check_options(options)
+    keep = _graph_keeper(options)
+    watching = instruments(options) if keep is None else [*instruments(options), keep]
     timed("load", lambda: _load(target))
     module = timed("import", lambda: source.open(functional=True))
     on_import(module)
     _check(module)
     try:
-        for done in run_stages(module, target.stages, options, instruments(options), on_stage):
+        for done in run_stages(module, target.stages, options, watching, on_stage):
             recorder.add(done.name, done.result)
             recorder.stages.append(StageTime(done.name, done.seconds))
             loading += done.loading
@@ -122,6 +133,7 @@ def run(
         bytes_by_operator=file.bytes_by_operator,
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
+        graphs=None if keep is None else keep.graphs(module),
     )
     return file, report
 

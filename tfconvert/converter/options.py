@@ -26,6 +26,7 @@ class Options(NamedTuple):
         quantize: How to quantize; `None` leaves every number as precise as the model has it.
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
         target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
+        keep_graphs: Whether the report keeps the graphs before and after, for its page.
     """
 
     allow_custom_ops: bool = False
@@ -38,6 +39,7 @@ class Options(NamedTuple):
     quantize: Quantize | None = None
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
     target_runtime: str = ""
+    keep_graphs: bool = False
 
     @property
     def quantizes_activations(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from tfconvert.converter.quantization_report import Layer, QuantizationReport
 from tfconvert.schema.diagnostics import Diagnostic
@@ -61,6 +62,7 @@ class Report:
         quantization: What quantizing has done; `None` if nothing was quantized.
         operator_versions: The version of each operator in the result.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
+        graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
     """
 
     source: str
@@ -78,6 +80,7 @@ class Report:
     quantization: QuantizationReport | None = None
     operator_versions: Mapping[str, int] = field(default_factory=dict)
     min_runtime_version: str = ""
+    graphs: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def seconds(self) -> float:
@@ -139,6 +142,50 @@ class Report:
         lines += [f"  {note.severity}: {note}" for note in self.notes]
         return "\n".join(lines)
 
+    def to_html(self, latency: Mapping[str, float] | None = None) -> str:
+        """Returns the report as a page that needs nothing but a browser.
+
+        Args:
+            latency: How long operators take, in milliseconds, by the names of their nodes.
+        """
+        from tfconvert.converter.report_page.page import render
+
+        return render(self.to_dict(), self.graphs, latency)
+
+    def to_model_explorer(self) -> str:
+        """Returns the graphs before and after in the JSON format of Google's Model Explorer.
+
+        Raises:
+            ConversionError: The graphs were not kept (`wrong-option`).
+        """
+        from tfconvert.converter.report_page.model_explorer import to_json
+
+        return to_json(self.source, self.graphs)
+
+    def save(self, path: str | os.PathLike[str], latency: Mapping[str, float] | None = None) -> None:
+        """Writes the page; it appears whole or not at all.
+
+        Args:
+            path: The path of the file.
+            latency: How long operators take, in milliseconds, by the names of their nodes.
+
+        Raises:
+            ConversionError: It can't be written there (`output-not-writable`).
+        """
+        _write(path, self.to_html(latency))
+
+    def save_model_explorer(self, path: str | os.PathLike[str]) -> None:
+        """Writes the graphs for Google's Model Explorer; the file appears whole or not at all.
+
+        Args:
+            path: The path of the file.
+
+        Raises:
+            ConversionError: The graphs were not kept (`wrong-option`), or it can't be written there
+                (`output-not-writable`).
+        """
+        _write(path, self.to_model_explorer())
+
     def __str__(self) -> str:
         return self.to_text()
 
@@ -198,6 +245,17 @@ class Recorder:
 def ranked(counter: Counter[str]) -> dict[str, int]:
     """Returns a counter's entries, largest first, equal ones by name."""
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _write(path: str | os.PathLike[str], text: str) -> None:
+    from tfconvert.exporters.output_file import write_whole
+
+    content = text.encode()
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(content)
+
+    write_whole(path, write)
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]], most: int | None) -> list[str]:

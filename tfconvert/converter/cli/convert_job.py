@@ -46,11 +46,20 @@ class Job(NamedTuple):
         array = self._array()
         self._check_output(array)
         report = self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
+        if isinstance(report, Report):
+            self._show(report)
         if self.output.depfile is not None:
             from tfconvert.converter.cli.depfile import write_depfile
 
             write_depfile(self.output.depfile, self.output.file, self.inputs())
         return report
+
+    def _show(self, report: Report) -> None:
+        """Writes the pages that the report is to be shown on."""
+        if self.output.page is not None:
+            report.save(self.output.page)
+        if self.output.explorer is not None:
+            report.save_model_explorer(self.output.explorer)
 
     def _convert(self, array: CArray | None) -> Report:
         return self._save(convert_source(self.source, self.options, self.on_stage), array)
@@ -66,6 +75,8 @@ class Job(NamedTuple):
         """Takes the result from the cache, or converts the model and puts the result there."""
         from tfconvert.converter.cli import cache
 
+        if self.output.needs_graphs:
+            return _uncached(self._convert(array), "it keeps no graphs for pages")
         assert self.output.cache_dir is not None
         self.on_stage("look in the cache")
         try:

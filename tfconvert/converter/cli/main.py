@@ -48,6 +48,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --quantize dynamic
   tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
   tfconvert saved_model/ -o model.tflite --json > report.json
+  tfconvert saved_model/ -o model.tflite --report report.html
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -139,7 +140,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
         rules = _rules({name: settings.pop(name) for name in RULE_SETTINGS})
-        options = Options(**settings, **rules, quantize=quantize, metadata=metadata)
+        options = Options(**settings, **rules, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
         with Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options).run()
     except ConversionError as problem:

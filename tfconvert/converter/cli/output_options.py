@@ -14,14 +14,20 @@ STANDARD_OUTPUT = "/dev/stdout"
 """What `-` stands for; systems without such a file have the same meaning."""
 
 _OPTIONS = (
-    click.option("-o", "--output-file", metavar="FILE", required=True,
+    click.option("-o", "--output-file", metavar="FILE", required=True, type=click.Path(),
                  help="The .tflite file to write; -: standard output; .cc, .c, .h: a C array for microcontrollers."),
     click.option("--array-name", metavar="NAME", help="C arrays: the array's name. Default: g_ and the file's name."),
-    click.option("--depfile", metavar="FILE", help="Write which files were read, for Make and Ninja."),
-    click.option("--cache-dir", metavar="DIR", help="Keep results here by the contents of what they are made from."),
+    click.option("--depfile", metavar="FILE", type=click.Path(),
+                 help="Write which files were read, for Make and Ninja."),
+    click.option("--report", "page", metavar="FILE", type=click.Path(),
+                 help="Write the report as a page to look at (HTML)."),
+    click.option("--model-explorer", "explorer", metavar="FILE", type=click.Path(),
+                 help="Write the graphs before and after for Google's Model Explorer (JSON)."),
+    click.option("--cache-dir", metavar="DIR", type=click.Path(),
+                 help="Keep results here by the contents of what they are made from."),
 )  # fmt: skip
 
-OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir")
+OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer")
 """The parameters that `output_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -35,12 +41,21 @@ class Output(NamedTuple):
         array_name: The name of a C array; `None` for one that follows from the file's name.
         depfile: The file to write dependencies to, if any.
         cache_dir: The folder of results that were made before, if any.
+        page: The file to write the report to as a page, if any.
+        explorer: The file to write the graphs to for Model Explorer, if any.
     """
 
     file: str
     array_name: str | None = None
     depfile: str | None = None
     cache_dir: str | None = None
+    page: str | None = None
+    explorer: str | None = None
+
+    @property
+    def needs_graphs(self) -> bool:
+        """Whether the graphs before and after are written."""
+        return self.page is not None or self.explorer is not None
 
     @property
     def name(self) -> str:
@@ -63,6 +78,5 @@ def output_options(function: Function) -> Function:
 def to_output(values: Mapping[str, Any]) -> Output:
     """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
     file = values["output_file"]
-    return Output(
-        STANDARD_OUTPUT if file == "-" else file, values["array_name"], values["depfile"], values["cache_dir"]
-    )
+    return Output(**{name: values[name] for name in OUTPUT_SETTINGS if name != "output_file"},
+                  file=STANDARD_OUTPUT if file == "-" else file)  # fmt: skip

@@ -1,0 +1,191 @@
+// Layered layout, from top to bottom: each group's inside is laid out on its own, and is one box in the group around it.
+
+const OP = { width: 208, height: 46 };
+const EDGE = { width: 190, height: 40 };
+const GROUP = { width: 216, height: 50 };
+const HEADER = 30;
+const PADDING = 18;
+const LAYER_GAP = 34;
+const GAP = 22;
+const BEND = 10; // The width that an edge needs where it passes a layer.
+const MOST_BENDS = 4000;
+
+function sizeOf(item) {
+  if (item.kind === "op") return item.node.op === "Input" || item.node.op === "Output" ? EDGE : OP;
+  if (!item.expanded) return GROUP;
+  const inside = place(item);
+  return { width: inside.width + 2 * PADDING, height: inside.height + HEADER + 2 * PADDING };
+}
+
+// Returns where a group's children are, relative to its inside, and the bends of its edges.
+function place(group) {
+  if (group.placed) return group.placed;
+  const boxes = group.children.map((item) => ({ item, ...sizeOf(item), rank: 0, above: [], below: [], x: 0, y: 0 }));
+  const boxOf = new Map(boxes.map((box) => [box.item, box]));
+  const edges = [];
+  for (const [from, targets] of group.edges) {
+    for (const [to, tensors] of targets) edges.push({ from: boxOf.get(from), to: boxOf.get(to), tensors, bends: [] });
+  }
+  rank(boxes, edges);
+  const layers = intoLayers(boxes, edges);
+  order(layers);
+  spread(layers);
+  group.placed = measured(boxes, edges, layers);
+  return group.placed;
+}
+
+// Assigns layers: after all that it reads. In a circle of groups, the edge that goes back in the model's order is turned.
+function rank(boxes, edges) {
+  const readers = new Map(boxes.map((box) => [box, []]));
+  const waiting = new Map(boxes.map((box) => [box, 0]));
+  for (const edge of edges) {
+    readers.get(edge.from).push(edge);
+    waiting.set(edge.to, waiting.get(edge.to) + 1);
+  }
+  const ready = boxes.filter((box) => !waiting.get(box));
+  const left = new Set(boxes);
+  let next = 0;
+  while (left.size) {
+    if (next === ready.length) ready.push(left.values().next().value);
+    const box = ready[next++];
+    if (!left.delete(box)) continue;
+    for (const edge of readers.get(box)) {
+      edge.turned = !left.has(edge.to);
+      if (edge.turned) continue;
+      edge.to.rank = Math.max(edge.to.rank, box.rank + 1);
+      waiting.set(edge.to, waiting.get(edge.to) - 1);
+      if (!waiting.get(edge.to)) ready.push(edge.to);
+    }
+  }
+  // What reads nothing is next to its first reader.
+  const written = new Set(edges.filter((edge) => !edge.turned).map((edge) => edge.to));
+  for (const box of boxes) {
+    const ranks = readers.get(box).filter((edge) => !edge.turned).map((edge) => edge.to.rank);
+    if (!written.has(box) && ranks.length) box.rank = Math.max(0, Math.min(...ranks) - 1);
+  }
+}
+
+function intoLayers(boxes, edges) {
+  const layers = [];
+  const at = (index) => (layers[index] = layers[index] || []);
+  for (const box of boxes) at(box.rank).push(box);
+  for (let index = 0; index < layers.length; index++) at(index);
+  let bends = 0;
+  for (const edge of edges) {
+    let [upper, lower] = edge.turned ? [edge.to, edge.from] : [edge.from, edge.to];
+    if (bends < MOST_BENDS) {
+      for (let index = upper.rank + 1; index < lower.rank; index++) {
+        const bend = { width: BEND, height: 0, rank: index, above: [upper], below: [], x: 0, y: 0, isBend: true };
+        upper.below.push(bend);
+        at(index).push(bend);
+        edge.bends.push(bend);
+        upper = bend;
+        bends++;
+      }
+    } else if (lower.rank > upper.rank + 1) continue;
+    upper.below.push(lower);
+    lower.above.push(upper);
+  }
+  return layers;
+}
+
+// Sorts the layers, so that edges cross less: each box goes to the mean place of its neighbours.
+function order(layers) {
+  const number = (layer) => layer.forEach((box, index) => (box.place = index));
+  layers.forEach(number);
+  for (let sweep = 0; sweep < 6; sweep++) {
+    const down = sweep % 2 === 0;
+    for (const layer of down ? layers : [...layers].reverse()) {
+      for (const box of layer) {
+        const near = down ? box.above : box.below;
+        box.wish = near.length ? near.reduce((sum, other) => sum + other.place, 0) / near.length : box.place;
+      }
+      layer.sort((one, other) => one.wish - other.wish || one.place - other.place);
+      number(layer);
+    }
+  }
+}
+
+// Moves boxes to the mean of their neighbours, as far as they don't overlap.
+function spread(layers) {
+  for (const layer of layers) {
+    let x = 0;
+    for (const box of layer) {
+      box.x = x + box.width / 2;
+      x += box.width + GAP;
+    }
+    for (const box of layer) box.x -= (x - GAP) / 2;
+  }
+  for (let sweep = 0; sweep < 9; sweep++) {
+    const down = sweep % 2 === 0;
+    for (const layer of down ? layers : [...layers].reverse()) settle(layer, down);
+  }
+}
+
+// The nearest places to the wished ones in which the order is kept: neighbours that would overlap move as one block.
+function settle(layer, down) {
+  const blocks = [];
+  let offset = 0;
+  layer.forEach((box, index) => {
+    if (index) offset += (layer[index - 1].width + box.width) / 2 + GAP;
+    // The trunk stays straight: what merely passes by gives way.
+    const found = down ? box.above : box.below;
+    const firm = found.filter((other) => !other.isBend);
+    const near = firm.length ? firm : found.length ? found : [box];
+    const wish = near.reduce((sum, other) => sum + other.x, 0) / near.length;
+    const weight = box.isBend ? 0.001 : near[0] === box ? 0.3 : 1;
+    box.offset = offset;
+    blocks.push({ sum: (wish - offset) * weight, weight, boxes: [box] });
+    while (blocks.length > 1) {
+      const [last, before] = [blocks[blocks.length - 1], blocks[blocks.length - 2]];
+      if (before.sum / before.weight <= last.sum / last.weight) break;
+      before.sum += last.sum;
+      before.weight += last.weight;
+      before.boxes.push(...last.boxes);
+      blocks.pop();
+    }
+  });
+  for (const block of blocks) for (const box of block.boxes) box.x = block.sum / block.weight + box.offset;
+}
+
+function measured(boxes, edges, layers) {
+  let y = 0;
+  let [left, right] = [Infinity, -Infinity];
+  for (const layer of layers) {
+    const height = layer.reduce((most, box) => Math.max(most, box.height), 0);
+    for (const box of layer) {
+      box.y = y + (height - box.height) / 2;
+      box.band = [y, y + height];
+      left = Math.min(left, box.x - box.width / 2);
+      right = Math.max(right, box.x + box.width / 2);
+    }
+    y += height + LAYER_GAP;
+  }
+  if (left === Infinity) [left, right] = [0, 0];
+  for (const layer of layers) for (const box of layer) box.x -= left;
+  return { boxes, edges, width: right - left, height: Math.max(0, y - LAYER_GAP) };
+}
+
+// Returns a smooth line: straight past boxes, bent between layers.
+function lineOf(points) {
+  let text = `M${points[0][0].toFixed(1)} ${points[0][1].toFixed(1)}`;
+  for (let index = 1; index < points.length; index++) {
+    const [[x0, y0], [x1, y1]] = [points[index - 1], points[index]];
+    if (Math.abs(x0 - x1) < 0.5) text += `L${x1.toFixed(1)} ${y1.toFixed(1)}`;
+    else {
+      const middle = (y0 + y1) / 2;
+      text += `C${x0.toFixed(1)} ${middle.toFixed(1)} ${x1.toFixed(1)} ${middle.toFixed(1)} ${x1.toFixed(1)} ${y1.toFixed(1)}`;
+    }
+  }
+  return text;
+}
+
+function pointsOf(edge, dx, dy) {
+  const [upper, lower] = edge.turned ? [edge.to, edge.from] : [edge.from, edge.to];
+  const points = [[upper.x + dx, upper.y + upper.height + dy]];
+  if (upper.band[1] > upper.y + upper.height + 1) points.push([upper.x + dx, upper.band[1] + dy]);
+  for (const bend of edge.bends) points.push([bend.x + dx, bend.band[0] + dy], [bend.x + dx, bend.band[1] + dy]);
+  if (lower.band[0] < lower.y - 1) points.push([lower.x + dx, lower.band[0] + dy]);
+  points.push([lower.x + dx, lower.y + dy]);
+  return points;
+}

@@ -1,0 +1,53 @@
+// Text and elements. Names come from the model, whose author may be anybody: they become text nodes, never markup, and
+// characters that don't show, or that turn the direction of writing, are spelled out.
+"use strict";
+
+const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+const plain = (text) => String(text).replace(HIDDEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// Adds attributes, listeners (`onclick`) and children; everything that isn't an element becomes text.
+function dress(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : plain(value));
+  }
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : plain(child));
+  }
+  return element;
+}
+
+const el = (tag, attributes, ...children) => dress(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) => dress(document.createElementNS(SVG, tag), attributes, children);
+
+const count = (number) => Number(number).toLocaleString("en-US");
+const many = (number, word) => `${count(number)} ${word}${number === 1 ? "" : "s"}`;
+
+function bytes(size) {
+  if (size < 1000) return `${size} B`;
+  if (size < 1e6) return `${(size / 1e3).toFixed(1)} kB`;
+  return size < 1e9 ? `${(size / 1e6).toFixed(2)} MB` : `${(size / 1e9).toFixed(2)} GB`;
+}
+
+function duration(seconds) {
+  const ms = seconds * 1000;
+  if (ms >= 1000) return `${seconds.toFixed(2)} s`;
+  return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
+}
+
+// The end of a long name tells more than its begin.
+const tail = (text, most) => (text.length <= most ? text : `…${text.slice(text.length - most + 1)}`);
+const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+
+function say(text) {
+  document.getElementById("live").textContent = plain(text);
+}
+
+function data(id) {
+  return JSON.parse(document.getElementById(id).textContent);
+}
