@@ -15,6 +15,7 @@ from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import ConversionError
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
@@ -93,6 +94,8 @@ def convert(
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     target_runtime: str = "",
     keep_graphs: bool = False,
+    verify_data: Any = None,
+    compare_layers: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -115,13 +118,18 @@ def convert(
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
-        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) on random inputs and compare it with the
-            reference executor; a quantized model with itself without quantization, on the samples if there are any.
+        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) and compare it with the reference executor,
+            on random inputs that suit the model; the differences, and what can't be compared, are in the report. A
+            quantized model is compared with itself without quantization, on the samples if there are any.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
         metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
         target_runtime: The release of the runtime that is to run the file, as `2.14`; newer operators are errors.
         keep_graphs: Whether the report keeps the graphs before and after, for its page (`report.save("report.html")`).
+        verify_data: Inputs to verify the result on, in any form that `Quantize.samples` has: a list of mappings by
+            input name, a function that yields them, or paths of `.npz` and `.npy` files or folders of them. Implies
+            `verify`.
+        compare_layers: Whether to verify, and to find the first operator whose result differs; a note tells which.
 
     Returns:
         The model, not yet written to anywhere.
@@ -132,8 +140,12 @@ def convert(
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
-    options = Options(allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize)
-    options = options._replace(metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs)
+    verify = verify or compare_layers or verify_data is not None
+    options = Options(
+        allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize,
+        metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
+        compare_layers=compare_layers,
+    )  # fmt: skip
     return convert_source(source, options)
 
 
@@ -172,11 +184,20 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         from tfconvert.converter.validation import quantization_check
 
         floats, _ = conversion.run(source, options._replace(quantize=None, keep_graphs=False))
-        fidelity = quantization_check.check(source.open(), floats, file, options.quantize.samples)
+        data = options.quantize.samples if options.verify_data is None else options.verify_data
+        fidelity = quantization_check.check(source.open(), floats, file, data)
         known = report.quantization or QuantizationReport(())
         return replace(report, quantization=known._replace(fidelity=fidelity))
     if options.verify:
         from tfconvert.converter.validation import result_check
 
-        return replace(report, verification=tuple(result_check.verify(source, file.to_bytes())))
+        content, data = file.to_bytes(), options.verify_data
+        found = result_check.compared(source, content, data)
+        if options.compare_layers:
+            from tfconvert.converter.files.layers import first_difference
+
+            found = found._replace(notes=(*found.notes, *first_difference(source, content, data)))
+        if found.problems:
+            raise ConversionError((*found.problems, *found.notes))
+        return replace(report, verification=found.errors, notes=(*report.notes, *found.notes))
     return report

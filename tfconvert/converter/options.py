@@ -27,6 +27,8 @@ class Options(NamedTuple):
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
         target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
         keep_graphs: Whether the report keeps the graphs before and after, for its page.
+        verify_data: Inputs to verify on; `None` draws random ones that suit the model.
+        compare_layers: Whether verifying also finds the first operator whose result differs.
     """
 
     allow_custom_ops: bool = False
@@ -40,6 +42,8 @@ class Options(NamedTuple):
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
     target_runtime: str = ""
     keep_graphs: bool = False
+    verify_data: Any = None
+    compare_layers: bool = False
 
     @property
     def quantizes_activations(self) -> bool:

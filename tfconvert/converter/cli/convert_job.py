@@ -112,16 +112,15 @@ class Job(NamedTuple):
 
     def inputs(self) -> list[Path]:
         """Returns the files that are read: the model's, those that it is quantized with, and its metadata."""
-        quantize, metadata = self.options.quantize, self.options.metadata
+        quantize, metadata, verify_data = self.options.quantize, self.options.metadata, self.options.verify_data
         files = self.source.files()
         if metadata is not None:
             from tfconvert.converter.model_metadata import metadata_files
 
             files += metadata_files(metadata)
+        files += _arrays(verify_data)
         if quantize is not None:
-            samples = quantize.samples if isinstance(quantize.samples, list) else []
-            for path in (Path(each) for each in samples if isinstance(each, str)):
-                files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
+            files += _arrays(quantize.samples)
             if quantize.calibration is not None and Path(quantize.calibration).is_file():
                 files.append(Path(quantize.calibration))
         return files
@@ -146,7 +145,15 @@ class Job(NamedTuple):
                         hint="name a file with -o")  # fmt: skip
         files = [self.output.file] if array is None else list(array.files)
         for file in (*files, *([self.output.depfile] if self.output.depfile is not None else [])):
-            self.source.check_output(file, self.inputs if self.options.quantize or self.options.metadata else list)
+            self.source.check_output(file, self.inputs)
+
+
+def _arrays(samples: object) -> list[Path]:
+    """Returns the files of samples that are named by their paths."""
+    files: list[Path] = []
+    for path in (Path(each) for each in samples if isinstance(each, str)) if isinstance(samples, list | tuple) else ():
+        files += sorted(path.glob("*.np[yz]")) if path.is_dir() else [path]
+    return files
 
 
 def _uncached(report: Report, reason: str) -> Report:

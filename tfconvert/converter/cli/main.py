@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.converter.cli.bench import bench
 from tfconvert.converter.cli.build import build_command
 from tfconvert.converter.cli.completion import complete_model, completion
+from tfconvert.converter.cli.diff import diff
 from tfconvert.converter.cli.inspect import inspect
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.ops import ops
@@ -28,6 +30,7 @@ from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, outp
 from tfconvert.converter.cli.progress import Progress
 from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
 from tfconvert.converter.cli.streams import say
+from tfconvert.converter.cli.verify import verify
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -42,6 +45,7 @@ _EXAMPLES = """
 Examples:
   tfconvert saved_model/ -o model.tflite
   tfconvert saved_model/ -o model.tflite --signature serving_default --verify
+  tfconvert saved_model/ -o model.tflite --verify-data inputs.npz
   tfconvert saved_model/ -o model.tflite --input-shape image=1,224,224,3
   tfconvert frozen.pb -o model.tflite --input x --output scores:0
   tfconvert model.ckpt-100.meta -o model.tflite --output scores
@@ -100,7 +104,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     context_settings=CONTEXT,
     epilog=_EXAMPLES,
     no_args_is_help=True,
-    commands=[completion, inspect, ops, opt],
+    commands=[bench, completion, diff, inspect, ops, opt, verify],
 )
 @click.argument("model", shell_complete=complete_model)
 @output_options
@@ -111,6 +115,10 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @quantize_options
 @metadata_options
 @click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
+@click.option("--verify-data", metavar="PATH", multiple=True, callback=lambda _context, _option, paths: paths or None,
+              help="Verify on inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
+              )  # fmt: skip
+@click.option("--compare-layers", is_flag=True, help="Verify, and find the first operator whose result differs.")
 @click.option("--target-runtime", metavar="RELEASE", default="",
               help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.")  # fmt: skip
 @click.option("--check-passes", is_flag=True,
@@ -132,6 +140,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
+    settings["verify"] = settings["verify"] or settings["compare_layers"] or settings["verify_data"] is not None
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
     if quiet and quantize is not None:
         quantize = replace(quantize, progress=None)

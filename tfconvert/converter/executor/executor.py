@@ -183,7 +183,7 @@ class Executor:
             elif isinstance(op, tf_executor.GraphOp):
                 results = yield GraphRun(self._graph(op), self, values).run()
             else:
-                results = self._execute(op, operands)
+                results = self.execute(op, operands)
             del operands
             if self.on_values is not None:
                 self.on_values(op.results, results)
@@ -192,8 +192,8 @@ class Executor:
                 values.pop(value, None)
         return ()
 
-    def _execute(self, op: Operation, inputs: Results) -> Results:
-        """Runs an op without bodies."""
+    def execute(self, op: Operation, inputs: Results) -> Results:
+        """Returns what an op without bodies computes; machines that watch or disturb a run override it."""
         if op.name == "tf.Const":
             return (tensor_data.to_array(op.properties["value"]),)
         try:

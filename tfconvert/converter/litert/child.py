@@ -1,38 +1,65 @@
 """Child processes that run LiteRT.
 
-LiteRT checks its inputs little, so that a wrong file may end the process; and its memory is given back
-when its work is done. Requests and answers go through pipes, each a line of JSON and the arrays that it announces.
+LiteRT checks its inputs little, so that a wrong file may end the process; its memory is given back when its work is
+done; and what it prints stays off the screen. Requests and answers go through pipes, each a line of JSON and the arrays
+that it announces. A child that hangs is ended by a time limit, and one whose parent has died ends itself.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any, Protocol
 
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 
 Message = tuple[dict[str, Any], list[Array]]
 
 
+TIME_LIMIT = 600.0
+"""Seconds that a request may take."""
+
+_PR_SET_PDEATHSIG = 1
+"""Linux: which signal a process gets when its parent ends."""
+
+
 class ChildError(Exception):
-    """The process has ended before it answered.
+    """The process has ended before it answered, or was ended since it took too long.
 
     Attributes:
         status: Its exit status; negative for the signal that ended it.
+        seconds: The time limit that it has exceeded; 0 if it ended by itself.
     """
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"status {status}")
+    def __init__(self, status: int, seconds: float = 0) -> None:
+        super().__init__(f"no answer within {seconds:g} s" if seconds else f"status {status}")
         self.status = status
+        self.seconds = seconds
+
+    def told(self, code: str, what: str) -> ConversionError:
+        """Returns the error to tell users: `litert-timeout` if the time limit was exceeded, else `code`.
+
+        Args:
+            code: The code for a crash.
+            what: What was to be done, as a sentence.
+        """
+        if self.seconds:
+            return error("litert-timeout", f"{what}: LiteRT has not answered within {self.seconds:g} s",
+                         hint="try smaller inputs; if those hang too, one of LiteRT's kernels does")  # fmt: skip
+        return error(code, f"{what}: LiteRT has crashed (status {self.status})")
 
 
 class Child:
@@ -40,10 +67,12 @@ class Child:
 
     Args:
         module: The module that it runs, which calls `serve`.
+        seconds: The time that a request may take.
     """
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, seconds: float = TIME_LIMIT) -> None:
         self._module = module
+        self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Child:
@@ -64,23 +93,24 @@ class Child:
             arrays: What comes with it.
 
         Raises:
-            ChildError: The process has ended.
+            ChildError: The process has ended, or exceeded the time limit.
         """
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
+                [sys.executable, "-m", self._module, str(os.getpid())],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        try:
-            _write(stdin, header, arrays)
-            return _read(stdout)
-        except (EOFError, OSError) as problem:
-            status = self._process.wait()
-            self.stop()
-            raise ChildError(status) from problem
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with _limited(process, self._seconds) as expired:
+            try:
+                _write(process.stdin, header, arrays)
+                return _read(process.stdout)
+            except (EOFError, OSError) as problem:
+                status = process.wait()
+                self.stop()
+                raise ChildError(status, self._seconds if expired.is_set() else 0) from problem
 
     def stop(self) -> None:
         """Ends the process."""
@@ -90,12 +120,39 @@ class Child:
             self._process = None
 
 
+@contextmanager
+def _limited(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threading.Event]:
+    """Ends a process unless the body is done in time; the event is set if it was ended."""
+    expired = threading.Event()
+
+    def end() -> None:
+        expired.set()
+        process.kill()
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield expired
+    finally:
+        timer.cancel()
+
+
+def _die_with_parent() -> None:
+    """Has this process end with its parent, whatever it is busy with; elsewhere it ends when it reads next."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if len(sys.argv) > 1 and os.getppid() != int(sys.argv[1]):  # It ended before this was asked for.
+            sys.exit()
+
+
 def serve(answer: Callable[[Mapping[str, Any], list[Array]], Message]) -> None:
     """Answers the requests of a `Child` until it closes the pipe.
 
     Args:
         answer: Returns the answer to a request.
     """
+    _die_with_parent()
     # LiteRT's own output must not mix with the answers.
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)

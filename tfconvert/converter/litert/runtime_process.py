@@ -15,10 +15,14 @@ from tfconvert.schema.dialects.boxes import Array
 
 
 class Runtime:
-    """LiteRT in another process, started when first needed and again after a crash; a context manager."""
+    """LiteRT in another process, started when first needed and again after a crash; a context manager.
+
+    A file is sent once for all runs that follow one another.
+    """
 
     def __init__(self) -> None:
         self._child = Child(__name__)
+        self._sent: bytes | None = None
 
     def __enter__(self) -> Runtime:
         """Returns itself; nothing is started yet."""
@@ -33,25 +37,37 @@ class Runtime:
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Runs a file; as `runtime.run_file`, and a crash is a `runtime-error` too."""
         runtime.require()
-        header = {"key": key, "inputs": list(inputs), "outputs": list(outputs)}
+        is_known = content is self._sent
+        header = {"key": key, "inputs": list(inputs), "outputs": list(outputs), "known": is_known}
+        sent = np.frombuffer(b"" if is_known else content, np.uint8)
         try:
-            answer, results = self._child.ask(header, [np.frombuffer(content, np.uint8), *inputs.values()])
+            answer, results = self._child.ask(header, [sent, *inputs.values()])
         except ChildError as crash:
-            message = f"LiteRT has crashed on the converted model (status {crash.status})"
-            raise error("runtime-error", message) from crash
+            self._sent = None
+            raise crash.told("runtime-error", "the model can't be run") from crash
+        self._sent = content
         if answer["code"]:
             raise error(answer["code"], answer["problem"])
         return results
 
 
-def _answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
-    content, *inputs = arrays
-    named = dict(zip(header["inputs"], inputs, strict=True))
-    try:
-        return {"code": ""}, runtime.run_file(content.tobytes(), header["key"], named, header["outputs"])
-    except ConversionError as refused:
-        return {"code": refused.code, "problem": refused.diagnostics[0].message}, []
+class _Server:
+    """Answers requests; keeps the file of the last one."""
+
+    def __init__(self) -> None:
+        self._content = b""
+
+    def answer(self, header: Mapping[str, Any], arrays: list[Array]) -> Message:
+        """Runs the file of a request."""
+        content, *inputs = arrays
+        if not header["known"]:
+            self._content = content.tobytes()
+        named = dict(zip(header["inputs"], inputs, strict=True))
+        try:
+            return {"code": ""}, runtime.run_file(self._content, header["key"], named, header["outputs"])
+        except ConversionError as refused:
+            return {"code": refused.code, "problem": refused.diagnostics[0].message}, []
 
 
 if __name__ == "__main__":
-    serve(_answer)
+    serve(_Server().answer)

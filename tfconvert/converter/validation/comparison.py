@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,10 +63,14 @@ def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
         count = int(np.count_nonzero(~same))
         what = f"differs in {count} of {was.size} numbers, by up to {largest:g}"
         return Difference(what, largest, relative)
-    tolerance = _TOLERANCE.get(was.dtype.name, _TOLERANCE_OF_OTHERS)
-    if largest <= tolerance * scale or largest <= least:
+    if largest <= tolerance(was.dtype) * scale or largest <= least:
         return Difference("", largest, relative)
     return Difference(f"differs by up to {largest:.3g}; the largest number is {scale:.3g}", largest, relative)
+
+
+def tolerance(dtype: np.dtype[Any]) -> float:
+    """Returns the largest difference, relative to the largest value, of floats that agree."""
+    return _TOLERANCE.get(dtype.name, _TOLERANCE_OF_OTHERS)
 
 
 def is_equal(one: Array, other: Array) -> bool:

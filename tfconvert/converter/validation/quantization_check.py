@@ -11,7 +11,7 @@ from tfconvert.converter.litert.quantize import comparison
 from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.samples import read
 from tfconvert.converter.quantization_report import Fidelity
-from tfconvert.converter.validation import samples as random_samples
+from tfconvert.converter.validation import inputs
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -43,4 +43,4 @@ def _values(module: ModuleOp, samples: Any) -> Iterator[Sequence[Any]]:
     if not any_sample:
         function = functions[0]
         names = [tensor.name for tensor in interface_of(function).inputs]
-        yield from random_samples.draws([argument.type for argument in function.body.block.args], names)
+        yield from inputs.drawn(module, function, names)

@@ -127,7 +127,7 @@ class Run:
         try:
             answer, results = self._child.ask(header, arrays)
         except ChildError as crash:
-            raise error("calibration-failed", f"{what}: LiteRT has crashed (status {crash.status})") from crash
+            raise crash.told("calibration-failed", what) from crash
         if answer["problem"]:
             raise error("calibration-failed", f"{what}: {answer['problem']}",
                         hint="check the samples' shapes and values")  # fmt: skip

@@ -48,7 +48,7 @@ def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> 
     try:
         answer, _ = child.ask(header, arrays)
     except ChildError as crash:
-        raise error("runtime-error", f"LiteRT has crashed on the converted model (status {crash.status})") from crash
+        raise crash.told("runtime-error", "the converted model can't be run") from crash
     if answer["problem"]:
         raise error("runtime-error", f"LiteRT can't run the converted model: {answer['problem']}",
                     hint="this is a defect of the converter; please report it")  # fmt: skip

@@ -52,12 +52,13 @@ class Sample(NamedTuple):
     values: list[Array]
 
 
-def read(samples: Any, entries: Sequence[Entry]) -> Iterator[Sample]:
+def read(samples: Any, entries: Sequence[Entry], *, finite: bool = True) -> Iterator[Sample]:
     """Yields samples one by one, as they are read.
 
     Args:
-        samples: What the user passed as `Quantize.samples`.
+        samples: What the user passed as `Quantize.samples`, or as data to verify a model on.
         entries: The model's signatures.
+        finite: Whether numbers that are not finite are refused.
 
     Raises:
         ConversionError: They are not what the model takes (`wrong-sample`).
@@ -68,7 +69,7 @@ def read(samples: Any, entries: Sequence[Entry]) -> Iterator[Sample]:
             paths = _paths(items)
             each = items if paths is None else _from_files(paths, entries[entry])
             for number, item in enumerate(each):
-                yield Sample(entry, _values(item, entries[entry], number))
+                yield Sample(entry, _values(item, entries[entry], number, finite))
     except ConversionError:
         raise
     except (TypeError, ValueError, OSError) as problem:
@@ -160,7 +161,7 @@ def _one(array: Array, index: int, entry: Entry, name: str) -> Array:
     return part[0] if shape is not None and len(shape) == array.ndim - 1 else part
 
 
-def _values(item: Any, entry: Entry, number: int) -> list[Array]:
+def _values(item: Any, entry: Entry, number: int, finite: bool) -> list[Array]:
     """Returns a sample's values in the order of the inputs, checked."""
     if isinstance(item, np.ndarray) or not isinstance(item, Mapping | Sequence):
         item = [item]
@@ -171,7 +172,11 @@ def _values(item: Any, entry: Entry, number: int) -> list[Array]:
         item = [item[each.name] for each in entry.inputs]
     if len(item) != len(entry.inputs):
         raise _wrong(f"sample {number} has {len(item)} values, and the model takes {len(entry.inputs)}")
-    return [_checked(np.asarray(value), each, number) for value, each in zip(item, entry.inputs, strict=True)]
+    values = [_checked(np.asarray(value), each, number) for value, each in zip(item, entry.inputs, strict=True)]
+    for value, each in zip(values, entry.inputs, strict=True):
+        if finite and value.dtype.kind == "f" and not np.isfinite(value).all():
+            raise _wrong(f"sample {number} of {each.name!r} has elements that are not finite")
+    return values
 
 
 def _checked(value: Array, wanted: Input, number: int) -> Array:
@@ -186,8 +191,6 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
         if value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value):
             raise _wrong(f"{what} has elements that are too large for {wanted.dtype}")
         value = cast
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise _wrong(f"{what} has elements that are not finite")
     shape = wanted.shape
     fits = shape is None or (
         len(shape) == value.ndim and all(dim in (-1, own) for dim, own in zip(shape, value.shape, strict=True))

@@ -1,0 +1,130 @@
+"""Inputs that suit a model: random ones, but valid as indices, partitions, splits, axes and sizes where it needs them.
+
+Which inputs are of such kinds is told by the ops that they reach; which values those take, by running the model.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.kernels.call import Array
+from tfconvert.converter.validation import samples
+from tfconvert.converter.validation.domains import RULES, Domain, fits
+from tfconvert.converter.validation.flow import Flow
+from tfconvert.converter.validation.probe import Probe
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+_TRIES = 6
+"""How often inputs are drawn anew with what the last run told."""
+
+
+class Run(NamedTuple):
+    """Inputs, and the reference's outputs for them."""
+
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+
+
+class Refused(NamedTuple):
+    """Inputs that the reference can't be run on."""
+
+    problem: ConversionError
+
+
+def drawn_runs(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[Run | Refused]:
+    """Yields the reference's runs on random inputs that suit a function; none if one of them is a handle.
+
+    Args:
+        module: The model as it was imported.
+        function: The function.
+        names: The names of its inputs.
+
+    Raises:
+        ConversionError: The reference can't be run at all.
+    """
+    kinds = [each.type for each in function.body.block.args]
+    watched = _watched(module, function)
+    for draw, values in enumerate(samples.draws(kinds, names)):
+        yield _run(module, function, values, names, watched, draw)
+
+
+def drawn(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[Sequence[Array]]:
+    """Yields random inputs that suit a function, as `drawn_runs`; the reference runs only if it has to.
+
+    Args:
+        module: The model as it was imported.
+        function: The function.
+        names: The names of its inputs.
+    """
+    if _watched(module, function) and not Executor(module).problems(function.sym_name):
+        yield from (found.inputs for found in drawn_runs(module, function, names) if isinstance(found, Run))
+    else:
+        yield from samples.draws([each.type for each in function.body.block.args], names)
+
+
+def run(module: ModuleOp, function: FuncOp, values: Sequence[Array]) -> Run | Refused:
+    """Returns the reference's run on given inputs.
+
+    Raises:
+        ConversionError: The reference can't be run at all.
+    """
+    try:
+        return Run(values, Executor(module).run(function.sym_name, values))
+    except ConversionError as problem:
+        if problem.code not in samples.REFUSED_INPUT:
+            raise
+        return Refused(problem)
+
+
+def _run(
+    module: ModuleOp,
+    function: FuncOp,
+    values: list[Array],
+    names: Sequence[str],
+    watched: dict[Operation, dict[int, tuple[int, ...]]],
+    draw: int,
+) -> Run | Refused:
+    """Returns a run on inputs that are drawn, and drawn again within what the ops that they reach take."""
+    first, known = values, dict[int, Domain]()
+    for _ in range(_TRIES):
+        probe = Probe(module, watched=watched)
+        found: Run | Refused
+        try:
+            found = Run(values, probe.run(function.sym_name, values))
+        except ConversionError as problem:
+            if problem.code not in samples.REFUSED_INPUT:
+                raise
+            found = Refused(problem)
+        if {**known, **probe.domains} == known:
+            return found
+        known |= probe.domains
+        values = [_redrawn(each, name, known.get(number), draw)
+                  for number, (each, name) in enumerate(zip(first, names, strict=True))]  # fmt: skip
+    return run(module, function, values)
+
+
+def _redrawn(value: Array, name: str, domain: Domain | None, draw: int) -> Array:
+    if domain is None:
+        return value
+    return domain.draw(value.shape, value.dtype, np.random.default_rng([zlib.crc32(name.encode()), draw]))
+
+
+def _watched(module: ModuleOp, function: FuncOp) -> dict[Operation, dict[int, tuple[int, ...]]]:
+    """Returns the ops that take only some values for operands that a function's inputs reach."""
+    flow, found = Flow(module), dict[Operation, dict[int, tuple[int, ...]]]()
+    for number, argument in enumerate(function.body.block.args):
+        if not fits(argument.type):
+            continue
+        for use in flow.uses(argument):
+            if use.index in RULES.get(use.operation.name.removeprefix("tf."), {}):
+                reached = found.setdefault(use.operation, {})
+                reached[use.index] = (*reached.get(use.index, ()), number)
+    return found

@@ -1,0 +1,193 @@
+"""The outline of a .tflite file: signatures, tensors, operators and metadata, without its weights."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tfconvert.importers.tflite import operators
+from tfconvert.importers.tflite.buffers import malformed
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.tflite.reader import Allowance, View, read_model
+from tfconvert.schema.tflite.tables import TFLITE
+
+
+class Tensor(NamedTuple):
+    """A tensor, or an input or output under its name in a signature.
+
+    Attributes:
+        name: Its name.
+        type: The enumerator of its type, in lower case.
+        shape: Its shape; -1 where any size will do.
+        number: Its place in the subgraph.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.type}[{','.join('?' if dim < 0 else str(dim) for dim in self.shape)}]"
+
+
+class Operator(NamedTuple):
+    """An operator of a subgraph: its name, its version, and the tensors that it takes and yields."""
+
+    name: str
+    version: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+class Signature(NamedTuple):
+    """A signature; the key is empty for the first subgraph of a file without signatures."""
+
+    key: str
+    subgraph: int
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class Outline(NamedTuple):
+    """The outline of a file.
+
+    Attributes:
+        size: Its bytes.
+        description: Its description.
+        signatures: Its signatures; if it has none, its first subgraph as one without a key.
+        subgraphs: The operators of each subgraph, in the order in which they run.
+        tensors: The tensors of each subgraph.
+        main_inputs: The inputs of the first subgraph in its order, under their own names.
+        metadata: The entries of its metadata, with their content.
+    """
+
+    size: int
+    description: str
+    signatures: tuple[Signature, ...]
+    subgraphs: tuple[tuple[Operator, ...], ...]
+    tensors: tuple[tuple[Tensor, ...], ...]
+    main_inputs: tuple[Tensor, ...]
+    metadata: dict[str, bytes]
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The inputs of the first subgraph in its order, under the names of its first signature if it has one."""
+        own = next((each for each in self.signatures if each.subgraph == 0), None)
+        names = {each.number: each.name for each in own.inputs} if own is not None else {}
+        return tuple(each._replace(name=names.get(each.number, each.name)) for each in self.main_inputs)
+
+    @property
+    def operators(self) -> Counter[str]:
+        """How many operators there are of each name."""
+        return Counter(operator.name for subgraph in self.subgraphs for operator in subgraph)
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The highest version of each operator."""
+        found: dict[str, int] = {}
+        for operator in (each for subgraph in self.subgraphs for each in subgraph):
+            found[operator.name] = max(operator.version, found.get(operator.name, 0))
+        return found
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """Returns the bytes of a file.
+
+    Raises:
+        ConversionError: It can't be read (`model-not-found`).
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}") from problem
+
+
+def outline(content: bytes) -> Outline:
+    """Returns the outline of a file.
+
+    Raises:
+        ConversionError: It is not a .tflite file, or damaged (`malformed-tflite`).
+    """
+    try:
+        model = read_model(memoryview(content), Allowance(len(content)))
+    except ConversionError as problem:
+        if problem.code != "bad-flatbuffer":
+            raise
+        raise malformed(problem.diagnostics[0].message) from problem
+    views: Sequence[View] = model["subgraphs"] or ()
+    if not views:
+        raise malformed("the file has no subgraph")
+    codes = [operators.code(view) for view in model["operator_codes"] or ()]
+    tensors = tuple(_tensors(view) for view in views)
+    return Outline(
+        len(content),
+        model["description"] or "",
+        tuple(_signatures(model, views, tensors)),
+        tuple(tuple(_operator(each, codes) for each in view["operators"] or ()) for view in views),
+        tensors,
+        tuple(_at(tensors[0], index) for index in _indices(views[0], "inputs")),
+        _metadata(model),
+    )
+
+
+def _tensors(view: View) -> tuple[Tensor, ...]:
+    return tuple(
+        Tensor(
+            each["name"] or "", (TFLITE.member("TensorType", each["type"]) or "unknown").lower(), _shape(each), index
+        )
+        for index, each in enumerate(view["tensors"] or ())
+    )
+
+
+def _indices(view: View, name: str) -> tuple[int, ...]:
+    return tuple(int(index) for index in view[name]) if view[name] is not None else ()
+
+
+def _shape(view: View) -> tuple[int, ...]:
+    signature, shape = view["shape_signature"], view["shape"]
+    known = signature if signature is not None and len(signature) else shape
+    return tuple(int(dim) for dim in known) if known is not None else ()
+
+
+def _at(tensors: Sequence[Tensor], index: int) -> Tensor:
+    if not 0 <= index < len(tensors):
+        raise malformed(f"there is no tensor {index}")
+    return tensors[index]
+
+
+def _signatures(model: View, views: Sequence[View], tensors: Sequence[Sequence[Tensor]]) -> list[Signature]:
+    found = []
+    for view in model["signature_defs"] or ():
+        subgraph = view["subgraph_index"]
+        if subgraph >= len(views):
+            raise malformed(f"signature {view['signature_key']!r} is of subgraph {subgraph}, but there is none")
+        sides = [
+            tuple(_at(tensors[subgraph], each["tensor_index"])._replace(name=each["name"]) for each in view[side] or ())
+            for side in ("inputs", "outputs")
+        ]
+        found.append(Signature(view["signature_key"] or "", subgraph, *sides))
+    if found:
+        return found
+    sides = [tuple(_at(tensors[0], index) for index in _indices(views[0], side)) for side in ("inputs", "outputs")]
+    return [Signature("", 0, *sides)]
+
+
+def _operator(view: View, codes: Sequence[operators.Code]) -> Operator:
+    if view["opcode_index"] >= len(codes):
+        raise malformed(f"there is no operator code {view['opcode_index']}")
+    code = codes[view["opcode_index"]]
+    inputs, outputs = (_indices(view, side) for side in ("inputs", "outputs"))
+    return Operator(code.custom or code.name.upper(), code.version, inputs, outputs)
+
+
+def _metadata(model: View) -> dict[str, bytes]:
+    buffers = model["buffers"] or ()
+    found = {}
+    for view in model["metadata"] or ():
+        data = buffers[view["buffer"]]["data"] if view["buffer"] < len(buffers) else None
+        found[view["name"] or ""] = bytes(data) if data is not None else b""
+    return found
