@@ -119,7 +119,7 @@ def test_passes_run_in_order(source: Path) -> None:
     ("arguments", "text"),
     [
         (["-p", "canonicalise"], "did you mean canonicalize"),
-        (["-p", "legalize{allow=1}"], "allow_custom_ops"),
+        (["-p", "legalize{allow_custom=1}"], "allow_custom_ops"),
         (["-p", "cse{"], "malformed-pipeline"),
         (["--pipeline", "tflit"], "did you mean tflite"),
         (["--until", "legalise"], "did you mean legalize"),

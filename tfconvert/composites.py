@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.custom_options import encode
 from tfconvert.converter.composites.fusion import Fusion, first_of
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
+from tfconvert.converter.ir.option_map import encode
 from tfconvert.schema.dialects import types
 
 __all__ = ["API_IMPLEMENTS", "IMPLEMENTS", "Body", "Composite", "Fusion", "encode", "first_of", "types"]

@@ -10,6 +10,7 @@ from tfconvert.converter.rewrite.dsl import (
     check,
     computed,
     constant,
+    custom,
     number,
     one_of,
     op,
@@ -21,6 +22,7 @@ from tfconvert.converter.rewrite.dsl import (
 from tfconvert.converter.rewrite.pattern import Failure, Pattern, PatternError
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import types
 
 __all__ = [
     "Failure",
@@ -34,6 +36,7 @@ __all__ = [
     "check",
     "computed",
     "constant",
+    "custom",
     "number",
     "one_of",
     "op",
@@ -42,5 +45,6 @@ __all__ = [
     "rule",
     "tf",
     "tfl",
+    "types",
     "value",
 ]

@@ -15,7 +15,7 @@ from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
@@ -84,8 +84,8 @@ def convert(
     tags: Sequence[str] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     allow_custom_ops: bool = False,
-    patterns: Sequence[Pattern[Any]] = (),
-    composites: Sequence[Fusion] = (),
+    patterns: Sequence[Pattern[Any] | str | os.PathLike[str]] = (),
+    composites: Sequence[Fusion | str | os.PathLike[str]] = (),
     fuse_recurrent: bool = True,
     quantize: Quantize | Mode | None = None,
     verify: bool = False,
@@ -96,6 +96,8 @@ def convert(
     keep_graphs: bool = False,
     verify_data: Any = None,
     compare_layers: bool = False,
+    allow_flex: bool = False,
+    flex_ops: Sequence[str] = (),
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -112,9 +114,10 @@ def convert(
         checkpoint: SavedModel messages: the path of the checkpoint of its variables, without its files' endings.
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
         patterns: Rewrites of your own, from `tfconvert.patterns`: those that start at `tf` ops run before ops are
-            chosen for LiteRT, the others with the converter's own.
+            chosen for LiteRT, the others with the converter's own. A path (`"rules.py"`) takes those in a Python file,
+            any other text those of the entry point of that name.
         composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
-            (`experimental_implements`); they go before the converter's.
+            (`experimental_implements`), or for functions by name; they go before the converter's. Also by path or name.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
             operators, but slower than a loop for layers of many units with large batches.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
@@ -130,6 +133,9 @@ def convert(
             input name, a function that yields them, or paths of `.npz` and `.npy` files or folders of them. Implies
             `verify`.
         compare_layers: Whether to verify, and to find the first operator whose result differs; a note tells which.
+        allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes, instead
+            of an error: the app then needs the Flex delegate (Select TF ops). Flex ops go before custom ops.
+        flex_ops: Names, or patterns of names (`"Acme*"`), of ops that your Flex delegate takes beside the usual ones.
 
     Returns:
         The model, not yet written to anywhere.
@@ -144,7 +150,7 @@ def convert(
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
-        compare_layers=compare_layers,
+        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops),
     )  # fmt: skip
     return convert_source(source, options)
 
@@ -160,6 +166,7 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
     """
     from tfconvert.converter import conversion
 
+    options = conversion.resolved(options)
     conversion.check_options(options)
     start = time.perf_counter()
     on_stage("open")
@@ -177,8 +184,18 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
     return Model(file, report, source)
 
 
+_UNVERIFIED = Diagnostic(
+    "unverified",
+    "the result was not run: LiteRT's Python package has no Flex delegate",
+    hint="run it in an app that links the delegate",
+    severity=WARNING,
+)
+
+
 def _verified(source: Source, options: Options, file: TFLiteFile, report: Report) -> Report:
     """Returns the report with what the verification that the settings require found."""
+    if options.verify and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
+        return replace(report, notes=(*report.notes, _UNVERIFIED))
     if options.verify and options.quantize is not None:
         from tfconvert.converter import conversion
         from tfconvert.converter.validation import quantization_check

@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
@@ -35,7 +37,12 @@ def instruments(options: Options) -> list[Instrument]:
         from tfconvert.converter.pipeline.instruments import CheckPasses
         from tfconvert.converter.validation.pass_check import check
 
-        instruments.append(CheckPasses(check))
+        checking = CheckPasses(check)
+        if options.patterns:
+            from tfconvert.converter.pipeline.blame import blamed
+
+            checking.blame = partial(blamed, options=options, check=check)
+        instruments.append(checking)
     if options.verify_each:
         from tfconvert.converter.pipeline.instruments import VerifyEach
 
@@ -51,6 +58,31 @@ def _graph_keeper(options: Options) -> KeepGraphs | None:
     return KeepGraphs()
 
 
+def resolved(options: Options) -> Options:
+    """Returns settings with the patterns and fusions that names in them stand for.
+
+    Raises:
+        ConversionError: A name stands for nothing (`wrong-option`), or what it stands for fails (`bad-plugin`).
+    """
+    if not _has_names(options.patterns) and not _has_names(options.composites):
+        return options
+    from tfconvert.converter import plugins
+    from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.rewrite.pattern import Pattern
+
+    if _has_names(options.patterns):
+        options = options._replace(patterns=plugins.resolved(options.patterns, plugins.PATTERNS, Pattern, "patterns"))
+    if _has_names(options.composites):
+        found = plugins.resolved(options.composites, plugins.COMPOSITES, Fusion, "fusions")
+        options = options._replace(composites=found)
+    return options
+
+
+def _has_names(given: Any) -> bool:
+    # A single pattern is a tuple of another class; whatever is no list is refused later.
+    return type(given) in (list, tuple) and any(isinstance(each, str | PathLike) for each in given)
+
+
 def check_options(options: Options) -> None:
     """Checks the user's patterns, fusions and metadata, and how to quantize.
 
@@ -61,9 +93,10 @@ def check_options(options: Options) -> None:
     if options.quantize is not None:
         check_quantize(options.quantize)
     if options.patterns:
-        from tfconvert.converter.rewrite.user_patterns import of_dialect
+        from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
 
         of_dialect(options.patterns, "tf.")
+        check_custom(options.patterns, options.allow_custom_ops)
     if options.composites:
         from tfconvert.converter.composites.registry import checked
 

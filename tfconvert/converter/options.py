@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from tfconvert.converter.composites.fusion import Fusion
     from tfconvert.converter.quantization import Quantize
-    from tfconvert.converter.rewrite.pattern import Pattern
 
 
 class Options(NamedTuple):
@@ -20,8 +18,9 @@ class Options(NamedTuple):
         verify: Whether to run the result in LiteRT and compare it with the reference executor.
         verify_each: Whether to verify the IR after each pass.
         check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
-        patterns: Rewrites of the user's, applied beside the converter's own.
-        composites: Fusions of the user's, tried before the converter's own.
+        patterns: Rewrites of the user's, applied beside the converter's own; `conversion.resolved` replaces names of
+            files and of entry points.
+        composites: Fusions of the user's, tried before the converter's own; names as in `patterns`.
         fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
         quantize: How to quantize; `None` leaves every number as precise as the model has it.
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
@@ -29,14 +28,16 @@ class Options(NamedTuple):
         keep_graphs: Whether the report keeps the graphs before and after, for its page.
         verify_data: Inputs to verify on; `None` draws random ones that suit the model.
         compare_layers: Whether verifying also finds the first operator whose result differs.
+        allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes.
+        flex_ops: Names, or patterns of names, of ops that the user's Flex delegate takes beside the usual ones.
     """
 
     allow_custom_ops: bool = False
     verify: bool = False
     verify_each: bool = False
     check_passes: bool = False
-    patterns: Sequence[Pattern[Any]] = ()
-    composites: Sequence[Fusion] = ()
+    patterns: Sequence[Any] = ()
+    composites: Sequence[Any] = ()
     fuse_recurrent: bool = True
     quantize: Quantize | None = None
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
@@ -44,6 +45,8 @@ class Options(NamedTuple):
     keep_graphs: bool = False
     verify_data: Any = None
     compare_layers: bool = False
+    allow_flex: bool = False
+    flex_ops: Sequence[str] = ()
 
     @property
     def quantizes_activations(self) -> bool:

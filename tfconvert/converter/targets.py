@@ -50,6 +50,7 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
         quantize=options.quantize,
         describe=describe,
         target_runtime=options.target_runtime,
+        allow_flex=options.allow_flex,
     )
 
 

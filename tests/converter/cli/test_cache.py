@@ -135,7 +135,7 @@ def test_an_entry_with_a_flipped_bit_is_made_again(convert: Run, tmp_path: Path)
 
 
 def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> None:
-    assert cache.entry("x", Source(str(model)), Options(patterns=[object()]), [model]) is None  # type: ignore[list-item]
+    assert cache.entry("x", Source(str(model)), Options(patterns=[object()]), [model]) is None
     assert cache.entry("x", Source(object()), Options(), []) is None
     ranges = Quantize("int8", samples=["s.npz"], calibration=str(tmp_path / "ranges.json"))
     assert cache.entry("x", Source(str(model)), Options(quantize=ranges), [model / "saved_model.pb"]) is None

@@ -148,13 +148,31 @@ def test_what_can_not_be_made_is_refused(values: dict[str, Any], expected: str) 
 
 
 @pytest.mark.parametrize(("values", "expected"), [
-    ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, ["no-flex"]),
+    ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, []),
+    ({"supported_ops": ["SELECT_TF_OPS"]}, ["builtins-too"]),
     ({"optimizations": SPARSE}, ["no-sparsity"]),
     ({"representative_dataset": _samples}, ["not-quantized"]),
     ({"supported_ops": INT8_OPS}, ["not-quantized"]),
 ])  # fmt: skip
 def test_what_may_surprise_is_noted(values: dict[str, Any], expected: list[str]) -> None:
     assert _mapped(**values)[1] == expected
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ({}, {}),
+    ({"experimental_select_user_tf_ops": ["Mine"]}, {}),
+    ({"supported_ops": ["SELECT_TF_OPS", "TFLITE_BUILTINS"]}, {"allow_flex": True}),
+    ({"supported_ops": {tfconvert.OpsSet.SELECT_TF_OPS}, "experimental_select_user_tf_ops": ["Mine", "Also"]},
+     {"allow_flex": True, "flex_ops": ("Also", "Mine")}),
+    ({"supported_ops": ["SELECT_TF_OPS"], "_experimental_allow_all_select_tf_ops": True},
+     {"allow_flex": True, "flex_ops": ("*",)}),
+])  # fmt: skip
+def test_flex_ops(values: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert _mapped(**values)[0] == expected
+
+
+def test_a_mistake_is_told_once() -> None:
+    assert _refused(supported_ops=["NONE", "SELECT_TF_OPS"]).count("NONE can't be made") == 1
 
 
 def test_custom_ops() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +29,14 @@ PAGE = (Path(__file__).parents[3] / "docs" / "composites.md").read_text(encoding
 
 @pytest.fixture(scope="module")
 def page(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Runs the page's Python, in order and in one namespace, and returns what it defined."""
-    scope: dict[str, Any] = {"folder": tmp_path_factory.mktemp("models")}
+    """Runs the page's Python as it is, in order and in one namespace, and returns what it defined."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("models")))
+        return _run()
+
+
+def _run() -> dict[str, Any]:
+    scope: dict[str, Any] = {}
     printed = ""
     for language, text in re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL):
         if language == "python":
@@ -59,7 +66,7 @@ def test_gelu(tf: ModuleType, page: dict[str, Any], tmp_path: Path, run_tflite: 
 
 
 def test_options_of_the_user_s_operator(page: dict[str, Any]) -> None:
-    model = tfconvert.convert(page["folder"] / "attention", composites=[page["acme_attention"]], allow_custom_ops=True)
+    model = tfconvert.convert(f"{page['folder']}/attention", composites=[page["acme_attention"]], allow_custom_ops=True)
     (op,) = (op for op in import_tflite(bytes(model)).walk() if op.name == "tfl.custom")
     options = flexbuffers.Loads(tfl.attribute(op, tfl.CUSTOM_OPTION))
     assert options == {"is_causal": False, "scale": 0.5, "version": 1}
@@ -75,7 +82,7 @@ def test_attention_of_builtin_operators(page: dict[str, Any], run_tflite: RunTFL
         return body.tf("BatchMatMulV2", (weights, value), *composite.results, adj_x=False, adj_y=False)
 
     fusion = replace(page["acme_attention"], rewrite=rewrite, is_custom=False)
-    model = tfconvert.convert(page["folder"] / "attention", composites=[fusion])
+    model = tfconvert.convert(f"{page['folder']}/attention", composites=[fusion])
     given = np.random.default_rng(2).normal(size=(3, 1, 2, 5, 4)).astype(np.float32)
     assert model.report.rewrites["prepare-composite-functions"] == {"acme-attention": 1}
     named = dict(zip("qkv", given, strict=True))

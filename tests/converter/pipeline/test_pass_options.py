@@ -62,7 +62,7 @@ def test_values_of_another_type_are_refused(hint: object, given_values: tuple[in
     [
         ("inlin", ["unknown-pass"], "did you mean inline"),
         ("zzzzz", ["unknown-pass"], "there are: "),
-        ("legalize{allow=true}", ["unknown-option"], "allow_custom_ops"),
+        ("legalize{allow_custom=true}", ["unknown-option"], "allow_custom_ops"),
         ("legalize{allow_custom_ops=3}", ["wrong-option"], ""),
         ("cse{x=1},nope", ["unknown-option", "unknown-pass"], ""),
         ("cse{", ["malformed-pipeline"], "option=value"),

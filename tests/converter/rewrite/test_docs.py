@@ -17,9 +17,14 @@ PAGE = (Path(__file__).parents[3] / "docs" / "rewriting.md").read_text(encoding=
 
 
 @pytest.fixture(scope="module")
-def page(digits_model: Path) -> dict[str, object]:
-    """Runs the page's Python, in order and in one namespace, and returns what it defined."""
-    scope: dict[str, object] = {"model_dir": digits_model}
+def page(root: Path) -> dict[str, object]:
+    """Runs the page's Python as it is, in order and in one namespace, and returns what it defined."""
+    with contextlib.chdir(root):
+        return _run()
+
+
+def _run() -> dict[str, object]:
+    scope: dict[str, object] = {}
     blocks = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
     printed = ""
     for language, text in blocks:

@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tfconvert.patterns import Pattern, check, op, rule, tf, tfl, value
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.blame import blamed
+from tfconvert.converter.targets import LITERT
+from tfconvert.patterns import Failure, Pattern, check, computed, op, rule, tf, tfl, value
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects.parsing import IRParser
 
 X = value("x")
 BOUNDED = rule("bounded-relu", tf.Relu(X), tf.Relu6(X))
@@ -42,7 +47,8 @@ def nothing(*arguments: Any) -> None:
 @pytest.mark.parametrize(
     ("patterns", "expected"),
     [
-        (["relu"], "'relu', which is not a pattern"),
+        ([7], "7, which is not a pattern"),
+        (BOUNDED, "patterns holds 'bounded-relu', which is not a pattern"),
         ([Pattern("p", "func.return", nothing, nothing)], "starts at func.return"),
         ([BOUNDED, BOUNDED], "two patterns are named 'bounded-relu'"),
         ([Pattern("no-reshape", "tfl.reshape", nothing, nothing)], "two patterns are named 'no-reshape'"),
@@ -60,3 +66,82 @@ def test_a_user_s_patterns_that_cycle_are_named(digits_model: Path) -> None:
         tfconvert.convert(digits_model, patterns=[BOUNDED, back])
     assert caught.value.code == "rewrite-cycle"
     assert caught.value.diagnostics[0].node
+
+
+def _notes(model: tfconvert.Model) -> list[str]:
+    return [note.message for note in model.report.notes if note.code == "unused-pattern"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (rule("none", tfl.cumsum(X, value("y")), X), ["'none' never matched: there is no tfl.cumsum when it is tried"]),
+        (
+            rule("far", tfl.gelu(tfl.add(tfl.mul(X, value("y")), value("z"))), X),
+            ["'far' never matched, nearest: at digits", "operand 0 of tfl.add is defined by tfl.fully_connected, not "
+             "defined by tfl.mul (3 of 5 conditions on its form hold)"],
+        ),
+        (rule("never", tfl.gelu(X), X, where=[check("it is never wanted", lambda x: False)]),
+         ["'never' never matched, nearest: at ", ", it is never wanted"]),
+        (Pattern("by-hand", "tfl.gelu", lambda op: Failure("it isn't mine"), lambda *_: None),
+         ["'by-hand' never matched, nearest: at ", "it isn't mine"]),
+        (rule("late", tfl.gelu(X), tfl.relu(X), benefit=0), ["'late' never matched; another pattern went first"]),
+    ],
+)  # fmt: skip
+def test_patterns_that_never_match_are_told(digits_model: Path, pattern: Any, expected: list[str]) -> None:
+    first = rule("first", tfl.gelu(X), tfl.tanh(X))
+    patterns = [pattern, first] if pattern.name == "late" else [pattern]
+    (note,) = _notes(tfconvert.convert(digits_model, patterns=patterns))
+    assert all(text in note for text in expected), note
+
+
+def test_patterns_that_match_give_no_note(digits_model: Path) -> None:
+    assert _notes(tfconvert.convert(digits_model, patterns=[BOUNDED])) == []
+
+
+def _zero(x: Any) -> Any:
+    return 1 // 0
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        rule("wrong", tf.Relu(X), X, where=[check("no", _zero)]),
+        rule("wrong", tf.Relu(X), tf.Minimum(X, computed(_zero))),
+        rule("wrong", tf.Relu(X), lambda rewriter, x: _zero(x)),
+        Pattern("wrong", "tf.Relu", _zero, nothing),
+        Pattern("wrong", "tf.Relu", lambda op: None, lambda op, match, rewriter: _zero(op)),
+    ],
+)
+def test_exceptions_name_the_pattern_and_the_line(digits_model: Path, pattern: Any) -> None:
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        tfconvert.convert(digits_model, patterns=[BOUNDED._replace(root="tf.Elu"), pattern])
+    (problem,) = caught.value.diagnostics
+    line = _zero.__code__.co_firstlineno + 1
+    assert problem.code == "bad-pattern"
+    assert "the pattern 'wrong' fails with ZeroDivisionError" in problem.message
+    assert f"{Path(__file__).name}:{line})" in problem.message
+    assert (problem.op, bool(problem.node)) == ("tf.Relu", True)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("wrong", [rule("wrong", tf.Relu(X), tf.Neg(X)), rule("wrong", tfl.gelu(X), tfl.neg(X))])
+def test_checking_passes_blames_the_pattern(digits_model: Path, wrong: Any) -> None:
+    right = rule("right", tfl.softmax(X), tfl.softmax(X, beta=1.0), where=[check("never", lambda x: False)])
+    with pytest.raises(tfconvert.ConversionError) as caught:
+        tfconvert.convert(digits_model, patterns=[right, wrong], check_passes=True)
+    problem = caught.value.diagnostics[0]
+    assert problem.code == "pass-changed-results"
+    assert problem.message.startswith("the pattern 'wrong' changes what the model computes: ")
+    assert "correct the pattern" in problem.hint
+    assert "report" not in problem.hint
+
+
+def test_a_mistake_of_the_pass_is_not_the_users(digits_model: Path) -> None:
+    def broken(before: Any, after: Any, name: str) -> list[Any]:
+        raise error("pass-changed-results", f"{name} is wrong")
+
+    module = IRParser("func.func @main() { func.return }").parse_module()
+    (stage,) = (stage for stage in LITERT.stages if stage.run == "optimize")
+    problem = error("pass-changed-results", "optimize is wrong")
+    assert blamed(stage, module, problem, Options(patterns=[BOUNDED]), broken) is problem

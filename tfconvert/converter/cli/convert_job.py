@@ -111,13 +111,14 @@ class Job(NamedTuple):
             array.save(size, write)
 
     def inputs(self) -> list[Path]:
-        """Returns the files that are read: the model's, those that it is quantized with, and its metadata."""
+        """Returns the files that are read: those of the model, of rules, of samples, of ranges and of metadata."""
         quantize, metadata, verify_data = self.options.quantize, self.options.metadata, self.options.verify_data
         files = self.source.files()
         if metadata is not None:
             from tfconvert.converter.model_metadata import metadata_files
 
             files += metadata_files(metadata)
+        files += [Path(name) for name in (*self.options.patterns, *self.options.composites) if name.endswith(".py")]
         files += _arrays(verify_data)
         if quantize is not None:
             files += _arrays(quantize.samples)

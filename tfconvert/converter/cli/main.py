@@ -18,7 +18,6 @@ from tfconvert.converter.cli.ops import ops
 from tfconvert.converter.cli.opt import opt
 from tfconvert.converter.cli.options import (
     CONTEXT,
-    RULE_SETTINGS,
     SOURCE_SETTINGS,
     keep_loops_option,
     rule_options,
@@ -110,6 +109,8 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @output_options
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
+@click.option("--allow-flex", is_flag=True,
+              help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
 @keep_loops_option
 @rule_options
 @quantize_options
@@ -148,8 +149,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        rules = _rules({name: settings.pop(name) for name in RULE_SETTINGS})
-        options = Options(**settings, **rules, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
+        options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
         with Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options).run()
     except ConversionError as problem:
@@ -160,15 +160,6 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
 
 main.add_command(build_command(main))
-
-
-def _rules(files: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Returns the settings that files of the user's give."""
-    if not any(files.values()):
-        return {}
-    from tfconvert.converter.cli.user_file import fusions_in, patterns_in
-
-    return {"patterns": patterns_in(files["patterns"]), "composites": fusions_in(files["composites"])}
 
 
 def _job(source: Source, output: Output, progress: Progress, options: Options) -> Job:

@@ -12,7 +12,6 @@ import click
 from tfconvert.converter.cli.completion import complete_passes
 from tfconvert.converter.cli.options import (
     CONTEXT,
-    RULE_SETTINGS,
     SOURCE_SETTINGS,
     keep_loops_option,
     rule_options,
@@ -113,15 +112,11 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
 
 def _job(model: str, settings: dict[str, Any]) -> Job:
     from tfconvert.converter.cli.opt_job import Job, Request
+    from tfconvert.converter.conversion import resolved
 
     own = {name: settings.pop(name) for name in Request.OPTIONS}
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-    files = {name: settings.pop(name) for name in RULE_SETTINGS}
-    if any(files.values()):
-        from tfconvert.converter.cli.user_file import fusions_in, patterns_in
-
-        settings |= {"patterns": patterns_in(files["patterns"]), "composites": fusions_in(files["composites"])}
-    return Job(Request(source, Options(**settings), **own), utf8(sys.stderr))
+    return Job(Request(source, resolved(Options(**settings)), **own), utf8(sys.stderr))
 
 
 def _list_passes() -> None:

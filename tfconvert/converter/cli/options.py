@@ -80,9 +80,6 @@ _RULE_OPTIONS = (
                  help="Fuse functions as a Python file says with tfconvert.composites; repeatable."),
 )  # fmt: skip
 
-RULE_SETTINGS = ("patterns", "composites")
-"""The parameters that `rule_options` adds to a command."""
-
 
 def rule_options(function: Function) -> Function:
     """Adds the options that name files with rewrites of the user's."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
 from tfconvert.converter.compat.enumerators import OpsSet
+from tfconvert.converter.compat.flex import flex
 from tfconvert.converter.compat.quantization import quantize
 from tfconvert.converter.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
@@ -44,16 +45,17 @@ _SAMPLES = "optimizations, representative_dataset and the types of inputs and ou
 _CHOICE = "which operators are written is chosen for speed, and the results are the same"
 _ONE = "there is one converter"
 _PRINT = "`tfconvert opt` prints the model before and after any pass"
-_FLEX = "no operator of TensorFlow's runtime is written; an op without builtin is an error that names it"
 _METADATA = "a few bytes of metadata always say how the file was made and which runtime it needs, and nothing else"
 
 TARGET_ROWS: Sequence[Row] = (
     _maps("supported_ops", {OpsSet.TFLITE_BUILTINS},
           "with `TFLITE_BUILTINS_INT8` or the set of 16-bit activations: `Quantize(mode=\"int8\")` or `\"int16\"`, and "
-          "`strict` if no set of floats is beside it; `SELECT_TF_OPS` has no effect"),
+          "`strict` if no set of floats is beside it; with `SELECT_TF_OPS`: `allow_flex`, for ops without a builtin,"
+          " whether `TFLITE_BUILTINS` is beside it or not"),
     _maps("supported_types", set(),
           "`float16`: `Quantize(mode=\"float16\")`; `int8` alone: as `TFLITE_BUILTINS_INT8` alone"),
-    _ignored("experimental_select_user_tf_ops", set(), _FLEX),
+    Row("experimental_select_user_tf_ops", set(), "maps", "`flex_ops`, if `supported_ops` has `SELECT_TF_OPS`",
+        maps=flex),
     _ignored("experimental_supported_backends", None, "whether the result fits a backend isn't checked"),
     _ignored("_experimental_custom_op_registerers", [], "calibration runs LiteRT's own operators"),
     _ignored("_experimental_supported_accumulation_type", None,
@@ -92,7 +94,8 @@ SHARED_ROWS: Sequence[Row] = (
     _ignored("experimental_new_quantizer", True, _ONE),
     _ignored("experimental_new_dynamic_range_quantizer", True, _ONE),
     _ignored("experimental_enable_resource_variables", True, "variables that the model changes are always kept"),
-    _ignored("_experimental_allow_all_select_tf_ops", False, _FLEX),
+    Row("_experimental_allow_all_select_tf_ops", False, "maps",
+        "`flex_ops=[\"*\"]`, if `supported_ops` has `SELECT_TF_OPS`", maps=flex),
     _ignored("_experimental_sparsify_model", False, "weights are stored whole, whatever is zero"),
     _ignored("_experimental_use_buffer_offset", False, "buffers go behind the tables if the file is over 2 GB"),
     *(_ignored(name, None, _PRINT) for name in (
@@ -178,7 +181,7 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
             arguments |= result.arguments
             notes += result.notes
     if problems:
-        raise ConversionError(problems)
+        raise ConversionError(dict.fromkeys(problems))
     return Mapped(arguments, tuple(notes))
 
 

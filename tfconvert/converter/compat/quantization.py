@@ -48,8 +48,7 @@ def quantize(values: Values) -> Mapped:
     """
     optimizations = names("optimizations", values["optimizations"])
     _known("optimizations", optimizations, _OPTIMIZATIONS | {_SPARSITY})
-    ops = names("target_spec.supported_ops", values["target_spec.supported_ops"])
-    _known("target_spec.supported_ops", ops, {BUILTINS, FLEX, INT8, INT16})
+    ops = supported_ops(values)
     types = frozenset(element_type(each) for each in _listed(values["target_spec.supported_types"]))
     _known("target_spec.supported_types", types, _SIZES)
     if types == {"int8"}:
@@ -64,6 +63,17 @@ def quantize(values: Values) -> Mapped:
         return Mapped({}, notes)
     setting = _setting(wish, values)
     return Mapped({} if setting is None else {"quantize": setting}, notes)
+
+
+def supported_ops(values: Values) -> frozenset[str]:
+    """Returns the names of the sets of operators that the result may have.
+
+    Raises:
+        ConversionError: There is no such set (`wrong-option`).
+    """
+    found = names("target_spec.supported_ops", values["target_spec.supported_ops"])
+    _known("target_spec.supported_ops", found, {BUILTINS, FLEX, INT8, INT16})
+    return found
 
 
 def _setting(wish: _Wish, values: Values) -> Quantize | None:
@@ -103,9 +113,6 @@ def _check_bias(type: Any, mode: Mode) -> None:
 
 def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:
     notes = []
-    if FLEX in wish.ops:
-        notes.append(Diagnostic("no-flex", "SELECT_TF_OPS has no effect: no operator of TensorFlow's runtime is "
-                                "written, and an op without builtin is an error", severity=NOTE))  # fmt: skip
     if is_sparse:
         notes.append(Diagnostic("no-sparsity", "weights are stored whole, whatever is zero", severity=NOTE))
     if not wish.optimizes and (values["representative_dataset"] is not None or wish.types or INT8 in wish.ops):

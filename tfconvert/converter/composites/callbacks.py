@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from traceback import extract_tb
-from types import TracebackType
 from typing import Any
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.guard import Guard
 from tfconvert.converter.ir.dims import compatible_types
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.ir.operation import Operation
@@ -69,36 +68,6 @@ def _wrong_results(composite: Composite, results: Any) -> str:
         if block is not composite.function.body.block:
             return f"gives a value as result {index} that is none of the new body's"
     return ""
-
-
-class Guard:
-    """A context that turns exceptions of third-party code into errors that name the culprit.
-
-    Args:
-        error_of: Creates the error from a description of the failure.
-    """
-
-    __slots__ = ("_error_of",)
-
-    def __init__(self, error_of: Callable[[str], ConversionError]) -> None:
-        self._error_of = error_of
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Raises the error, whose cause the exception is; `ConversionError`s pass."""
-        if isinstance(value, Exception) and not isinstance(value, ConversionError):
-            raise self._error_of(f"fails with {type(value).__name__}: {value}{_line(trace)}") from value
-
-
-def _line(trace: TracebackType | None) -> str:
-    """Returns the line at which third-party code fails, in the file that was entered first; empty if none was."""
-    frames = extract_tb(trace)[1:]
-    inside = [frame for frame in frames if frame.filename == frames[0].filename]
-    return f" ({inside[-1].filename}:{inside[-1].lineno})" if inside else ""
 
 
 def _mistake(fusion: Fusion, composite: Composite, part: str, problem: str) -> ConversionError:

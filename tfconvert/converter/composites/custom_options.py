@@ -1,11 +1,9 @@
-"""Options of custom operators as flexbuffers: a map from name to value, which kernels read by name."""
+"""A function's attributes as options of a custom operator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from flatbuffers import flexbuffers
 
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.schema.dialects import tf
@@ -43,23 +41,6 @@ def why_not(attributes: Mapping[str, Attribute]) -> str | None:
         except TypeError:
             return f"the attribute {name!r} is not a number, string, boolean or list of one kind of them"
     return None
-
-
-def encode(options: Mapping[str, Any]) -> bytes:
-    """Returns a map as a flexbuffer, which a kernel reads by name; names keep their order.
-
-    Lists of numbers and of booleans are typed vectors, as kernels written for the official converter's files
-    read them.
-    """
-    builder = flexbuffers.Builder()
-    with builder.Map():
-        for name, value in options.items():
-            builder.Key(name)
-            if isinstance(value, list) and value and not isinstance(value[0], str):
-                builder.TypedVectorFromElements(value)
-            else:
-                builder.Add(value)
-    return bytes(builder.Finish())
 
 
 def chosen(composite: Composite, names: Iterable[str]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
-from tfconvert.converter.composites.marks import IMPLEMENTS
+from tfconvert.converter.composites.marks import IMPLEMENTS, plain_name
 from tfconvert.schema.ir.values import Value
 
 Check = Callable[[Composite], str | None]
@@ -36,6 +37,8 @@ class Fusion:
         note: Returns a note for the user on a function that was fused; empty if there is none.
         is_recurrent: Whether the operator computes what is a loop in the body. Users may want to keep such loops. One
             that is kept is analysed once more, without the mark; the reason found then is reported.
+        function: A name of functions, or a pattern of names (`attention_*`), as their author wrote them: the entry is
+            for functions of these names, marked or not, in place of the interface; empty if only marks count.
     """
 
     name: str
@@ -49,9 +52,16 @@ class Fusion:
     on_misfit: Literal["keep", "error"] = "keep"
     note: Callable[[Composite], str] = lambda composite: ""
     is_recurrent: bool = False
+    function: str = ""
+
+    def names(self, function_name: str) -> bool:
+        """Returns whether this entry is for functions of a name, whatever their mark."""
+        return bool(self.function) and fnmatchcase(plain_name(function_name), self.function)
 
     def applies(self, composite: Composite, mark: str) -> bool:
         """Returns whether this entry applies to a function."""
+        if self.function:
+            return self.names(composite.function_name)
         if mark != self.mark or (self.flag and composite.get(self.flag) is not True):
             return False
         if self.interface.endswith("*"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,3 +21,15 @@ KEPT = "composite-kept"
 def is_marked(function: Operation) -> bool:
     """Returns whether a function declares what it implements."""
     return IMPLEMENTS in function.attributes or API_IMPLEMENTS in function.attributes
+
+
+def plain_name(function_name: str) -> str:
+    """Returns a function's name as its author wrote it: `attention` for `__inference_attention_123`.
+
+    Args:
+        function_name: The name in the model, to which TensorFlow adds its purpose and a number.
+    """
+    return _MANGLED.sub(r"\1", function_name)
+
+
+_MANGLED = re.compile(r"^__(?:inference|forward|backward)_(.+?)_\d+$")

@@ -7,9 +7,10 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
 
-from tfconvert.converter.composites.callbacks import CODE, Guard
+from tfconvert.converter.composites.callbacks import CODE
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.guard import Guard
 from tfconvert.schema.diagnostics import ConversionError, error
 
 ENTRY_POINTS = "tfconvert.composites"

@@ -26,6 +26,7 @@ def export_file(
     quantize: Quantize | None = None,
     describe: Describe | None = None,
     target_runtime: str = "",
+    allow_flex: bool = False,
 ) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
@@ -35,6 +36,7 @@ def export_file(
         quantize: How it was quantized.
         describe: Describes inputs and outputs in the file's metadata.
         target_runtime: The release of the runtime that is to run the file; any if empty.
+        allow_flex: Whether TensorFlow's own kernels were allowed.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     origin = Origin(
@@ -42,5 +44,6 @@ def export_file(
         tensorflow_version=str(tf.python_value(version)) if version is not None else "",
         optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
         allow_custom_ops=allow_custom_ops,
+        enable_select_tf_ops=allow_flex,
     )
     return export(module, origin=origin, restate=True, describe=describe, target_runtime=target_runtime)

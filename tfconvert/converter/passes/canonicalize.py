@@ -32,6 +32,7 @@ from tfconvert.converter.rewrite.dsl import op, rest
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.watched import unused
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_traits import IDENTITIES
@@ -84,16 +85,17 @@ class Canonicalize:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
-            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
-                (`rewrite-cycle`).
+            ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
+                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`).
         """
         applied: Counter[str] = Counter()
-        patterns = user_patterns.joined(PATTERNS, user_patterns.of_dialect(self.patterns, "tf."))
+        watched = user_patterns.watched(self.patterns, "tf.", module)
+        patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         for function in functions:
             applied += rewrite_greedily(function.body, patterns, tf.has_side_effects)
         update_function_types(functions)
-        return PassResult(applied, patterns.notes(applied))
+        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)])
 
 
 def _match_forwarding(op: Operation) -> Failure | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Print = Callable[["ModuleOp", TextIO], None]
 Check = Callable[["ModuleOp", "ModuleOp", str], list[Diagnostic]]
+Blame = Callable[[Stage, "ModuleOp", ConversionError], ConversionError]
 
 REPORT_IT = "this is a mistake in the pass, not in the model; please report it with the model"
 
@@ -121,9 +122,11 @@ class CheckPasses(Instrument):
 
     Attributes:
         check: Compares two modules; raises if their results differ, returns notes of what it couldn't compare.
+        blame: Returns the error about whoever made a pass change the results, from the error about the pass.
     """
 
     check: Check
+    blame: Blame = lambda stage, before, problem: problem
     _before: ModuleOp | None = None
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
@@ -137,4 +140,9 @@ class CheckPasses(Instrument):
             ConversionError: The pass changed what the module computes.
         """
         before, self._before = self._before, None
-        return () if before is None else self.check(before, module, stage.run)
+        if before is None:
+            return ()
+        try:
+            return self.check(before, module, stage.run)
+        except ConversionError as problem:
+            raise self.blame(stage, before, problem) from problem.__cause__

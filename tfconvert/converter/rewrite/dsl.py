@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tfconvert.schema.dialects import tfl as tfl_dialect
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
 
@@ -295,6 +296,22 @@ def op(name: str | tuple[str, ...], *operands: Operand, unregistered: bool = Fal
     names = (name,) if isinstance(name, str) else tuple(name)
     made = Op(names, tuple(map(as_term, operands)), attributes)
     return made.changed(unregistered=True) if unregistered else made
+
+
+def custom(code: str, *operands: Operand, options: Mapping[str, Any] | Computed | None = None) -> Op:
+    """Builds the term of a custom operator, which your runtime has a kernel for; needs `allow_custom_ops`.
+
+    As the replacement of the root it has the root's result types; any other declares them with `like` or `typed`.
+
+    Args:
+        code: The name that the kernel is registered by.
+        operands: Its operands.
+        options: What the kernel reads by name: numbers, texts, booleans, and lists of one kind of these; or how such a
+            map is computed, `computed(lambda scale: {"scale": scale})`. None by default.
+    """
+    wanted: dict[str, Any] = {} if options is None else {tfl_dialect.CUSTOM_OPTION: options}
+    wanted[tfl_dialect.CUSTOM_CODE] = code
+    return op(f"{tfl_dialect.PREFIX}{tfl_dialect.CUSTOM}", *operands, **wanted)
 
 
 class Builders:

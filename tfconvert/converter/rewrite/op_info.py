@@ -102,6 +102,8 @@ def to_attribute(name: str, attribute: str, value: Any) -> Attribute:
         TypeError: No attribute can hold the value.
         ValueError: The op's attribute can't be that.
     """
+    if name == f"{TFL}{tfl.CUSTOM}" and attribute == tfl.CUSTOM_OPTION:
+        return _options(value)
     field = tfl.option_fields(name.removeprefix(TFL)).get(attribute) if name.startswith(TFL) else None
     if field is None:
         return attrs.of(value)
@@ -109,6 +111,18 @@ def to_attribute(name: str, attribute: str, value: Any) -> Attribute:
     if not tfl.fits(field, made):
         raise ValueError(f"attribute {attribute!r} of {name} can't be {value!r}")
     return made
+
+
+def _options(value: Any) -> Attribute:
+    """Returns a custom operator's options: a map by name, or bytes that only its kernel understands."""
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return tfl.ConstBytesAttr.get(bytes(value))
+    # Few patterns make custom operators.
+    from tfconvert.converter.ir.option_map import encode
+
+    return tfl.ConstBytesAttr.get(encode(value))
 
 
 @cache

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from tfconvert.converter.rewrite.declarative import Rule
+from tfconvert.converter.rewrite.dsl import Op, Result
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
+from tfconvert.converter.rewrite.program import ops_of
+from tfconvert.converter.rewrite.watched import Watched
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.ir.operation import Operation
 
 DIALECTS = ("tf.", "tfl.")
 """The dialects of root ops: the model's ops, or those of the result."""
+
+CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
+"""The op that calls an operator of the user's own."""
 
 
 def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[Any], ...]:
@@ -31,6 +40,42 @@ def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[
             raise error("wrong-option", f"pattern {pattern.name!r} starts at {pattern.root}",
                         hint="a pattern starts at an op of tf or tfl")  # fmt: skip
     return tuple(pattern for pattern in patterns if pattern.root.startswith(dialect))
+
+
+def check_custom(patterns: Sequence[Pattern[Any]], allow_custom_ops: bool) -> None:
+    """Checks that patterns make custom operators only where the user allows them.
+
+    Raises:
+        ConversionError: One makes a custom operator although they aren't allowed (`wrong-option`).
+    """
+    for pattern in () if allow_custom_ops else patterns:
+        code = next(iter(_custom_codes(pattern)), None)
+        if code is not None:
+            raise error("wrong-option", f"pattern {pattern.name!r} makes the custom op {code!r}, and custom ops aren't "
+                        "allowed", hint="pass allow_custom_ops=True, or --allow-custom-ops")  # fmt: skip
+
+
+def _custom_codes(pattern: Pattern[Any]) -> Iterator[str]:
+    """Yields the names of the custom operators that a declarative pattern creates."""
+    if not isinstance(pattern.declaration, Rule):
+        return
+    matched = set(ops_of(pattern.declaration.root))
+    for term in (term for terms in pattern.declaration.replacements.values() for term in terms):
+        made = term.op if isinstance(term, Result) else term
+        for op in ops_of(made) if isinstance(made, Op) else ():
+            if op.names == (CUSTOM,) and op not in matched:
+                yield str(op.attributes.get(tfl.CUSTOM_CODE, ""))
+
+
+def watched(patterns: Sequence[Pattern[Any]], dialect: str, module: Operation) -> list[Watched]:
+    """Returns the patterns that start at ops of a dialect, to be applied to a module.
+
+    Raises:
+        ConversionError: Something isn't a pattern, or starts at an op of another dialect (`wrong-option`).
+    """
+    chosen = of_dialect(patterns, dialect)
+    ops = list(module.walk()) if chosen else []
+    return [Watched(pattern, ops) for pattern in chosen]
 
 
 def joined(own: PatternSet, patterns: Sequence[Pattern[Any]]) -> PatternSet:

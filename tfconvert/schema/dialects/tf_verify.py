@@ -180,6 +180,24 @@ def verify(op: Operation, op_name: str) -> None:
         _check_constant(op)
 
 
+def derived_values(op: Operation, op_name: str) -> dict[str, object]:
+    """Returns the attributes that an op's operands and results determine: counts, element types, or tuples of types.
+
+    Args:
+        op: The op.
+        op_name: Its name in TensorFlow's registry.
+
+    Raises:
+        VerifyError: It has other operands or results than its OpDef declares.
+    """
+    plan = plan_of(op_name)
+    bound: dict[str, tuple[object, str]] = {}
+    if plan is not None:
+        for side, values in ((plan.operands, op.operands), (plan.results, op.results)):
+            _check_side(op, side, values, bound)
+    return {name: value for name, (value, _) in bound.items()}
+
+
 def _fail(op: Operation, message: str) -> NoReturn:
     raise VerifyError(f"{op.name}: {message}")
 

@@ -8,6 +8,7 @@ from tfconvert.converter.composites import custom_options
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion, first_of
+from tfconvert.converter.ir import option_map
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.values import Value
 
@@ -72,7 +73,7 @@ def _rewrite_post_process(composite: Composite, body: Body) -> Sequence[Value]:
     options = custom_options.chosen(composite, (*_POST_PROCESS, *_OPTIONAL))
     # A number, as in the official converter's files.
     options["use_regular_nms"] = int(options["use_regular_nms"])
-    return body.custom(composite.name, custom_options.encode(options), body.arguments, composite.results)
+    return body.custom(composite.name, option_map.encode(options), body.arguments, composite.results)
 
 
 FUSIONS = (

@@ -8,6 +8,7 @@ from tfconvert.converter.composites import custom_options
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
+from tfconvert.converter.ir import option_map
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.values import Value
 
@@ -26,7 +27,7 @@ def _check(composite: Composite) -> str | None:
 
 def _rewrite(composite: Composite, body: Body) -> Sequence[Value]:
     options = {name: custom_options.plain(value) for name, value in _options(composite).items()}
-    return body.custom(composite.name, custom_options.encode(options), body.arguments, composite.results)
+    return body.custom(composite.name, option_map.encode(options), body.arguments, composite.results)
 
 
 FUSIONS = (

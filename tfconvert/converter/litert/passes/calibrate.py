@@ -34,7 +34,9 @@ from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 
@@ -81,6 +83,7 @@ class Calibrate:
 
     def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
         wanted = self.quantize
+        _check_kernels(module)
         settings, bodies = Settings.of(wanted), loop_bodies(module)
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
         entries, signatures = entries_of(module)
@@ -97,6 +100,23 @@ class Calibrate:
         if kept is not None:
             calibration.save(kept, wanted.ranges, _places(module), found)
         return found
+
+
+def _check_kernels(module: ModuleOp) -> None:
+    """Checks that LiteRT's package has the kernels of all operators.
+
+    Raises:
+        ConversionError: There are flex ops (`flex-calibration`).
+    """
+    for op in module.walk():
+        if op.name == "tfl.custom" and str(tfl.attribute(op, tfl.CUSTOM_CODE)).startswith("Flex"):
+            code = tfl.attribute(op, tfl.CUSTOM_CODE)
+            raise error_at(
+                op,
+                "flex-calibration",
+                f"the samples can't be run: LiteRT's package has no kernel of {code}",
+                "quantize weights only, with the mode `dynamic`, or pass `calibration`, a file of ranges",
+            )
 
 
 def _runner() -> type[calibration.Run | NumpyRun]:

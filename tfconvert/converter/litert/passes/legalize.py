@@ -18,12 +18,13 @@ After:
       func.return %2 : tensor<3xf32>
     }
 
-Ops that no pattern matches become custom ops or are reported together.
+Ops that no pattern matches become flex ops or custom ops, where the user allows them, or are reported together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -66,9 +67,14 @@ class Legalize:
     Attributes:
         allow_custom_ops: Whether an op that LiteRT doesn't have becomes a custom op, which the application that runs
             the model has to register, instead of an error.
+        allow_flex: Whether an op that LiteRT doesn't have becomes a flex op, which TensorFlow's own kernel computes, in
+            an app that links the Flex delegate. Such ops go before custom ops.
+        flex_ops: Names, or patterns of names, of further ops that the delegate takes.
     """
 
     allow_custom_ops: bool = False
+    allow_flex: bool = False
+    flex_ops: tuple[str, ...] = ()
     name: ClassVar[str] = "legalize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -80,12 +86,42 @@ class Legalize:
         """
         applied: Counter[str] = Counter()
         phases, left = self._rewrite(module, applied)
+        notes = [note for patterns in phases for note in patterns.notes(applied)]
+        if left and self.allow_flex:
+            left, told = self._to_flex(left, phases[-1])
+            notes += told
         refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
         if refused:
-            raise ConversionError(_unsupported(refused, phases[-1]))
+            raise ConversionError(self._errors(refused, phases[-1]))
         for op in left:
             _customize(op)
-        return PassResult(applied, [note for patterns in phases for note in patterns.notes(applied)])
+        return PassResult(applied, notes)
+
+    def _to_flex(self, ops: list[Operation], patterns: PatternSet) -> tuple[list[Operation], list[Diagnostic]]:
+        """Replaces the ops that can become flex ops; returns the others, and notes."""
+        # Few models need them.
+        from tfconvert.converter.litert.flex import conversion
+
+        taken = [op for op in ops if isinstance(op, tf.TFOp) and conversion.why_not(op, self.flex_ops) is None]
+        if not taken:
+            return ops, []
+        told = conversion.notes((reason, each) for (_, reason), each in _by_reason(taken, patterns).items())
+        for op in taken:
+            replace_op(op, OpBuilder(op).insert(conversion.flex_op(op)).results)
+        done = set(taken)
+        return [op for op in ops if op not in done], told
+
+    def _errors(self, ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]:
+        """Returns the errors about ops that stay; where flex ops are allowed, they tell why these can't be any."""
+        from tfconvert.converter.litert.flex import conversion
+
+        groups = _by_reason(ops, patterns)
+        if not self.allow_flex:
+            return [conversion.advised(_diagnostic(name, reason, same)) for (name, reason), same in groups.items()]
+        return [
+            _diagnostic(name, f"{reason}; {conversion.why_not(same[0], self.flex_ops)}", same)
+            for (name, reason), same in groups.items()
+        ]
 
     def _rewrite(self, module: ModuleOp, applied: Counter[str]) -> tuple[registry.Phases, list[Operation]]:
         """Applies patterns; returns all that were needed, and the remaining ops."""
@@ -121,11 +157,13 @@ def _left_over(function: FuncOp) -> list[Operation]:
     return left
 
 
-def _unsupported(ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]:
-    by_reason: dict[tuple[str, str], list[Operation]] = {}
+def _by_reason(ops: Iterable[Operation], patterns: PatternSet) -> dict[tuple[str, str], list[tf.TFOp]]:
+    """Returns ops by their name and why they can't be converted."""
+    found: dict[tuple[str, str], list[tf.TFOp]] = {}
     for op in ops:
-        by_reason.setdefault((op.name, _reason(op, patterns)), []).append(op)
-    return [_diagnostic(name, reason, same) for (name, reason), same in by_reason.items()]
+        assert isinstance(op, tf.TFOp)
+        found.setdefault((op.name, _reason(op, patterns)), []).append(op)
+    return found
 
 
 def _reason(op: Operation, patterns: PatternSet) -> str:
@@ -138,7 +176,7 @@ def _is_about_state(op: Operation) -> bool:
     return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
 
 
-def _diagnostic(name: str, reason: str, ops: list[Operation]) -> Diagnostic:
+def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
     places = [place for op in ops if (place := place_of(op.location)).node or place.source]
     count = f"{len(ops)} times" if len(ops) > 1 else "once"
     others = (

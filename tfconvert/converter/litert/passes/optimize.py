@@ -37,6 +37,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite import user_patterns
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.converter.rewrite.watched import unused
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -57,12 +58,13 @@ class Optimize:
         """Rewrites every function; returns how often each pattern was applied.
 
         Raises:
-            ConversionError: A pattern has the name of another (`wrong-option`), or patterns undo each other
-                (`rewrite-cycle`).
+            ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
+                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`).
         """
         applied: Counter[str] = Counter()
-        patterns = user_patterns.joined(registry.patterns(), user_patterns.of_dialect(self.patterns, "tfl."))
+        watched = user_patterns.watched(self.patterns, "tfl.", module)
+        patterns = user_patterns.joined(registry.patterns(), [each.pattern for each in watched])
         for function in module.ops:
             if isinstance(function, FuncOp):
                 applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
-        return PassResult(applied, patterns.notes(applied), "fused and folded")
+        return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)], "fused and folded")

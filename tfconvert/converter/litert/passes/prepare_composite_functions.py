@@ -43,7 +43,7 @@ from tfconvert.converter.composites import callbacks, registry
 from tfconvert.converter.composites.body import Body
 from tfconvert.converter.composites.composite import Composite
 from tfconvert.converter.composites.fusion import Fusion
-from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT
+from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS, KEPT, plain_name
 from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_private, names
@@ -61,6 +61,9 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import BlockArgument, Value
 
 _ALLOW = "allow custom ops if your runtime registers an operator of this name"
+
+_SHOWN = 12
+"""How many names of functions a hint lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class PrepareCompositeFunctions:
         notes: list[Diagnostic] = []
         reported: dict[tuple[str, str], None] = {}
         met: set[str] = set()
-        for composite, mark in _marked(module, functions):
+        for composite, mark in _marked(module, functions, [each for each in fusions if each.function]):
             fusion = registry.find(fusions, composite, mark)
             if fusion is None:
                 problems += _python_calls(composite)
@@ -113,7 +116,7 @@ class PrepareCompositeFunctions:
                 problems += _python_calls(composite)
             else:
                 problems.append(finding)
-        notes += [_unmet(each) for each in self.composites if each in fusions and each.name not in met]
+        notes += [_unmet(each, functions) for each in self.composites if each in fusions and each.name not in met]
         if problems:
             raise ConversionError([*problems, *notes])
         notes += [Diagnostic(INEXACT, f"{name}: {note}", severity=WARNING) for name, note in reported if note]
@@ -140,8 +143,16 @@ class _Uses:
     is_run_otherwise: bool = False
 
 
-def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple[Composite, str]]:
-    """Yields the marked functions that are in use, callers first: those that a fusion erases are never visited."""
+def _marked(
+    module: ModuleOp, functions: Mapping[str, FuncOp], by_name: Sequence[Fusion]
+) -> Iterator[tuple[Composite, str]]:
+    """Yields the marked functions that are in use, callers first: those that a fusion erases are never visited.
+
+    Args:
+        module: The module.
+        functions: Its functions.
+        by_name: The fusions for functions of some names, which need no mark.
+    """
     uses = {name: _Uses(is_run_otherwise=not is_private(function)) for name, function in functions.items()}
     live = {name for op in module.ops if not isinstance(op, FuncOp) for name in names(op)}
     live |= {name for name, function in functions.items() if not is_private(function)}
@@ -150,6 +161,8 @@ def _marked(module: ModuleOp, functions: Mapping[str, FuncOp]) -> Iterator[tuple
         if name not in live or len(function.body.blocks) != 1:
             continue
         mark = _mark_of(function)
+        if mark is None and is_private(function) and any(fusion.names(name) for fusion in by_name):
+            mark = "", plain_name(name), {}
         if mark is not None:
             attribute, implemented, attributes = mark
             own = uses[name]
@@ -226,9 +239,14 @@ def _finding(composite: Composite, code: str, reason: str, severity: str = "erro
     return Diagnostic(code, message, "", place.node, str(place), hint, severity)
 
 
-def _unmet(fusion: Fusion) -> Diagnostic:
+def _unmet(fusion: Fusion, functions: Mapping[str, FuncOp]) -> Diagnostic:
     message = f"no function in use implements {fusion.interface!r}, which the fusion {fusion.name!r} is for"
-    return Diagnostic("unused-fusion", message, severity=NOTE)
+    if not fusion.function:
+        return Diagnostic("unused-fusion", message, severity=NOTE)
+    message = f"no function in use is named {fusion.function!r}, which the fusion {fusion.name!r} is for"
+    known = sorted({plain_name(name) for name, function in functions.items() if is_private(function)})
+    shown = f"{', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''}" or "none"
+    return Diagnostic("unused-fusion", message, hint=f"the model's functions are: {shown}", severity=NOTE)
 
 
 def _python_calls(composite: Composite) -> Iterator[Diagnostic]:

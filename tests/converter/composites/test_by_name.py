@@ -1,0 +1,110 @@
+"""Fusions for functions that aren't marked, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.conftest import RunTFLite
+from tfconvert.composites import Body, Composite, Fusion
+from tfconvert.converter.composites.marks import plain_name
+from tfconvert.schema.ir.values import Value
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("__inference_attention_123", "attention"),
+        ("__forward_attention_2_123", "attention_2"),
+        ("__inference_<lambda>_5", "<lambda>"),
+        ("__inference___call___180", "__call__"),
+        ("attention_1", "attention_1"),
+        ("main", "main"),
+    ],
+)
+def test_names_as_they_were_written(name: str, expected: str) -> None:
+    assert plain_name(name) == expected
+
+
+@pytest.fixture(scope="module")
+def saved(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A model whose functions bear no marks, one with a variable, and its call."""
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def attention_scores(query: Any, key: Any) -> Any:
+        return tf.nn.softmax(0.5 * tf.matmul(query, key, transpose_b=True))
+
+    module = tf.Module()
+    module.weight = tf.Variable(np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4))
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def gate(x: Any) -> Any:
+        return tf.nn.relu(x @ module.weight)
+
+    spec = tf.TensorSpec([1, 5, 4], tf.float32)
+    module.call = tf.function(lambda q, k: {"y": attention_scores(gate(q), k)}, input_signature=[spec, spec])
+    folder = tmp_path_factory.mktemp("unmarked")
+    tf.saved_model.save(module, str(folder), signatures=module.call)
+    return folder, module.call
+
+
+def _fusion(check: Any, rewrite: Any, **fields: Any) -> Fusion:
+    return Fusion("by-name", "", "(...)", check, rewrite, **fields)
+
+
+def _without_scale(composite: Composite, body: Body) -> Sequence[Value]:
+    """Puts in what computes the same, but for a factor that shows that it was put in."""
+    query, key = body.arguments
+    products = body.tf("BatchMatMulV2", (query, key), *composite.results, adj_x=False, adj_y=True)
+    return body.tf("Softmax", products, *composite.results)
+
+
+@pytest.mark.parametrize("pattern", ["attention_scores", "attention_*", "*_scores"])
+def test_a_function_is_found_by_its_name(
+    saved: tuple[Path, Any], tf: ModuleType, run_tflite: RunTFLite, pattern: str
+) -> None:
+    folder, call = saved
+    seen: list[Composite] = []
+    fusion = _fusion(seen.append, _without_scale, function=pattern)
+    model = tfconvert.convert(folder, composites=[fusion])
+    assert model.report.rewrites["prepare-composite-functions"] == {"by-name": 1}
+    assert [composite.name for composite in seen] == ["attention_scores"]
+    q, k = np.random.default_rng(0).normal(size=(2, 1, 5, 4)).astype(np.float32)
+    # The model halves the products, which the operators of the fusion don't.
+    got = run_tflite(bytes(model), {"q": q, "k": k}, signature="serving_default")[0]
+    np.testing.assert_allclose(got, call(q, 2 * k)["y"], atol=1e-5)
+
+
+def test_captured_variables_come_last(saved: tuple[Path, Any]) -> None:
+    fusion = _fusion(lambda composite: composite.counts(1, 1), _without_scale, function="gate")
+    report = tfconvert.convert(saved[0], composites=[fusion]).report
+    (note,) = report.notes
+    assert note.code == "composite-kept"
+    assert "it has 2 arguments, not 1" in note.message
+
+
+@pytest.mark.parametrize("name", ["scores", "serving_default", "call"])
+def test_names_that_no_function_has_are_told(saved: tuple[Path, Any], name: str) -> None:
+    fusion = _fusion(lambda composite: None, _without_scale, function=name)
+    (note,) = tfconvert.convert(saved[0], composites=[fusion]).report.notes
+    assert note.code == "unused-fusion"
+    assert f"is named {name!r}" in note.message
+    assert "attention_scores" in note.hint
+    assert "gate" in note.hint
+
+
+def test_custom_operators_have_to_be_allowed(saved: tuple[Path, Any]) -> None:
+    def rewrite(composite: Composite, body: Body) -> Sequence[Value]:
+        return body.custom("acme", b"", body.arguments, composite.results)
+
+    fusion = _fusion(lambda composite: None, rewrite, function="attention_*", is_custom=True)
+    for allowed in (True, False):
+        report = tfconvert.convert(saved[0], composites=[fusion], allow_custom_ops=allowed).report
+        assert ("acme" in report.operators) == allowed
+        assert [note.code for note in report.notes] == ([] if allowed else ["composite-kept"])

@@ -1,0 +1,138 @@
+"""The user's patterns while a pass applies them: their mistakes name them, and what they decline is remembered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from tfconvert.converter.guard import Guard
+from tfconvert.converter.rewrite.pattern import Declaration, Failure, Pattern
+from tfconvert.converter.rewrite.program import Program
+from tfconvert.converter.rewrite.questions import Found
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
+from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.ir.operation import Operation
+
+BAD, UNUSED = "bad-pattern", "unused-pattern"
+"""Codes: a mistake in a pattern's functions, and a pattern that has never matched."""
+
+_NEAREST = 3
+"""How many of the nearest misses the note about a pattern tells."""
+
+
+class Miss(NamedTuple):
+    """An op that a pattern declines.
+
+    Attributes:
+        passed: How many of the pattern's questions were answered right.
+        node: The op's node.
+        reason: Why it declines.
+    """
+
+    passed: int
+    node: str
+    reason: str
+
+
+class Watched:
+    """A pattern of the user's.
+
+    Args:
+        pattern: The pattern.
+        ops: The ops that it could start at, before anything is rewritten.
+    """
+
+    __slots__ = ("_declaration", "_missed", "_original", "_started", "pattern")
+
+    def __init__(self, pattern: Pattern[Any], ops: Iterable[Operation]) -> None:
+        self._original = pattern
+        self._declaration = pattern.declaration
+        roots = [op for op in ops if op.name == pattern.root]
+        self._started = len(roots)
+        self._missed = list(_forms(pattern.declaration, roots)) if pattern.declaration is not None else []
+        declaration = None if pattern.declaration is None else self
+        self.pattern = pattern._replace(match=self._match, rewrite=self._rewrite, declaration=declaration)
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        """The questions of the pattern's declaration."""
+        return () if self._declaration is None else self._declaration.programs
+
+    def conclude(self, program: Program, found: Found) -> Any | Failure:
+        """Checks the conditions of the pattern's declaration."""
+        assert self._declaration is not None
+        with Guard(partial(self._mistake, found[0])):
+            result = self._declaration.conclude(program, found)
+        return self._noted(found[0], result, len(program.asked))
+
+    def _match(self, op: Operation) -> Any:
+        with Guard(partial(self._mistake, op)):
+            result = self._original.match(op)
+        return self._noted(op, result, 0)
+
+    def _rewrite(self, op: Operation, match: Any, rewriter: Rewriter) -> None:
+        with Guard(partial(self._mistake, op)):
+            self._original.rewrite(op, match, rewriter)
+
+    def _noted(self, op: Operation, result: Any, passed: int) -> Any:
+        if isinstance(result, Failure):
+            self._missed.append(Miss(passed, node_of(op.location), result.reason))
+        return result
+
+    def _mistake(self, op: Operation, problem: str) -> ConversionError:
+        hint = "correct the pattern's functions, or its results"
+        return error_at(op, BAD, f"the pattern {self._original.name!r} {problem}", hint)
+
+    def unused(self) -> Diagnostic:
+        """Returns the note about a pattern that was never applied: how far the ops got that came nearest."""
+        name, root = self._original.name, self._original.root
+        if not self._started and not self._missed:
+            return Diagnostic(UNUSED, f"the pattern {name!r} never matched: there is no {root} when it is tried",
+                              severity=NOTE)  # fmt: skip
+        nearest = sorted(dict.fromkeys(self._missed), key=lambda miss: -miss.passed)
+        by_reason: dict[str, Miss] = {}
+        for miss in nearest:
+            by_reason.setdefault(miss.reason, miss)
+        counts = Counter(miss.reason for miss in nearest)
+        told = [_told(miss, counts[miss.reason], self._questions()) for miss in by_reason.values()]
+        taken = "" if told else "; another pattern went first wherever it fits: give it a higher benefit"
+        text = "; ".join(told[:_NEAREST])
+        return Diagnostic(UNUSED, f"the pattern {name!r} never matched{taken}{', nearest: ' + text if told else ''}",
+                          severity=NOTE)  # fmt: skip
+
+    def _questions(self) -> int:
+        return max((len(program.asked) for program in self.programs), default=0)
+
+
+def _told(miss: Miss, count: int, questions: int) -> str:
+    where = f"at {miss.node}" if miss.node else "at an op without a name"
+    more = f" and {count - 1} more" if count > 1 else ""
+    share = f" ({miss.passed} of {questions} conditions on its form hold)" if miss.passed < questions else ""
+    return f"{where}{more}, {miss.reason}{share}"
+
+
+def _forms(declaration: Declaration, ops: Iterable[Operation]) -> Iterable[Miss]:
+    """Yields the ops that have another form than a pattern; no function of the user's is called."""
+    for op in ops:
+        best = Miss(-1, "", "")
+        for program in declaration.programs:
+            found, passed = program.run(op)
+            if passed == len(program.asked):
+                break
+            if passed > best.passed:
+                best = Miss(passed, node_of(op.location), program.reason(found, passed))
+        else:
+            yield best
+
+
+def unused(watched: Iterable[Watched], applied: Mapping[str, int]) -> list[Diagnostic]:
+    """Returns notes about patterns that were never applied.
+
+    Args:
+        watched: The patterns.
+        applied: How often patterns were applied, by name.
+    """
+    return [each.unused() for each in watched if not applied.get(each.pattern.name)]
