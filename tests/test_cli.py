@@ -79,6 +79,14 @@ def test_one_signature_can_be_chosen(digits_model: Path, tmp_path: Path) -> None
     assert function["signatures"] == ["serving_default"]
 
 
+def test_names_and_batch(digits_model: Path, tmp_path: Path) -> None:
+    settings = ["--rename", "pixels=image", "--rename", "output_0=digit", "--batch", "3", "--order", "official"]
+    run = tfconvert(digits_model, "-o", tmp_path / "d.tflite", *settings, "--json", "--verify")
+    (function,) = json.loads(run.stdout)["functions"]
+    assert function["inputs"] == {"image": "f32[3,8,8,1]"}
+    assert function["outputs"] == {"digit": "f32[3,10]"}
+
+
 def test_same_input_same_bytes_whatever_the_hash_seed(digits_model: Path, tmp_path: Path) -> None:
     contents = set()
     for seed in ("0", "1", "4711"):
@@ -95,6 +103,9 @@ def test_same_input_same_bytes_whatever_the_hash_seed(digits_model: Path, tmp_pa
         ["-o", "OUT"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels"],
         ["MODEL", "-o", "OUT", "--input-shape", "pixels=a,b"],
+        ["MODEL", "-o", "OUT", "--batch", "0"],
+        ["MODEL", "-o", "OUT", "--rename", "pixels"],
+        ["MODEL", "-o", "OUT", "--order", "sorted"],
         ["MODEL", "-o", "OUT", "--no-such-option"],
     ],
 )
@@ -112,6 +123,7 @@ def test_a_wrong_call_has_status_2(digits_model: Path, tmp_path: Path, arguments
         (["--input-shape", "pixels=1,9,9,1"], "shape-mismatch"),
         (["--input-shape", "nope=1"], "unknown-input"),
         (["--input", "x"], "wrong-option"),
+        (["--rename", "nope=x"], "wrong-option"),
     ],
 )
 def test_a_failed_conversion_has_status_1(digits_model: Path, tmp_path: Path, arguments: list[str], code: str) -> None:

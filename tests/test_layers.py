@@ -60,7 +60,7 @@ ROOMS = {
         ("containment", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
         ("graph",),
-        ("graph_def", "saved_model"),
+        ("graph_def", "official_order", "saved_model"),
         ("concrete_functions", "keras", "meta_graph"),
         ("model_files",),
         ("open_model",),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
@@ -98,6 +98,9 @@ def convert(
     compare_layers: bool = False,
     allow_flex: bool = False,
     flex_ops: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
+    batch: int | None = None,
+    order: Literal["written", "official", "official-v1"] = "written",
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -136,6 +139,9 @@ def convert(
         allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes, instead
             of an error: the app then needs the Flex delegate (Select TF ops). Flex ops go before custom ops.
         flex_ops: Names, or patterns of names (`"Acme*"`), of ops that your Flex delegate takes beside the usual ones.
+        rename: New names of inputs and outputs, by the names that the model has.
+        batch: The size that replaces every input's unknown first dimension.
+        order: SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters.
 
     Returns:
         The model, not yet written to anywhere.
@@ -146,6 +152,7 @@ def convert(
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
+    source = source._replace(rename=rename, batch=batch, order=order)
     verify = verify or compare_layers or verify_data is not None
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize,

@@ -158,9 +158,11 @@ def run(
         raise _explained(problem, recorder.notes) from problem.__cause__
     file = timed("export", lambda: target.export(module, options))
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
+    interfaces, input_notes = _interfaces(module, source.batch)
     report = replace(
         recorder.report(source.name),
-        interfaces=_interfaces(module),
+        interfaces=interfaces,
+        input_notes=input_notes,
         size=file.size,
         operators=file.operators,
         bytes_by_operator=file.bytes_by_operator,
@@ -178,10 +180,11 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
     return ConversionError([*problem.diagnostics, *(note for note in notes if note.code == KEPT)])
 
 
-def _interfaces(module: ModuleOp) -> tuple[Interface, ...]:
-    from tfconvert.converter.ir.interface import interfaces
+def _interfaces(module: ModuleOp, batch: int | None) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:
+    from tfconvert.converter.ir.interface import input_notes, interfaces
 
-    return tuple(interfaces(module))
+    found = tuple(interfaces(module))
+    return found, tuple(input_notes(found, batch))
 
 
 def _check(module: ModuleOp) -> None:

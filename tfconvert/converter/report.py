@@ -63,6 +63,7 @@ class Report:
         operator_versions: The version of each operator in the result.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
+        input_notes: Notes on the sizes of inputs.
     """
 
     source: str
@@ -81,6 +82,7 @@ class Report:
     operator_versions: Mapping[str, int] = field(default_factory=dict)
     min_runtime_version: str = ""
     graphs: Mapping[str, Any] | None = field(default=None, repr=False)
+    input_notes: tuple[Diagnostic, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -104,7 +106,7 @@ class Report:
             "headings": dict(self.headings),
             "frozen_variables": self.frozen_variables,
             "verification": [each._asdict() for each in self.verification],
-            "notes": [note.to_dict() for note in self.notes],
+            "notes": [note.to_dict() for note in (*self.notes, *self.input_notes)],
             **({"quantization": self.quantization.to_dict()} if self.quantization is not None else {}),
         }
 
@@ -139,7 +141,7 @@ class Report:
                          f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
-        lines += [f"  {note.severity}: {note}" for note in self.notes]
+        lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes)]
         return "\n".join(lines)
 
     def to_html(self, latency: Mapping[str, float] | None = None) -> str:

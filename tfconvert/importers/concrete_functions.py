@@ -10,6 +10,7 @@ from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TemporaryModel,
     explained,
+    result_names,
     save_options,
     temporary_model,
     user_module,
@@ -44,6 +45,7 @@ def save_functions(model: Any) -> TemporaryModel:
                         hint="decorate a method with tf.function(input_signature=[...])")  # fmt: skip
         with temporary_model(f"{name} in memory") as folder:
             _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
+            folder.results |= {key: names for key, each in functions.items() if (names := result_names(each))}
             return folder
 
 

@@ -27,6 +27,7 @@ from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import unused_nodes
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
+from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
 from tfconvert.schema.ir.attribute import Attribute
@@ -43,6 +44,7 @@ def import_graph_def(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
+    wishes: Wishes = AS_WRITTEN,
     is_raw: bool = False,
     functional: bool = False,
 ) -> ModuleOp:
@@ -54,13 +56,16 @@ def import_graph_def(
             default is fed only if it is named.
         outputs: Tensors to fetch; the nodes that nothing uses by default.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
+        wishes: What else the user wants of inputs and outputs.
         is_raw: Whether to import the graph as it is, legacy ops and variables without values included.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
         ConversionError: The file is not a GraphDef, or its contents can't be imported.
     """
-    return import_graph(read_graph_def(path), inputs, outputs, input_shapes, is_raw=is_raw, functional=functional)
+    return import_graph(
+        read_graph_def(path), inputs, outputs, input_shapes, wishes=wishes, is_raw=is_raw, functional=functional
+    )
 
 
 def import_graph(
@@ -69,6 +74,7 @@ def import_graph(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
+    wishes: Wishes = AS_WRITTEN,
     is_raw: bool = False,
     functional: bool = False,
 ) -> ModuleOp:
@@ -84,7 +90,7 @@ def import_graph(
     context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional)
     output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
     entry = named_entry(nodes, context, inputs, output_names, input_shapes)
-    functions = import_entries(nodes, context, [entry])
+    functions = import_entries(nodes, context, fitted([entry], wishes))
     if not is_raw:
         check_values(functions)
     module = ModuleOp.of([*functions, *import_callees(context)])

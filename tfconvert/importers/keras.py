@@ -22,6 +22,7 @@ from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TemporaryModel,
     explained,
+    result_names,
     save_options,
     temporary_model,
     user_module,
@@ -107,7 +108,8 @@ def _save_new(model: Any, folder: TemporaryModel) -> None:
         model.export(str(Path(folder)), verbose=False)
         return
     archive = user_module("keras").export.ExportArchive()
-    archive.track_and_add_endpoint(SIGNATURE, model, utils.get_input_signature(model))
+    function = archive.track_and_add_endpoint(SIGNATURE, model, utils.get_input_signature(model))
+    folder.results[SIGNATURE] = result_names(function.get_concrete_function())
     archive.write_out(str(Path(folder)), options=save_options(user_module("tensorflow")), verbose=False)
 
 
@@ -123,10 +125,11 @@ def _save_old(model: Any, folder: TemporaryModel) -> None:
     def serve(*tensors: Any) -> Any:
         values, keywords = tf.nest.pack_sequence_as((arguments, options), tensors)
         results = model(*values, **{**keywords, "training": False})
-        if model.output_names is None and isinstance(results, dict):
-            return results
-        flat = tf.nest.flatten(results)
-        return dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
+        if model.output_names is not None or not isinstance(results, dict):
+            flat = tf.nest.flatten(results)
+            results = dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
+        folder.results[SIGNATURE] = list(results)
+        return results
 
     archive = keras.export.ExportArchive()
     archive.track(model)

@@ -24,6 +24,7 @@ from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import dependent_nodes, unused_nodes
 from tfconvert.importers.graph.table_initializers import import_table_initializers
 from tfconvert.importers.graph.variables import check_values, import_variables
+from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.importers.graph_def import named_entry, output_types
 from tfconvert.importers.saved_model import signature_entries
 from tfconvert.schema.diagnostics import error
@@ -102,6 +103,7 @@ def import_meta_graph(
     outputs: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
     signatures: Sequence[str] | None = None,
+    wishes: Wishes = AS_WRITTEN,
     *,
     functional: bool = False,
 ) -> ModuleOp:
@@ -114,6 +116,7 @@ def import_meta_graph(
         outputs: Tensors to fetch; by default the only node that has no users and that an input reaches.
         input_shapes: Shapes of inputs by name; -1 or `None` is an unknown dimension.
         signatures: The signatures to export; by default every one, if there are some and no tensors are named.
+        wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
@@ -129,10 +132,10 @@ def import_meta_graph(
     context = ImportContext(registry, FunctionLibrary(graph.library), is_functional=functional)
     entries: list[EntryPoint]
     if signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):
-        entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
+        entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
     else:
         names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
-        entries = [named_entry(nodes, context, inputs, names, input_shapes)]
+        entries = fitted([named_entry(nodes, context, inputs, names, input_shapes)], wishes)
     functions = import_entries(nodes, context, entries)
     initializers = import_table_initializers(file.parent / "assets", meta_graph, nodes, context, functions)
     called = import_callees(context)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from tfconvert.schema.diagnostics import error
 
 if TYPE_CHECKING:
+    from tfconvert.importers.graph.wishes import Wishes
     from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -53,6 +54,27 @@ class Selection(Protocol):
     @property
     def checkpoint(self) -> str | os.PathLike[str] | None:
         """SavedModel messages: the path of the checkpoint that holds the variables' values."""
+
+    @property
+    def rename(self) -> Mapping[str, str] | None:
+        """New names of inputs and outputs."""
+
+    @property
+    def batch(self) -> int | None:
+        """The first dimension of every input whose first dimension is unknown."""
+
+    @property
+    def order(self) -> str:
+        """SavedModels: the order of a signature's inputs and outputs, one of `ORDERS`."""
+
+    @property
+    def results(self) -> Mapping[str, Sequence[str]]:
+        """SavedModels: names of outputs by signature, in the order of the function's results."""
+
+
+ORDERS = ("written", "official", "official-v1")
+"""The orders of a signature's inputs and outputs: that of the function's arguments and results, or that in which
+TensorFlow's own converters have them, those of TensorFlow 2 and 1."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -133,12 +155,16 @@ def _import_message(message: object, options: Selection, *, functional: bool) ->
         from tfconvert.importers.graph_def import import_graph
 
         _refuse(options, ("signatures", "tags", "checkpoint"), "is for SavedModels; a GraphDef has nodes only")
-        return import_graph(model, options.inputs, options.outputs, options.input_shapes, functional=functional)
+        return import_graph(
+            model, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
+        )
     from tfconvert.importers.saved_model import Files, import_message
 
     _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
     files = Files(None, None if options.checkpoint is None else Path(options.checkpoint), None)
-    return import_message(model, files, options.signatures, options.tags, options.input_shapes, functional=functional)
+    return import_message(
+        model, files, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
+    )
 
 
 def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleOp:
@@ -150,13 +176,17 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
     if is_saved_model(path):
         _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
-        return import_saved_model(path, options.signatures, options.tags, options.input_shapes, functional=functional)
+        return import_saved_model(
+            path, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
+        )
     if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
         from tfconvert.importers.graph_def import import_graph_def
 
-        return import_graph_def(path, options.inputs, options.outputs, options.input_shapes, functional=functional)
+        return import_graph_def(
+            path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
+        )
     if path.suffix in (".mlir", ".tflite"):
-        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags"),
+        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch"),
                 f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
         return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
@@ -165,13 +195,32 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
     if meta_graph is not None:
         _refuse(options, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
         return import_meta_graph(
-            meta_graph, options.inputs, options.outputs, options.input_shapes, options.signatures, functional=functional
+            meta_graph,
+            options.inputs,
+            options.outputs,
+            options.input_shapes,
+            options.signatures,
+            _wishes(options),
+            functional=functional,
         )
     if path.is_dir() or not path.exists():
         return import_saved_model(path)
     raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
                 "MLIR text or .tflite file",
                 hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
+
+
+def _wishes(options: Selection) -> Wishes:
+    from tfconvert.importers.graph.wishes import Wishes
+
+    if options.order not in ORDERS:
+        raise error("wrong-option", f"there is no order {options.order!r}", hint=f"choose from {', '.join(ORDERS)}")
+    sort_key = None
+    if options.order != "written":
+        from tfconvert.importers.official_order import by_fingerprint, by_tensor
+
+        sort_key = by_fingerprint if options.order == "official" else by_tensor
+    return Wishes(sort_key, options.results, options.batch, options.rename or {})
 
 
 def _import_ir(path: Path, options: Selection) -> ModuleOp:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.graph.call_order import call_order
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
     EntryPoint,
@@ -26,12 +27,14 @@ from tfconvert.importers.graph.entry_points import (
 )
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
+from tfconvert.importers.graph.keras_outputs import output_names
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.table_initializers import INITIALIZER, import_table_initializers
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import import_variables
+from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
@@ -68,7 +71,7 @@ class Files(NamedTuple):
     Attributes:
         assets: The folder of the vocabularies and other files that the model reads.
         checkpoint: The path of the variables' values, without their files' endings.
-        debug: The model's folder, where debug info may be.
+        debug: The model's folder, where debug info and Keras' own metadata may be.
     """
 
     assets: Path | None
@@ -110,6 +113,7 @@ def import_saved_model(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    wishes: Wishes = AS_WRITTEN,
     *,
     functional: bool = False,
 ) -> ModuleOp:
@@ -120,6 +124,7 @@ def import_saved_model(
         signatures: The signatures to export, every one by default.
         tags: The tags of the MetaGraph; `serve` by default, or the only MetaGraph there is.
         input_shapes: Shapes of inputs by name, for every signature that has the input.
+        wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
@@ -127,7 +132,9 @@ def import_saved_model(
             that can't be imported.
     """
     folder = Path(path)
-    return import_message(_read(folder), Files.of(folder), signatures, tags, input_shapes, functional=functional)
+    return import_message(
+        _read(folder), Files.of(folder), signatures, tags, input_shapes, wishes, functional=functional
+    )
 
 
 def import_message(
@@ -136,6 +143,7 @@ def import_message(
     signatures: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     input_shapes: Mapping[str, Sequence[int | None]] | None = None,
+    wishes: Wishes = AS_WRITTEN,
     *,
     functional: bool = False,
 ) -> ModuleOp:
@@ -147,6 +155,7 @@ def import_message(
         signatures: The signatures to export.
         tags: The tags of the MetaGraph.
         input_shapes: Shapes of inputs by name.
+        wishes: What else the user wants of inputs and outputs.
         functional: Whether graphs without V1 control flow are imported as plain ops; see `Source.open`.
 
     Raises:
@@ -158,7 +167,10 @@ def import_message(
     nodes = {node.name: node for node in graph.node}
     check_versions(graph.versions)
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
-    entries = signature_entries(meta_graph, nodes, signatures, input_shapes)
+    if not wishes.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
+        names = output_names(files.debug, meta_graph)
+        wishes = wishes._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
+    entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
     source_of = no_source if files.debug is None else load_debug_info(files.debug)
     context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
     functions = import_entries(nodes, context, entries)
@@ -208,6 +220,7 @@ def signature_entries(
     nodes: Mapping[str, pb.NodeDef],
     wanted: Sequence[str] | None,
     input_shapes: Mapping[str, Sequence[int | None]] | None,
+    wishes: Wishes = AS_WRITTEN,
 ) -> list[EntryPoint]:
     """Returns an entry point for each chosen signature; equal ones become one with several exported names.
 
@@ -216,6 +229,7 @@ def signature_entries(
         nodes: Its nodes by name.
         wanted: The signatures, every one by default.
         input_shapes: Shapes of inputs by name, for every signature that has the input.
+        wishes: What else the user wants of inputs and outputs.
 
     Raises:
         ConversionError: There is no such signature or input, or a signature is damaged.
@@ -235,6 +249,7 @@ def signature_entries(
     used: set[str] = set()
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
+        _sort(entry, nodes, library, wishes)
         same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
         if same is not entry:
             same.exported_names.append(key)
@@ -242,7 +257,7 @@ def signature_entries(
         known = sorted({each.name for entry in by_meaning.values() for each in entry.inputs})
         raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
                     hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
-    return list(by_meaning.values())
+    return fitted(list(by_meaning.values()), wishes)
 
 
 def _entry_point(
@@ -266,10 +281,6 @@ def _entry_point(
             used.add(name)
             shape = override_shape(name, shape, input_shapes[name])
         inputs.append(GraphInput(tensor, types.tensor(element, shape), name))
-    # The caller's order is that of a TensorFlow 2 signature's function; proto maps have none.
-    positions = _call_positions(nodes, outputs)
-    inputs.sort(key=lambda each: (positions.get(each.tensor.node, len(positions)), each.name))
-    outputs.sort(key=lambda each: (each.tensor.node, each.tensor.position, each.name))
     return EntryPoint(key, [key], inputs, outputs)
 
 
@@ -280,11 +291,22 @@ def _tensor_name(key: str, name: str, info: pb.TensorInfo) -> str:
     return info.name
 
 
-def _call_positions(nodes: Mapping[str, pb.NodeDef], outputs: Sequence[GraphOutput]) -> dict[str, int]:
-    node = nodes.get(outputs[0].tensor.node) if outputs else None
-    if node is None or node.op not in ("StatefulPartitionedCall", "PartitionedCall"):
-        return {}
-    return {parse_graph_input(text).node: index for index, text in enumerate(node.input)}
+def _sort(
+    entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef], wishes: Wishes
+) -> None:
+    """Puts an entry point's inputs and outputs, which are in the order of their names, in the order that is wanted."""
+    if wishes.sort_key is not None:
+        entry.inputs.sort(key=wishes.sort_key)
+        entry.outputs.sort(key=wishes.sort_key)
+        return
+    called = {output.tensor.node for output in entry.outputs}
+    order = call_order(nodes.get(next(iter(called))), library) if len(called) == 1 else None
+    if order is not None:
+        last = len(order.arguments)
+        entry.inputs.sort(key=lambda each: order.arguments.get(each.tensor.node, last))
+        entry.outputs.sort(key=lambda each: order.results.get(each.tensor.position, each.tensor.position))
+    told = {name: index for index, name in enumerate(wishes.results.get(entry.symbol, ()))}
+    entry.outputs.sort(key=lambda each: told.get(each.name, len(told)))
 
 
 def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:

@@ -30,6 +30,10 @@ class Source(NamedTuple):
             endings.
         asset_root: MLIR text: the folder below which it may name files; it may name none by default.
         temporary: The model, if it is a temporary copy of another; `on_disk` sets it.
+        rename: New names of inputs and outputs.
+        batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
+        order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
+            and results, or `official` or `official-v1`, as TensorFlow's own converters order them.
     """
 
     model: object
@@ -41,6 +45,9 @@ class Source(NamedTuple):
     checkpoint: str | os.PathLike[str] | None = None
     asset_root: str | os.PathLike[str] | None = None
     temporary: TemporaryModel | None = None
+    rename: Mapping[str, str] | None = None
+    batch: int | None = None
+    order: str = "written"
 
     @property
     def name(self) -> str:
@@ -49,6 +56,11 @@ class Source(NamedTuple):
         if self.temporary is not None:
             return self.temporary.name
         return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
+
+    @property
+    def results(self) -> Mapping[str, Sequence[str]]:
+        """Names of outputs by signature, in the order of the function's results, as far as a model in memory tells."""
+        return self.temporary.results if self.temporary is not None else {}
 
     def on_disk(self) -> Source:
         """Returns the source of what can be imported: this one, or that of a temporary SavedModel of its model.

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
@@ -37,10 +37,13 @@ class TemporaryModel(os.PathLike[str]):
 
     Attributes:
         name: The original model, for the report.
+        results: Names of outputs by signature, in the order of the function's results, where that is a dictionary:
+            SavedModels have its keys sorted.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.results: dict[str, list[str]] = {}
         self._folder = tempfile.mkdtemp(prefix="tfconvert-")
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
@@ -103,6 +106,14 @@ def user_module(name: str) -> ModuleType:
 def save_options(tf: ModuleType) -> Any:
     """Returns TensorFlow's settings to save the source lines of nodes beside the model."""
     return tf.saved_model.SaveOptions(save_debug_info=True)
+
+
+def result_names(function: Any) -> list[str]:
+    """Returns the keys of a concrete function's results as they were written; empty if they aren't a dictionary."""
+    results = function.structured_outputs
+    # A function that was loaded has its keys in any order.
+    is_loaded = any(cls.__name__ == "_WrapperFunction" for cls in type(function).__mro__)
+    return list(results) if isinstance(results, Mapping) and not is_loaded else []
 
 
 def _trouble() -> tuple[type[Exception], ...]:

@@ -49,7 +49,7 @@ def entries(tmp_path: Path) -> list[Path]:
 def test_the_same_again_is_a_copy(convert: Run, model: Path, tmp_path: Path) -> None:
     first = convert()
     assert "cached" not in first
-    assert first["notes"] == []
+    assert "cache-not-used" not in [note["code"] for note in first["notes"]]
     elsewhere = tmp_path / "elsewhere"
     model.rename(elsewhere)
     again = convert("again.tflite", Source(str(elsewhere)))
@@ -143,7 +143,7 @@ def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> 
 
 def test_a_folder_that_cannot_be_used_is_a_warning(convert: Run, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file", "utf-8")
-    (note,) = convert()["notes"]
+    (note,) = (note for note in convert()["notes"] if note["code"] != "open-sizes")
     assert (note["code"], note["severity"]) == ("cache-not-used", "warning")
     assert (tmp_path / "out.tflite").stat().st_size > 10_000
 

@@ -137,7 +137,7 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(Stop):
             converter.convert()
     assert [each for each, _ in seen] == [model, one, [one, other]]
-    assert all(arguments == {"allow_custom_ops": False} for _, arguments in seen)
+    assert all(arguments == {"allow_custom_ops": False, "order": "official"} for _, arguments in seen)
 
 
 def test_the_owner_of_variables_stays_alive() -> None:

@@ -96,7 +96,7 @@ EVERYTHING = [
     "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
     "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
-    "prepare-control-flow", "lower-tables", "initialize-state", "legalize", "cse", "optimize", "cse",
+    "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse", "optimize", "cse",
     "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
     "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights",
     "verify-quantized",
@@ -137,7 +137,8 @@ def test_stages_name_what_is_there() -> None:
         assert {path.rpartition(".")[2] for path in stage.takes} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        assert all(re.match(r"(tf|tfl|tf_executor)\.\w+$|options\.", prefix) for prefix in needed), stage.run
+        known = r"(tf|tfl|tf_executor)\.\w+$|options\.|inputs\.open$"
+        assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 
 

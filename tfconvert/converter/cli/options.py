@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import click
 
 from tfconvert.converter.cli.streams import say
+from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic
 
@@ -38,6 +39,19 @@ class ShapeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
         return name, shape
 
 
+class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`OLD=NEW`: a name of the model's, and the one that it gets."""
+
+    name = "OLD=NEW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Parses one value."""
+        old, _, new = str(value).rpartition("=")
+        if not old or not new:
+            self.fail(f"{value!r} is not OLD=NEW, as in output_0=scores", param, ctx)
+        return old, new
+
+
 _SOURCE_OPTIONS = (
     click.option("--signature", "signatures", metavar="KEY", multiple=True,
                  help="A signature to convert; repeatable. Default: every one."),
@@ -49,11 +63,18 @@ _SOURCE_OPTIONS = (
                  help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: the unused results."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
                  help="Pin unknown dimensions of an input; repeatable."),
+    click.option("--batch", type=click.IntRange(1), metavar="N",
+                 help="Pin the unknown first dimension of every input."),
+    click.option("--rename", type=RenameOption(), multiple=True, help="Rename an input or output; repeatable."),
+    click.option("--order", type=click.Choice(ORDERS), default=ORDERS[0], show_default=True,
+                 help="The order of a signature's inputs and outputs: the function's, or TensorFlow's converter's."),
     click.option("--asset-root", metavar="DIR", type=click.Path(),
                  help="MLIR: the folder below which the text may name files to be read. Default: none."),
 )  # fmt: skip
 
-SOURCE_SETTINGS = ("signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root")
+SOURCE_SETTINGS = (
+    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order"
+)  # fmt: skip
 """The parameters that `source_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -96,6 +117,9 @@ def to_source(
     outputs: Iterable[str],
     input_shapes: Iterable[tuple[str, list[int]]],
     asset_root: str | None = None,
+    batch: int | None = None,
+    rename: Iterable[tuple[str, str]] = (),
+    order: str = ORDERS[0],
 ) -> Source:
     """Returns a model's source with the options of `source_options`."""
     return Source(
@@ -106,6 +130,9 @@ def to_source(
         signatures=tuple(signatures) or None,
         tags=",".join(tags).split(",") if tags else None,
         asset_root=asset_root,
+        batch=batch,
+        rename=dict(rename) or None,
+        order=order,
     )
 
 

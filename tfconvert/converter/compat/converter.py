@@ -53,7 +53,7 @@ class Converter(Settable):
         rows = attributes.targeted(self._known)
         mapped = attributes.mapped(rows, self._values(rows))
         try:
-            model = convert(self._model, **self._arguments, **mapped.arguments)
+            model = convert(self._model, **{"order": "official", **self._arguments}, **mapped.arguments)
         except ConversionError as problem:
             raise ConversionError(map(_in_its_words, problem.diagnostics)) from problem
         content = bytes(model)

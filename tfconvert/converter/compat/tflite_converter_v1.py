@@ -43,6 +43,7 @@ class TFLiteConverter(Converter):
         return cls(V1_ROWS, saved_model_dir, {
             "inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes,
             "tags": sorted(tag_set or ()) or None, "signatures": [signature_key or "serving_default"],
+            "order": "official-v1",
         })  # fmt: skip
 
     @classmethod
@@ -89,7 +90,7 @@ class TFLiteConverter(Converter):
             raise refusal("custom_objects", "layers of one's own aren't run",
                           "load the model with Keras, and call model.export(folder)")  # fmt: skip
         arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls(V1_ROWS, model_file, arguments)
+        return cls(V1_ROWS, model_file, {**arguments, "order": "written"})
 
     @classmethod
     def from_session(cls, sess: Any, input_tensors: Sequence[Any], output_tensors: Sequence[Any]) -> TFLiteConverter:

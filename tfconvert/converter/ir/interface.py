@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
@@ -75,6 +76,36 @@ class Interface(NamedTuple):
         return f"{', '.join(self.keys) or self.function}: {inputs or '()'} -> {outputs}"
 
 
+def input_notes(found: Iterable[Interface], batch: int | None) -> list[Diagnostic]:
+    """Returns what the user should know about the sizes of inputs.
+
+    Args:
+        found: The interfaces of the exported functions.
+        batch: The batch that the user asked for.
+    """
+    inputs = list(dict.fromkeys(each for interface in found for each in interface.inputs))
+    notes = []
+    left = [str(each) for each in inputs if "[]" in each.type or "[...]" in each.type]
+    if batch is not None and left:
+        message = f"without a known first dimension, these inputs have no batch: {', '.join(left)}"
+        notes.append(Diagnostic("no-batch", message, severity=NOTE))
+    unknown = [each for each in inputs if "?" in each.type or "..." in each.type]
+    if unknown:
+        message = f"inputs of open sizes keep many GPU and NPU delegates away: {', '.join(map(str, unknown))}"
+        notes.append(Diagnostic("open-sizes", message, hint=_pinned(unknown), severity=NOTE))
+    return notes
+
+
+def _pinned(inputs: Sequence[Tensor]) -> str:
+    """Returns how to pin the sizes of inputs."""
+    if all("[?" in each.type and each.type.count("?") == 1 for each in inputs):
+        return "batch=1 (--batch 1) pins them"
+    first = next(each for each in inputs if "..." in each.type or each.type.count("?") != each.type.count("[?"))
+    dims = first.type.partition("[")[2].partition("]")[0].replace("...", "1,N").split(",")
+    sizes = ",".join(("N" if at else "1") if dim == "?" else dim for at, dim in enumerate(dims))
+    return f"input_shapes (--input-shape {first.name}={sizes}) pins them, and batch=1 (--batch 1) first dimensions"
+
+
 def interfaces(module: ModuleOp) -> Iterator[Interface]:
     """Yields the interface of each exported function, in the module's order."""
     for function in module.ops:
@@ -87,6 +118,20 @@ def entry_functions(module: ModuleOp) -> list[FuncOp]:
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     main = [function for function in functions if function.sym_name == "main"] or functions
     return [function for function in functions if ENTRY_FUNCTION in function.attributes] or main[:1]
+
+
+def is_open_inside(shape: types.Shape) -> bool:
+    """Returns whether more of a shape than a batch is unknown."""
+    return bool(shape) and min(shape[1:] or shape) < 0
+
+
+def has_open_sizes(module: ModuleOp) -> bool:
+    """Returns whether an exported function has an input of which more than the batch is unknown."""
+    return any(
+        is_open_inside(types.shape_of(each) or ())
+        for function in entry_functions(module)
+        for each in function.function_type.inputs
+    )
 
 
 def interface_of(function: FuncOp) -> Interface:

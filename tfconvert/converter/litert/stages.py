@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.composites.marks import API_IMPLEMENTS, IMPLEMENTS
-from tfconvert.converter.pipeline.stage import Stage
+from tfconvert.converter.pipeline.stage import OPEN_SIZES, Stage
 from tfconvert.converter.pipeline.stages import (
     CONTROL_FLOW,
     FUNCTIONAL,
@@ -45,6 +45,8 @@ STAGES: Sequence[Stage] = (
     Stage("lower-tables", "their entries are constants by now, and lookups become plain ops in part",
           (("tf.HashTable",),)),
     Stage("initialize-state", "the remaining state is known: state that is never written is a constant"),
+    Stage("default-sizes", "ops are still TensorFlow's, whose shapes are known for any sizes of inputs",
+          ((OPEN_SIZES,),)),
     Stage("legalize", "leaves only ops that LiteRT has", takes=("allow_custom_ops", "allow_flex", "flex_ops"),
           forbids=("tf.",)),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfconvert.converter.ir.interface import has_open_sizes
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.op_names import OpNames
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.registry import pass_class
-from tfconvert.converter.pipeline.stage import Instrument, Pass, Stage, apply_watched
+from tfconvert.converter.pipeline.stage import OPEN_SIZES, Instrument, Pass, Stage, apply_watched
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
@@ -54,7 +55,8 @@ def run_stages(
     Raises:
         ConversionError: A pass or an instrument gives up.
     """
-    names = OpNames(module, (f"options.{name}" for name in USER if getattr(options, name)))
+    others = [f"options.{name}" for name in USER if getattr(options, name)]
+    names = OpNames(module, [*others, OPEN_SIZES] if has_open_sizes(module) else others)
     for stage in stages:
         if (stage.only_with and not getattr(options, stage.only_with)) or not names.have(stage.needs):
             continue

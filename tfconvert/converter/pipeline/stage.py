@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.operation import Operation
 
+OPEN_SIZES = "inputs.open"
+"""What a stage needs that is for models with inputs of which more than the batch is unknown."""
+
 
 class Pass(Protocol):
     """A rewrite of a whole module; its fields, if it has any, are its options."""
@@ -30,8 +33,8 @@ class Stage(NamedTuple):
         run: The pass, by name.
         because: Why it is here.
         needs: Groups of prefixes of names; the pass is skipped, and not even loaded, if the module has never had a name
-            with one of the prefixes of each group. Names are those of ops, of attributes of functions, and
-            `options.` with those fields of `Options` that the user has set.
+            with one of the prefixes of each group. Names are those of ops, of attributes of functions, `OPEN_SIZES`
+            for models with such inputs, and `options.` with those fields of `Options` that the user has set.
         takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
         only_with: A field of `Options` without which the pass is skipped; empty if there is none.
         forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.

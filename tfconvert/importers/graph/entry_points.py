@@ -67,8 +67,8 @@ class EntryPoint(NamedTuple):
 
     symbol: str
     exported_names: list[str]
-    inputs: Sequence[GraphInput]
-    outputs: Sequence[GraphOutput]
+    inputs: list[GraphInput]
+    outputs: list[GraphOutput]
     controls: Sequence[str] = ()
 
 

@@ -1,0 +1,54 @@
+"""Whether a function works for arguments of certain shapes, without a change to the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tfconvert.converter.shapes.facts import Fact
+from tfconvert.converter.shapes.ops.operands import Known
+from tfconvert.converter.shapes.sweep import Sweep
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import KINDS
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.types import Shape
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def fits(function: FuncOp, shapes: Mapping[Value, Shape]) -> bool:
+    """Returns whether no op of a function contradicts certain shapes, or has a result without elements for them.
+
+    What an op without shape function does, and what branches and loops do inside, is taken to be right.
+
+    Args:
+        function: The function.
+        shapes: The shapes of arguments; the others have those of their types.
+    """
+    block = function.body.block
+    known = Known()
+    sweep = Sweep(block, known, writes=False)
+    sweep.enter([Fact(shapes.get(argument, types.shape_of(argument.type))) for argument in block.args])
+    try:
+        for op in block.ops:
+            if op.name == "tf.Const":
+                sweep.note_constant(op)
+            elif op.name in KINDS:
+                sweep.settle(op, [Fact(types.shape_of(result.type)) for result in op.results])
+            elif op.results:
+                sweep.visit(op)
+                if _vanishes(op, known):
+                    return False
+    except ConversionError as problem:
+        if problem.code != "shape-mismatch":
+            raise
+        return False
+    return True
+
+
+def _vanishes(op: Operation, known: Known) -> bool:
+    """Returns whether an op has a result without elements that isn't always so."""
+    for result in op.results:
+        if 0 in (known.shapes.get(result) or ()) and 0 not in (types.shape_of(result.type) or ()):
+            return True
+    return False
