@@ -5,6 +5,7 @@ Some imports are late, so that printing help or reporting a wrong option costs n
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
+from tfconvert.converter.pipeline.stage_name import InStage
 from tfconvert.converter.quantization import check as check_quantize
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
 
 Result = TypeVar("Result")
+
+_SOURCE_LINE = re.compile(r":\d+")
+_HOW_TO_LOCATE = (
+    "the model doesn't hold the lines of its source: convert the object in memory, or save it with "
+    "tf.saved_model.save(model, folder, options=tf.saved_model.SaveOptions(save_debug_info=True))"
+)
 
 
 def instruments(options: Options) -> list[Instrument]:
@@ -138,7 +146,8 @@ def run(
     def timed(name: str, work: Callable[[], Result]) -> Result:
         on_stage(name)
         start = time.perf_counter()
-        result = work()
+        with InStage(name):
+            result = work()
         recorder.stages.append(StageTime(name, time.perf_counter() - start))
         return result
 
@@ -148,8 +157,8 @@ def run(
     timed("load", lambda: _load(target))
     module = timed("import", lambda: source.open(functional=True))
     on_import(module)
-    _check(module)
     try:
+        _check(module)
         for done in run_stages(module, target.stages, options, watching, on_stage):
             recorder.add(done.name, done.result)
             recorder.stages.append(StageTime(done.name, done.seconds))
@@ -174,10 +183,18 @@ def run(
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
-    """Returns an error that also names the functions whose fusion would have removed what fails."""
+    """Returns an error that also names the functions whose fusion would have removed what fails.
+
+    Where ops of the graph are told without their source lines, it says how to get these.
+    """
     from tfconvert.converter.composites.marks import KEPT
 
-    return ConversionError([*problem.diagnostics, *(note for note in notes if note.code == KEPT)])
+    nodes = [each for each in problem.diagnostics if each.op and each.node]
+    is_unlocated = bool(nodes) and not any(_SOURCE_LINE.search(each.location) for each in nodes)
+    kept = (note for note in notes if note.code == KEPT)
+    return ConversionError(
+        [*problem.diagnostics, *kept], [*problem.advice, *([_HOW_TO_LOCATE] if is_unlocated else [])]
+    )
 
 
 def _interfaces(module: ModuleOp, batch: int | None) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:

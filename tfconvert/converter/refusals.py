@@ -96,7 +96,8 @@ def _problems(op: Operation, function: FuncOp) -> Iterator[Diagnostic]:
 
 
 def _diagnostic(op: Operation, code: str, message: str, hint: str) -> Diagnostic:
-    return Diagnostic(code, message, op.name, place_of(op.location).node, hint=hint)
+    place = place_of(op.location)
+    return Diagnostic(code, message, op.name, place.node, str(place), hint, layer=place.layer)
 
 
 def _feeds(op: Operation) -> str:

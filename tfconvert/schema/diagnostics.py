@@ -7,8 +7,9 @@ gathers all its problems and raises once. Warnings and decisions of the converte
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
 ERROR = "error"
 WARNING = "warning"
@@ -29,6 +30,8 @@ class Diagnostic(NamedTuple):
         location: Source location, `file:line` or a call chain; empty if unknown.
         hint: What the user can do; empty if there is nothing.
         severity: `error`, `warning` or `note`.
+        signature: Types of the op's operands and results, and its attributes; empty if no op is concerned.
+        layer: Path of the layer that the node is in; empty if unknown.
     """
 
     code: str
@@ -38,36 +41,66 @@ class Diagnostic(NamedTuple):
     location: str = ""
     hint: str = ""
     severity: str = ERROR
+    signature: str = ""
+    layer: str = ""
 
     def to_dict(self) -> dict[str, str]:
         """Returns the non-empty fields, for JSON."""
         return {key: value for key, value in self._asdict().items() if value}
 
     def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, with_code: bool = False, with_hint: bool = True) -> str:
+        """Returns the finding as text for a terminal.
+
+        Args:
+            with_code: Whether the code follows the message.
+            with_hint: Whether the hint is part of it.
+        """
         where = ", ".join(part for part in (self.op, f'node "{self.node}"' if self.node else "", self.location) if part)
-        text = f"{where}: {self.message}" if where else self.message
-        return f"{text}\n  hint: {self.hint}" if self.hint else text
+        lines = [f"{where}: {self.message}" if where else self.message]
+        if with_code:
+            lines[0] += f" [{self.code}]"
+        if self.signature:
+            lines.append(f"  types: {self.signature}")
+        # The node's name begins with the layer's path, unless the node is in a function that the layer calls.
+        if self.layer and not self.node.startswith(f"{self.layer}/"):
+            lines.append(f"  layer: {self.layer}")
+        if self.hint and with_hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
 
 
 class ConversionError(Exception):
     """A conversion that can't go on, with everything that is known about why.
 
     Attributes:
-        diagnostics: The findings, at least one, in the order in which they were met.
+        diagnostics: The findings, at least one: causes first, then their consequences.
+        advice: What the user can do about several of them, a sentence each.
     """
 
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+    def __init__(self, diagnostics: Iterable[Diagnostic], advice: Iterable[str] = ()) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
-        super().__init__("\n".join(map(str, self.diagnostics)))
+        self.advice: tuple[str, ...] = tuple(advice)
+        super().__init__("\n".join((*texts_of(self.diagnostics), *(f"note: {text}" for text in self.advice))))
 
     @property
     def code(self) -> str:
         """The first diagnostic's stable code."""
         return self.diagnostics[0].code
 
-    def to_dict(self) -> dict[str, list[dict[str, str]]]:
-        """Returns `{"errors": [...]}` for JSON and HTTP."""
-        return {"errors": [diagnostic.to_dict() for diagnostic in self.diagnostics]}
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Returns `{"errors": [...]}` for JSON and HTTP; advice on several errors is a list of its own."""
+        errors = [diagnostic.to_dict() for diagnostic in self.diagnostics]
+        return {"errors": errors, "advice": list(self.advice)} if self.advice else {"errors": errors}
+
+
+def texts_of(diagnostics: Sequence[Diagnostic], *, with_code: bool = False) -> Iterator[str]:
+    """Yields the text of each finding; a hint that the next one has, too, is told there."""
+    for diagnostic, following in zip_longest(diagnostics, diagnostics[1:]):
+        is_last = following is None or following.hint != diagnostic.hint
+        yield diagnostic.to_text(with_code=with_code, with_hint=is_last)
 
 
 def error(

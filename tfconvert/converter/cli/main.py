@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from tfconvert.converter.cli.bench import bench
 from tfconvert.converter.cli.build import build_command
 from tfconvert.converter.cli.completion import complete_model, completion
 from tfconvert.converter.cli.diff import diff
+from tfconvert.converter.cli.explain import explain
+from tfconvert.converter.cli.failure import DEBUG, INTERRUPTED, Door, show_failure
 from tfconvert.converter.cli.inspect import inspect
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.ops import ops
@@ -21,7 +24,6 @@ from tfconvert.converter.cli.options import (
     SOURCE_SETTINGS,
     keep_loops_option,
     rule_options,
-    show,
     source_options,
     to_source,
 )
@@ -56,6 +58,7 @@ Examples:
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
   tfconvert opt saved_model/ --pipeline tf-standard
+  tfconvert explain unsupported-op
 
 A model whose name is a verb's is passed with its folder: ./opt
 """
@@ -63,6 +66,13 @@ A model whose name is a verb's is passed with its folder: ./opt
 
 class MainCommand(click.Group):
     """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
+
+    def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
+        """Runs the command line; nothing unexpected is seen as a traceback, unless that is asked for."""
+        given = list(sys.argv[1:] if args is None else args)
+        rest = [argument for argument in given if argument != DEBUG]
+        with Door(debug=rest != given):
+            return super().main(rest, *positional, **extra)
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -79,10 +89,11 @@ class MainCommand(click.Group):
         return click.Command.parse_args(self, ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Runs the verb or the main job."""
-        if ctx.command is not self:
-            return ctx.command.invoke(ctx)
-        return click.Command.invoke(self, ctx)
+        """Runs the verb or the main job; an interrupt ends the process with the status that shells give it."""
+        try:
+            return ctx.command.invoke(ctx) if ctx.command is not self else click.Command.invoke(self, ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Returns the main job's arguments; the verbs have a section of their own."""
@@ -103,7 +114,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     context_settings=CONTEXT,
     epilog=_EXAMPLES,
     no_args_is_help=True,
-    commands=[bench, completion, diff, inspect, ops, opt, verify],
+    commands=[bench, completion, diff, explain, inspect, ops, opt, verify],
 )
 @click.argument("model", shell_complete=complete_model)
 @output_options
@@ -127,6 +138,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
+@click.option(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_versions,
               help="Show the versions of tfconvert and of what it runs on, and exit.")  # fmt: skip
 def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any) -> None:
@@ -137,7 +149,8 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
 
     With -o - or -o /dev/stdout the report goes to the error stream.
 
-    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong.
+    Exit status: 0 if the file was written, 1 if the conversion failed, 2 if the command line is wrong, 3 if tfconvert
+    has made a mistake of its own.
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
@@ -173,7 +186,7 @@ def _print_error(problem: ConversionError, output: Output, as_json: bool) -> Non
         from tfconvert.converter.cli.json_output import to_json
 
         say(to_json(problem.to_dict()), output.report_stream)
-    show(problem.diagnostics)
+    show_failure(problem)
 
 
 def _text(report: Report | CachedReport, output: Output, as_json: bool, verbose: bool) -> str:

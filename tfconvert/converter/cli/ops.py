@@ -41,7 +41,7 @@ def ops(pattern: str | None, as_json: bool, as_markdown: bool) -> None:
         click.echo(op_text.markdown(chosen, functions), nl=False)
         return
     if pattern is None:
-        chosen = tuple(each for each in everything if as_json or each.how not in ("custom", "refused"))
+        chosen = tuple(each for each in everything if as_json or each.how not in ("flex", "custom", "refused"))
     else:
         chosen = tuple(op_support.matching(pattern, everything))
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.converter.cli.completion import complete_passes
+from tfconvert.converter.cli.failure import show_failure, tell_more
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
@@ -21,7 +22,7 @@ from tfconvert.converter.cli.options import (
     utf8,
 )
 from tfconvert.converter.options import Options
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.diagnostics import ERROR, ConversionError
 
 if TYPE_CHECKING:
     from tfconvert.converter.cli.opt_job import Job, Outcome
@@ -88,7 +89,8 @@ def opt(model: str | None, output_file: str | None, list_passes: bool, **setting
     INPUT is MLIR text (.mlir, or - for standard input), a SavedModel folder, a GraphDef, a MetaGraph or a .tflite
     file. The output of --print-ir-... and --time-passes goes to the error stream.
 
-    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong.
+    Exit status: 0 if all went well, 1 if something failed, 2 if the command line is wrong, 3 if tfconvert
+    has made a mistake of its own.
     """
     if list_passes:
         _list_passes()
@@ -131,7 +133,7 @@ def _exiting(status: int) -> Iterator[None]:
     try:
         yield
     except ConversionError as problem:
-        show(problem.diagnostics)
+        show_failure(problem)
         sys.exit(status)
 
 
@@ -140,4 +142,5 @@ def _finish(outcome: Outcome, job: Job) -> None:
     if job.timing is not None:
         click.echo(job.timing.table(), err=True)
     if outcome.failed:
+        tell_more(next(each.code for each in outcome.diagnostics if each.severity == ERROR))
         sys.exit(1)

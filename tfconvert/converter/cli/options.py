@@ -15,7 +15,7 @@ import click
 from tfconvert.converter.cli.streams import say
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic
+from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -145,6 +145,7 @@ def utf8(stream: TextIO) -> TextIO:
 
 def show(diagnostics: Iterable[Diagnostic]) -> None:
     """Prints diagnostics on the error stream."""
-    for diagnostic in diagnostics:
+    found = list(diagnostics)
+    for diagnostic, text in zip(found, texts_of(found, with_code=True), strict=True):
         head = click.style(f"tfconvert: {diagnostic.severity}:", fg=_COLOURS.get(diagnostic.severity), bold=True)
-        say(f"{head} {diagnostic} [{diagnostic.code}]", sys.stderr)
+        say(f"{head} {text}", sys.stderr)

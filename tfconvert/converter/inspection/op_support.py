@@ -12,9 +12,10 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from tfconvert.converter.kernels.registry import kernel
+from tfconvert.converter.litert.flex.conversion import known_ops
 from tfconvert.converter.litert.fusions.registry import FUSIONS
 from tfconvert.converter.litert.legalize import registry
-from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
+from tfconvert.converter.litert.legalize.advice import advice
 from tfconvert.converter.passes import canonicalize
 from tfconvert.converter.refusals import reason
 from tfconvert.converter.resource_ops.optimizers import OPTIMIZERS
@@ -25,13 +26,14 @@ from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_VARIANT
 
-How = Literal["builtin", "decomposed", "rewritten", "folded", "custom", "refused"]
+How = Literal["builtin", "decomposed", "rewritten", "folded", "flex", "custom", "refused"]
 
 MEANINGS: Mapping[How, str] = {
     "builtin": "one LiteRT operator computes the same",
     "decomposed": "several operators, or ops that are converted in turn, compute the same",
     "rewritten": "a pass replaces or removes it before operators are chosen",
     "folded": "only where its operands are constants, so that its result is one",
+    "flex": "only as TensorFlow's own op, for applications that link the Flex delegate (`--allow-flex`), or as custom",
     "custom": "only as a custom operator, which the application has to register (`--allow-custom-ops`)",
     "refused": "never: it needs what no model file holds",
 }
@@ -108,7 +110,7 @@ def supported_ops() -> tuple[OpSupport, ...]:
     entries = _entries()
     rewritten = _rewritten()
     everything = (_support(name, entries, rewritten) for name in op_defs.names())
-    return tuple(each for each in everything if each.how != "custom" or not each.op.startswith("_"))
+    return tuple(each for each in everything if each.how not in ("custom", "flex") or not each.op.startswith("_"))
 
 
 def supported_functions() -> tuple[FunctionSupport, ...]:
@@ -135,9 +137,8 @@ def _support(name: str, entries: Mapping[str, tuple[str, Sequence[Way]]], rewrit
         topic, ways = entries[name]
         how: How = "builtin" if any(_is_builtin(way) for way in ways) else "decomposed"
         return OpSupport(name, how, topic, tuple(ways))
-    hint = advice(f"tf.{name}")
-    told = "" if hint == CUSTOM else hint
-    return OpSupport(name, "folded" if _is_folded(name) else "custom", reason=told)
+    left: How = "folded" if _is_folded(name) else "flex" if name in known_ops() else "custom"
+    return OpSupport(name, left, reason=advice(f"tf.{name}", ""))
 
 
 def _is_folded(name: str) -> bool:

@@ -12,6 +12,7 @@ from tfconvert.converter.pipeline.op_names import OpNames
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.registry import pass_class
 from tfconvert.converter.pipeline.stage import OPEN_SIZES, Instrument, Pass, Stage, apply_watched
+from tfconvert.converter.pipeline.stage_name import InStage
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
@@ -61,10 +62,11 @@ def run_stages(
         if (stage.only_with and not getattr(options, stage.only_with)) or not names.have(stage.needs):
             continue
         start = time.perf_counter()
-        run = make_pass(stage, options)
-        loaded = time.perf_counter()
-        on_stage(stage.run)
-        result = apply_watched(run, stage, module, instruments)
+        with InStage(stage.run):
+            run = make_pass(stage, options)
+            loaded = time.perf_counter()
+            on_stage(stage.run)
+            result = apply_watched(run, stage, module, instruments)
         names.changed()
         yield Applied(stage.run, result, loaded - start, time.perf_counter() - loaded)
 

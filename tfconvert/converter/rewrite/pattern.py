@@ -23,9 +23,15 @@ class Failure(NamedTuple):
 
     Attributes:
         reason: A phrase that completes "not rewritten because ...".
+        takes: The element types that the pattern takes, separated by spaces, if the op's is another one.
+        given: The op's element type then.
+        is_special: Whether the pattern is for a special form only, so that the reason explains nothing to a user.
     """
 
     reason: str
+    takes: str = ""
+    given: str = ""
+    is_special: bool = False
 
 
 M = TypeVar("M")

@@ -77,5 +77,9 @@ class PatternSet:
 
     def reasons(self, op: Operation) -> list[str]:
         """Returns why each pattern that could rewrite an op declines it."""
-        results = [(pattern.name, pattern.match(op)) for pattern in self.for_root(op.name)]
-        return [f"{name}: {result.reason}" for name, result in results if isinstance(result, Failure)]
+        return [f"{pattern.name}: {failure.reason}" for pattern, failure in self.failures(op)]
+
+    def failures(self, op: Operation) -> list[tuple[Pattern[Any], Failure]]:
+        """Returns the patterns that could rewrite an op but decline it, in falling order of benefit."""
+        results = [(pattern, pattern.match(op)) for pattern in self.for_root(op.name)]
+        return [(pattern, result) for pattern, result in results if isinstance(result, Failure)]

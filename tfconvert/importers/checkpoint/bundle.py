@@ -240,7 +240,7 @@ def _read_index(prefix: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as problem:
         legacy = Path(prefix).is_file()
-        hint = "it seems to be a checkpoint of the old format V1; save the model anew" if legacy else ""
+        hint = "it seems to be a checkpoint of the old format V1; save the model anew" if legacy else _DAMAGE_HINT
         raise error("missing-index", f"the checkpoint's index {path} doesn't exist", hint=hint) from problem
     except OSError as problem:
         raise error("unreadable-file", f"{path} can't be read: {problem.strerror}") from problem

@@ -23,6 +23,12 @@ class Place(NamedTuple):
     source: str
     calls: tuple[str, ...]
 
+    @property
+    def layer(self) -> str:
+        """The path of the layer that the node is in: the name scopes around it and around the calls."""
+        scopes = [name.rpartition("/")[0] for name in (*reversed(self.calls), self.node)]
+        return "/".join(scope for scope in scopes if scope)
+
     def __str__(self) -> str:
         parts = [self.source] if self.source else []
         if self.calls:
@@ -57,7 +63,7 @@ def place_of(location: Attribute) -> Place:
 def found_at(op: Operation, code: str, message: str, hint: str = "") -> Diagnostic:
     """Returns a finding about an op, with its name, node and source line."""
     place = place_of(op.location)
-    return Diagnostic(code, message, op.name, place.node, str(place), hint)
+    return Diagnostic(code, message, op.name, place.node, str(place), hint, layer=place.layer)
 
 
 def error_at(op: Operation, code: str, message: str, hint: str = "") -> ConversionError:

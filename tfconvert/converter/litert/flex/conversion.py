@@ -21,8 +21,6 @@ PREFIX = "Flex"
 NEEDS_FLEX, FLEX_OP = "needs-flex", "flex-op"
 """Codes of what the report tells."""
 
-ADVICE = "allow flex ops (--allow-flex) if your app can link TensorFlow's kernels, the Flex delegate"
-
 _LIST = Path(__file__).parent / "ops.txt"
 
 
@@ -87,10 +85,3 @@ def _note(reason: str, ops: Sequence[tf.TFOp]) -> Diagnostic:
     count = "once" if len(ops) == 1 else f"{len(ops)} times"
     message = f"becomes a flex op, used {count}: {reason}"
     return Diagnostic(FLEX_OP, message, ops[0].name, place.node, str(place), severity=NOTE)
-
-
-def advised(problem: Diagnostic) -> Diagnostic:
-    """Returns an error about an op with the hint that a flex op is possible, where it is."""
-    if problem.op.removeprefix("tf.") not in known_ops() or problem.op == "tf.Const":
-        return problem
-    return problem._replace(hint=f"{problem.hint}; or {ADVICE}" if problem.hint else ADVICE)

@@ -153,7 +153,7 @@ class Row(NamedTuple):
         if self.types:
             element = element_of(op, self.typed)
             if element not in _split(self.types):
-                return Failure(f"tfl.{self.target} takes {self.types}, not {element}")
+                return Failure(f"tfl.{self.target} takes {self.types}, not {element}", self.types, element)
         if self.narrow:
             wide = next((index for index in self.narrow if not _fits(op.operands[index])), None)
             if wide is not None:
@@ -213,7 +213,7 @@ class Lowering(NamedTuple):
         if self.types:
             element = element_of(op, self.typed)
             if element not in _split(self.types):
-                return Failure(f"it takes {self.types}, not {element}")
+                return Failure(f"it takes {self.types}, not {element}", self.types, element)
         return self.constraint(op) if self.constraint is not None else None
 
     def _rewrite(self, op: Operation, match: None, rewriter: Rewriter) -> None:

@@ -24,7 +24,6 @@ Ops that no pattern matches become flex ops or custom ops, where the user allows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,28 +31,15 @@ import numpy as np
 
 from tfconvert.converter.ir.edit import erase, replace_op, update_function_type, walk
 from tfconvert.converter.litert.legalize import registry
-from tfconvert.converter.litert.legalize.advice import CUSTOM, advice
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite.driver import rewrite_greedily
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import tf, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
-
-_NAMED = 3
-"""How many nodes of an op that is not supported the error names."""
-
-_NO_OPERATOR = "LiteRT has no such operator and no other operators compute the same"
-_NO_CONSTANT = "the model changes this state while it runs, or its file doesn't hold the state's value"
-"""The reasons why an op can't be converted."""
-
-_REWRITE = "export a function that takes the state as an input and returns the new one"
-_WHOLE = "include all constants in the text, and cast those of other element types to one of LiteRT's"
-"""Hints about them."""
 
 _CONSTANT = "tf.Const"
 
@@ -92,7 +78,7 @@ class Legalize:
             notes += told
         refused = [op for op in left if not self.allow_custom_ops or op.name == _CONSTANT]
         if refused:
-            raise ConversionError(self._errors(refused, phases[-1]))
+            raise self._unsupported(refused, phases[-1])
         for op in left:
             _customize(op)
         return PassResult(applied, notes)
@@ -101,27 +87,22 @@ class Legalize:
         """Replaces the ops that can become flex ops; returns the others, and notes."""
         # Few models need them.
         from tfconvert.converter.litert.flex import conversion
+        from tfconvert.converter.litert.legalize.left_over import by_reason
 
         taken = [op for op in ops if isinstance(op, tf.TFOp) and conversion.why_not(op, self.flex_ops) is None]
         if not taken:
             return ops, []
-        told = conversion.notes((reason, each) for (_, reason), each in _by_reason(taken, patterns).items())
+        told = conversion.notes(by_reason(taken, patterns))
         for op in taken:
             replace_op(op, OpBuilder(op).insert(conversion.flex_op(op)).results)
         done = set(taken)
         return [op for op in ops if op not in done], told
 
-    def _errors(self, ops: list[Operation], patterns: PatternSet) -> list[Diagnostic]:
-        """Returns the errors about ops that stay; where flex ops are allowed, they tell why these can't be any."""
-        from tfconvert.converter.litert.flex import conversion
+    def _unsupported(self, ops: list[Operation], patterns: PatternSet) -> ConversionError:
+        """Returns the error about ops that stay."""
+        from tfconvert.converter.litert.legalize.left_over import unsupported  # only where the conversion fails
 
-        groups = _by_reason(ops, patterns)
-        if not self.allow_flex:
-            return [conversion.advised(_diagnostic(name, reason, same)) for (name, reason), same in groups.items()]
-        return [
-            _diagnostic(name, f"{reason}; {conversion.why_not(same[0], self.flex_ops)}", same)
-            for (name, reason), same in groups.items()
-        ]
+        return unsupported(ops, patterns, self.flex_ops if self.allow_flex else None)
 
     def _rewrite(self, module: ModuleOp, applied: Counter[str]) -> tuple[registry.Phases, list[Operation]]:
         """Applies patterns; returns all that were needed, and the remaining ops."""
@@ -155,46 +136,6 @@ def _left_over(function: FuncOp) -> list[Operation]:
             left.append(op)
     left.reverse()
     return left
-
-
-def _by_reason(ops: Iterable[Operation], patterns: PatternSet) -> dict[tuple[str, str], list[tf.TFOp]]:
-    """Returns ops by their name and why they can't be converted."""
-    found: dict[tuple[str, str], list[tf.TFOp]] = {}
-    for op in ops:
-        assert isinstance(op, tf.TFOp)
-        found.setdefault((op.name, _reason(op, patterns)), []).append(op)
-    return found
-
-
-def _reason(op: Operation, patterns: PatternSet) -> str:
-    if not patterns.for_root(op.name):
-        return _NO_CONSTANT if _is_about_state(op) else _NO_OPERATOR
-    return "; ".join(patterns.reasons(op))
-
-
-def _is_about_state(op: Operation) -> bool:
-    return any(isinstance(types.element_of(value.type), types.ResourceType) for value in (*op.operands, *op.results))
-
-
-def _diagnostic(name: str, reason: str, ops: Sequence[Operation]) -> Diagnostic:
-    places = [place for op in ops if (place := place_of(op.location)).node or place.source]
-    count = f"{len(ops)} times" if len(ops) > 1 else "once"
-    others = (
-        f", for example at {', '.join(place.node or place.source for place in places[:_NAMED])}"
-        if len(ops) > 1 and places
-        else ""
-    )
-    hint = _WHOLE if name == _CONSTANT else advice(name)
-    if reason == _NO_CONSTANT and hint == CUSTOM:
-        hint = _REWRITE
-    return Diagnostic(
-        "unsupported-op",
-        f"can't be converted, used {count}{others} ({reason})",
-        op=name,
-        node=places[0].node if places else "",
-        location=str(places[0]) if places else "",
-        hint=hint,
-    )
 
 
 def _customize(op: Operation) -> None:

@@ -1,0 +1,207 @@
+"""Writes docs/errors_compared.md: our errors about the corpus beside those of the official converter, by criteria.
+
+    python -m tests.errors.compare_official
+
+The official's message is the text of the exception that it raises, without the traceback and what it logs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import tensorflow
+
+import tfconvert
+from tests.errors.corpus import CORPUS, GOLDENS
+from tfconvert.schema.diagnostics import ConversionError
+
+PAGE = Path(__file__).parents[2] / "docs" / "errors_compared.md"
+
+_WIDTH, _SCREEN = 100, 24
+"""The size of a terminal on which a message should fit, in columns and lines."""
+
+_NEXT = re.compile(
+    r"hint: |TF Select|[Ff]lex|custom op|did you mean|[Pp]lease |Valid key|available|[Ss]pecify|[Tt]ry |must be|"
+    r"should be|has to be|consider "
+)
+_GENERAL = re.compile(r"^.*(TF Select|[Ff]lex|custom op|if the model can't do without it).*$", re.MULTILINE)
+"""Lines with an advice that is the same for every op."""
+
+# What has to be named where no op is to blame.
+_WHAT: Mapping[str, str] = {
+    "no-such-path": "nowhere", "empty-folder": "saved_model.pb", "truncated-model": "saved_model.pb",
+    "no-shard": "data-00000-of-00001", "no-index": "variables.index", "short-shard": "data-00000-of-00001",
+    "short-index": "variables.index", "wrong-signature": "predict", "wrong-tags": "train",
+    "text-as-graph": "graph.pb", "damaged-keras-file": "model.keras", "wrong-output": "score", "unfed": "Placeholder",
+    "missing-node": "logits", "unknown-op": "MyCompanysSoftmax", "cycle": "cycle|depends on itself|itself|loop",
+    "not-frozen": "weights|VarHandleOp", "queue": "QueueDequeueV2",
+}  # fmt: skip
+_WITHOUT_RIVAL = {"damaged-mlir", "unknown-ending", "wrong-shape", "wrong-input-shape-name"}
+
+
+class Rated(NamedTuple):
+    """One message, rated.
+
+    Attributes:
+        text: The message; empty if the model is converted.
+        what: Whether it names what is to blame: the op, or the file, node or name.
+        where: Whether it names the node; `None` if there is none.
+        line: Whether it names the line of source; `None` if the model doesn't hold it.
+        types: Whether it tells the types of the op's operands; `None` if no op is to blame.
+        step: Whether it tells a next step.
+        own: Whether it tells one that is about this op or file, rather than the same for all.
+        screen: Whether it fits on a screen.
+    """
+
+    text: str
+    what: bool = False
+    where: bool | None = None
+    line: bool | None = None
+    types: bool | None = None
+    step: bool = False
+    own: bool = False
+    screen: bool = False
+
+    @property
+    def stars(self) -> float:
+        """From 1 to 5, by the share of criteria that hold."""
+        answers = [answer for answer in self[1:] if answer is not None]
+        return 1 + 4 * sum(answers) / len(answers)
+
+
+def rate(name: str, text: str, problem: ConversionError) -> Rated:
+    """Rates a message by what our error, which has everything in fields, says about the model."""
+    first = problem.diagnostics[0]
+    lines = sum(-(-max(len(line), 1) // _WIDTH) for line in text.splitlines())
+    what = _WHAT.get(name) or re.escape(first.op.removeprefix("tf."))
+    source = first.location.rpartition("/")[2].partition(",")[0]
+    file, _, number = source.rpartition(":")
+    return Rated(
+        text,
+        re.search(what, text) is not None,
+        first.node in text if first.node and first.op else None,
+        re.search(rf"{re.escape(file)}\"?:{number}\b", text) is not None if file else None,
+        "tensor<" in text if first.signature else None,
+        _NEXT.search(text) is not None,
+        _NEXT.search(_GENERAL.sub("", text)) is not None,
+        lines <= _SCREEN,
+    )
+
+
+def official(tf: ModuleType, model: Path, options: Mapping[str, Any]) -> str:
+    """Returns the official converter's message about a model; empty if it converts the model."""
+    try:
+        _convert(tf, model, options)
+    except Exception as problem:  # noqa: BLE001  # whatever it raises is its message
+        return f"{type(problem).__name__}: {problem}"
+    return ""
+
+
+def _convert(tf: ModuleType, model: Path, options: Mapping[str, Any]) -> bytes:
+    if model.suffix == ".keras":
+        return _bytes(tf.lite.TFLiteConverter.from_keras_model(tf.keras.models.load_model(model)))
+    if model.suffix == ".pb":
+        graph = tf.compat.v1.lite.TFLiteConverter
+        shapes = {"x": [2, 4]} if b"Placeholder" in model.read_bytes() else {}
+        inputs, outputs = list(options.get("inputs", shapes)), list(options.get("outputs", ["scores"]))
+        return _bytes(graph.from_frozen_graph(str(model), inputs, outputs, {name: [2, 4] for name in inputs}))
+    keys, tags = options.get("signatures"), options.get("tags")
+    make = tf.lite.TFLiteConverter.from_saved_model
+    return _bytes(make(str(model), signature_keys=keys, tags=set(tags) if tags else None))
+
+
+def _bytes(converter: Any) -> bytes:
+    return bytes(converter.convert())
+
+
+def compared(tf: ModuleType, names: Iterable[str]) -> Iterable[tuple[str, Rated, Rated]]:
+    """Yields each model of the corpus with our message and the official's, rated."""
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            model, options = CORPUS[name](tf, Path(folder) / "model")
+            try:
+                tfconvert.convert(model, **options)
+            except ConversionError as problem:
+                ours = rate(name, (GOLDENS / f"{name}.txt").read_text("utf-8"), problem)
+                theirs = official(tf, model, options)
+                yield name, ours, rate(name, theirs, problem) if theirs else Rated("")
+        print(name, file=sys.stderr)
+
+
+_HEAD = """# Error messages, side by side
+
+Models that can't be converted, as users come upon them: {models} of the corpus in `tests/errors`. The left one of each
+pair is about tfconvert's message as the command prints it (kept in `tests/errors/goldens`), the right one about the
+text of the exception that `tf.lite.TFLiteConverter` of TensorFlow {version} raises, without its traceback and its log.
+`python -m tests.errors.compare_official` writes this page.
+
+Criteria, each answered by a search in the text:
+
+- **what**: the op that is to blame is named, or the file or name that is wrong;
+- **where**: the node is named;
+- **line**: the right line of the user's source is named, where the model holds it;
+- **types**: the types of the op's operands are told;
+- **step**: a next step is told;
+- **own**: one is told that is about this op or file, rather than the same for all;
+- **screen**: the message fits on a terminal of {lines} lines of {width} columns.
+
+The rating goes from 1, none of the criteria that apply, to 5, all of them; a dash: doesn't apply. They are our
+criteria. A search can't tell whether an advice is a good one, and the official's general advice, operators of
+TensorFlow's runtime (TF Select), makes many of these models convert, for an app that is some megabytes larger. Read the
+texts.
+
+| model | bytes | what | where | line | types | step | own | screen | rating |
+|---|---:|---|---|---|---|---|---|---|---:|
+"""
+
+
+def page(rows: Sequence[tuple[str, Rated, Rated]], version: str) -> str:
+    """Returns the page."""
+    head = _HEAD.format(models=len(rows), version=version, lines=_SCREEN, width=_WIDTH)
+    both = [(ours, theirs) for _, ours, theirs in rows if theirs.text]
+    means = " and ".join(f"{sum(each.stars for each in side) / len(both):.1f}" for side in zip(*both, strict=True))
+    sizes = " and ".join(str(_median([len(each.text.encode()) for each in side])) for side in zip(*both, strict=True))
+    converts = [name for name, _, theirs in rows if not theirs.text]
+    tail = (
+        f"\nOver the {len(both)} models that neither converts, the mean rating is {means}, the median size {sizes} "
+        "bytes.\n"
+        f"The official converter converts: {', '.join(converts) or 'none of them'}.\n"
+    )
+    return head + "".join(_row(*row) for row in rows) + tail
+
+
+def _row(name: str, ours: Rated, theirs: Rated) -> str:
+    if not theirs.text:
+        return f"| {name} | {len(ours.text.encode())} / - | | | | | | | | {ours.stars:.1f} / converts |\n"
+    marks = [f"{_mark(mine)} {_mark(other)}" for mine, other in zip(ours[1:], theirs[1:], strict=True)]
+    sizes = f"{len(ours.text.encode())} / {len(theirs.text.encode())}"
+    return f"| {name} | {sizes} | {' | '.join(marks)} | {ours.stars:.1f} / {theirs.stars:.1f} |\n"
+
+
+def _mark(answer: object) -> str:
+    return "-" if answer is None else "yes" if answer else "no"
+
+
+def _median(numbers: Sequence[int]) -> int:
+    return sorted(numbers)[len(numbers) // 2]
+
+
+def main(names: Sequence[str], write: Callable[[str], object]) -> None:
+    """Compares and writes the page."""
+    tensorflow.get_logger().setLevel("ERROR")
+    chosen = names or [name for name in CORPUS if name not in _WITHOUT_RIVAL]
+    write(page(list(compared(tensorflow, chosen)), tensorflow.__version__))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], PAGE.write_text if len(sys.argv) == 1 else print)

@@ -1,0 +1,54 @@
+"""The text of every error of the corpus; `TFCONVERT_UPDATE_GOLDENS=1 pytest tests/errors` writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.errors.corpus import CORPUS, GOLDENS, message
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_model_fails_with_this_text(
+    tf: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    model, options = CORPUS[name](tf, tmp_path / "model")
+    text = message(model, options, capsys)
+    golden = GOLDENS / f"{name}.txt"
+    if os.environ.get("TFCONVERT_UPDATE_GOLDENS"):
+        golden.write_text(text, "utf-8")
+    assert text == golden.read_text("utf-8")
+
+
+def test_the_corpus_is_large_and_has_a_text_for_each_model() -> None:
+    assert len(CORPUS) >= 40
+    assert {file.stem for file in GOLDENS.iterdir()} == set(CORPUS)
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_texts_are_short_and_name_no_rules(name: str) -> None:
+    text = (GOLDENS / f"{name}.txt").read_text("utf-8")
+    assert len(text.encode()) < 4000
+    assert not re.search(r"\b\w+-to-\w+\b|-widened|Traceback", text)
+    first, *_, last = text.splitlines()
+    code = re.search(r"\[([a-z0-9-]+)\]", text)
+    assert first.startswith("tfconvert: error: ")
+    assert code is not None
+    assert last == f"tfconvert explain {code[1]} tells more"
+
+
+@pytest.mark.parametrize("name", sorted(CORPUS.keys() - {"damaged-mlir"}))
+def test_every_text_tells_a_next_step(name: str) -> None:
+    assert "  hint: " in (GOLDENS / f"{name}.txt").read_text("utf-8")
+
+
+def test_the_comparison_with_the_official_converter_is_of_these_texts() -> None:
+    page = (ROOT / "docs" / "errors_compared.md").read_text("utf-8")
+    sizes = {name: int(size) for name, size in re.findall(r"^\| ([a-z0-9-]+) \| (\d+) / ", page, re.MULTILINE)}
+    assert len(sizes) >= 40
+    assert sizes == {name: len((GOLDENS / f"{name}.txt").read_bytes()) for name in sizes}

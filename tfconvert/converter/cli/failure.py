@@ -1,0 +1,81 @@
+"""How a failed command ends: what it prints, and the door behind which nothing unexpected is seen as a traceback."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+import click
+
+from tfconvert.converter.cli.options import show
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+
+BUG = 3
+"""Exit status of a command that has met a mistake of tfconvert's own, or had not enough memory."""
+
+INTERRUPTED = 130
+"""Exit status after an interrupt from the keyboard."""
+
+DEBUG = "--debug"
+"""The option with which the traceback of such a mistake is printed; any verb takes it."""
+
+
+def show_failure(problem: ConversionError) -> None:
+    """Prints everything that is known about a failure, and where more is told."""
+    show(problem.diagnostics)
+    for text in problem.advice:
+        click.echo(f"{click.style('tfconvert: note:', bold=True)} {text}", err=True)
+    tell_more(problem.code)
+
+
+def tell_more(code: str) -> None:
+    """Prints the last line of a failed command."""
+    click.echo(f"tfconvert explain {code} tells more", err=True)
+
+
+class Door:
+    """A context from which an unexpected exception comes out as a message and an exit status.
+
+    Args:
+        debug: Whether it comes out as it is, with its traceback.
+    """
+
+    __slots__ = ("_debug",)
+
+    def __init__(self, debug: bool) -> None:
+        self._debug = debug
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Ends the process if something unexpected was raised; what ends a process on purpose is left alone."""
+        if not self._debug and isinstance(problem, Exception):
+            if isinstance(problem, ConversionError):
+                show_failure(problem)
+                sys.exit(1)
+            show_failure(ConversionError([unexpected(problem)]))
+            sys.exit(BUG)
+
+
+def unexpected(problem: Exception) -> Diagnostic:
+    """Returns the diagnostic of an exception that nothing foresaw."""
+    stage = next((note for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
+    what = " ".join(f"{type(problem).__name__}: {problem}".split()).removesuffix(":")
+    return Diagnostic("internal-error", f"{stage}: {what}" if stage else what, hint=_hint(problem))
+
+
+def _hint(problem: Exception) -> str:
+    if isinstance(problem, MemoryError):
+        return "there is not enough memory: convert signatures one by one (--signature), or on a larger machine"
+    import platform
+    from importlib.metadata import version
+
+    python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    versions = f"tfconvert {version('tfconvert')}, {python}"
+    return (
+        f"this is a mistake in tfconvert, not in the model: please report it with this line ({versions}), the model "
+        f"if you can, and what the same command prints with {DEBUG}"
+    )
