@@ -28,6 +28,7 @@ PUBLIC = [
     "compat",
     "composites",
     "convert",
+    "experimental",
     "patterns",
     "supported_ops",
 ]

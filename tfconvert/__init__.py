@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import tfconvert.compat as compat
     import tfconvert.composites as composites
+    import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
     from tfconvert.converter.api import Model, convert
     from tfconvert.converter.compat.enumerators import OpsSet, Optimize
@@ -42,6 +43,7 @@ __all__ = [
     "compat",
     "composites",
     "convert",
+    "experimental",
     "patterns",
     "supported_ops",
 ]
@@ -60,10 +62,11 @@ _HOMES = {
     "compat": "tfconvert.compat",
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
+    "experimental": "tfconvert.experimental",
     "patterns": "tfconvert.patterns",
     "supported_ops": "tfconvert.converter.inspection.op_support",
 }
-_MODULES = frozenset(("compat", "composites", "patterns"))
+_MODULES = frozenset(("compat", "composites", "experimental", "patterns"))
 """Names that represent a whole module."""
 
 

@@ -17,7 +17,9 @@ from tfconvert.schema.diagnostics import ConversionError
 @pytest.mark.parametrize("settings", [
     {"mode": "int7"}, {"mode": 5}, {"mode": None}, {"mode": ["int8"]}, {"mode": np.array(["int8", "int16"])},
     {"weights": 5}, {"weights": "8"}, {"weights": 8.0}, {"weights": True}, {"weights": None},
-    {"io": "int32"}, {"io": None}, {"io": np.int8}, {"ranges": "kl"}, {"ranges": None},
+    {"io": "int32"}, {"io": None}, {"io": np.int8}, {"io": ("int8",)}, {"io": ("int8", "int4")}, {"io": (None, "int8")},
+    {"io": ["int8", "int8"]}, {"io": ("float32", "int16")}, {"mode": "dynamic", "io": ("float32", "int8")},
+    {"ranges": "kl"}, {"ranges": None},
     {"exclude": "SOFTMAX"}, {"exclude": b"SOFTMAX"}, {"exclude": 5}, {"exclude": [5]}, {"exclude": None},
     {"exclude": (name for name in ("ADD",))}, {"calibration": 5}, {"progress": 5}, {"per_channel": "yes"},
     {"strict": 1}, {"hybrid_only": None}, {"io": "int16"}, {"mode": "int16", "io": "int8"},
@@ -30,7 +32,8 @@ def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("settings", [
-    {}, {"weights": 4}, {"io": "uint8"}, {"mode": "int16", "io": "int16"}, {"exclude": ("A*",)}, {"exclude": {"B"}},
+    {}, {"weights": 4}, {"io": "uint8"}, {"io": ("uint8", "float32")},
+    {"mode": "int16", "io": "int16"}, {"exclude": ("A*",)}, {"exclude": {"B"}},
     {"calibration": Path("ranges.json"), "progress": print, "per_channel": False, "strict": True, "ranges": "mse"},
 ])  # fmt: skip
 def test_other_settings_are_right(settings: dict[str, Any]) -> None:

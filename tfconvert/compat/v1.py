@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import tfconvert.experimental as experimental
 from tfconvert.converter.compat.enumerators import OpsSet, Optimize
+from tfconvert.converter.compat.interpreter import Interpreter
 from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
 from tfconvert.converter.compat.tflite_converter_v1 import TFLiteConverter
 
-__all__ = ["OpsSet", "Optimize", "RepresentativeDataset", "TFLiteConverter", "TargetSpec"]
+__all__ = [
+    "Interpreter",
+    "OpsSet",
+    "Optimize",
+    "RepresentativeDataset",
+    "TFLiteConverter",
+    "TargetSpec",
+    "experimental",
+]

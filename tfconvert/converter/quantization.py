@@ -36,7 +36,7 @@ class Quantize:
             first axis counts the samples), of `.npy` files, or of folders of them.
         calibration: Path of a file that keeps the ranges that the samples gave: it is read if it is there, and written
             if samples are given.
-        io: Element type of float inputs and outputs.
+        io: Element type of float inputs and outputs; or a pair, first that of inputs, then that of outputs.
         per_channel: Whether weights have a scale for each output channel; else one in all.
         exclude: Patterns of names of nodes or operators (`*/logits`, `SOFTMAX`) that stay float.
         strict: Whether an op that would stay float is an error; excluded ones may.
@@ -51,7 +51,7 @@ class Quantize:
     weights: int = 8
     samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
     calibration: str | os.PathLike[str] | None = None
-    io: Io = "float32"
+    io: Io | tuple[Io, Io] = "float32"
     per_channel: bool = True
     exclude: Sequence[str] = ()
     strict: bool = False
@@ -64,28 +64,46 @@ class Quantize:
         """Whether activations are integers, too."""
         return self.mode not in WEIGHT_MODES
 
+    @property
+    def ends(self) -> tuple[Io, Io]:
+        """The element types of float inputs and of float outputs."""
+        return (self.io, self.io) if isinstance(self.io, str) else self.io
+
+    @property
+    def has_integer_ends(self) -> bool:
+        """Whether float inputs or outputs become integers."""
+        return self.ends != ("float32", "float32")
+
     def check(self) -> None:
         """Checks the settings.
 
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in (("mode", Mode), ("io", Io), ("ranges", Ranges)):
+        for name, kinds in (("mode", Mode), ("ranges", Ranges)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
+        self._check_io()
         self._check_types()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
-        if self.io != "float32" and not self.is_static:
-            raise _wrong(f"inputs and outputs can't be {self.io} in the mode {self.mode!r}: it computes with floats",
-                         "choose the mode 'int8'")  # fmt: skip
-        if self.io == "int16" and self.mode != "int16":
-            raise _wrong("inputs and outputs can be int16 in the mode 'int16' only", "choose io='int8'")
-        if self.io in ("int8", "uint8") and self.mode == "int16":
-            raise _wrong(f"inputs and outputs can't be {self.io} in the mode 'int16'", "choose io='int16'")
         if not self.is_static and self.samples is not None:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
+
+    def _check_io(self) -> None:
+        kinds = get_args(Io)
+        ends: Any = self.io if isinstance(self.io, tuple) and len(self.io) == 2 else (self.io,)
+        for end in ends:
+            if not isinstance(end, str) or end not in kinds:
+                raise _wrong(f"io can't be {self.io!r}", f"choose one of {', '.join(kinds)}, or a pair of them")
+            if end != "float32" and not self.is_static:
+                raise _wrong(f"inputs and outputs can't be {end} in the mode {self.mode!r}: it computes with floats",
+                             "choose the mode 'int8'")  # fmt: skip
+            if end == "int16" and self.mode != "int16":
+                raise _wrong("inputs and outputs can be int16 in the mode 'int16' only", "choose io='int8'")
+            if end in ("int8", "uint8") and self.mode == "int16":
+                raise _wrong(f"inputs and outputs can't be {end} in the mode 'int16'", "choose io='int16'")
 
     def _check_types(self) -> None:
         # Whatever the annotations say, a user may pass anything.

@@ -16,6 +16,7 @@ from tfconvert.compat import v1
 from tfconvert.converter.compat import attributes, table
 from tfconvert.converter.compat.attributes import ROWS, TARGET_ROWS, V1_ROWS
 from tfconvert.converter.compat.row import Row
+from tfconvert.converter.compat.surface import NAMES
 from tfconvert.converter.quantization import Quantize
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -84,7 +85,7 @@ def test_refused_attributes_say_why(rows: Sequence[Row], row: Row) -> None:
 
 def test_everything_that_is_refused_is_told_at_once() -> None:
     message = _refused(_experimental_strict_qdq=True, inference_input_type="int8", _experimental_calibrate_only=True)
-    for name in ("_experimental_strict_qdq", "inference_output_type", "_experimental_calibrate_only"):
+    for name in ("_experimental_strict_qdq", "inference_input_type", "_experimental_calibrate_only"):
         assert name in message
 
 
@@ -122,6 +123,9 @@ def test_quantization_without_samples(values: dict[str, Any], expected: Quantize
     ({"inference_input_type": "uint8", "inference_output_type": np.uint8}, "int8", "uint8", False),
     ({"supported_ops": INT16_OPS, "inference_input_type": np.dtype("int16"), "inference_output_type": "int16"},
      "int16", "int16", True),
+    ({"inference_input_type": "uint8"}, "int8", ("uint8", "float32"), False),
+    ({"inference_output_type": np.int8}, "int8", ("float32", "int8"), False),
+    ({"inference_input_type": "uint8", "inference_output_type": "int8"}, "int8", ("uint8", "int8"), False),
     ({"_experimental_full_integer_quantization_bias_type": "int32"}, "int8", "float32", False),
     ({"supported_types": ["float16"]}, "float16", "float32", False),
 ])  # fmt: skip
@@ -138,7 +142,8 @@ def test_quantization_with_samples(values: dict[str, Any], mode: str, io: str, i
     ({"supported_ops": ["EXPERIMENTAL_STABLEHLO_OPS"]}, "EXPERIMENTAL_STABLEHLO_OPS can't be made"),
     ({"supported_types": ["bfloat16"]}, "bfloat16 can't be made"),
     ({"inference_input_type": 7}, "7 can't be made"),
-    ({"inference_input_type": "uint8"}, "inputs are uint8 and outputs float32"),
+    ({"inference_input_type": "uint8"}, "inference_input_type: it can't be uint8: nothing is quantized"),
+    ({"inference_output_type": "uint8"}, "inference_output_type: it can't be uint8: nothing is quantized"),
     ({"inference_input_type": "int8", "inference_output_type": "int8"}, "nothing is quantized"),
     ({"optimizations": DEFAULT, "representative_dataset": _samples, "supported_ops": INT16_OPS,
       "_experimental_full_integer_quantization_bias_type": np.int32}, "biases are int64 here, not int32"),
@@ -229,7 +234,9 @@ def test_the_table_has_every_attribute_and_default(tf: ModuleType) -> None:
             _check(V1_ROWS, tf.compat.v1.lite.TFLiteConverter.from_session(session, [x], [x + 1.0]))
 
 
-@pytest.mark.parametrize("name", ["from_saved_model", "from_keras_model", "from_concrete_functions"])
+@pytest.mark.parametrize(
+    "name", ["from_saved_model", "from_keras_model", "from_concrete_functions", "experimental_from_jax"]
+)
 def test_methods_take_what_the_official_ones_take(name: str, tf: ModuleType) -> None:
     ours, theirs = (getattr(each.TFLiteConverter, name) for each in (tfconvert, tf.lite))
     assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
@@ -239,6 +246,26 @@ def test_methods_take_what_the_official_ones_take(name: str, tf: ModuleType) -> 
 def test_methods_of_the_first_generation(name: str, tf: ModuleType) -> None:
     ours, theirs = (getattr(each.TFLiteConverter, name) for each in (v1, tf.compat.v1.lite))
     assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+
+
+def test_modules_have_the_official_names(tf: ModuleType) -> None:
+    """The table of names has each, and tells the truth about it."""
+
+    def names(module: Any) -> set[str]:
+        found = {name for name in dir(module) if not name.startswith("_")}
+        inner = {f"experimental.{name}" for name in dir(module.experimental) if not name.startswith("_")}
+        methods = {f"TFLiteConverter.{name}" for name in dir(module.TFLiteConverter)
+                   if name.startswith(("from_", "experimental_from", "get_"))}  # fmt: skip
+        return found | inner | methods
+
+    newer = {row.name for row in NAMES if not row.is_old}
+    assert newer == names(tf.lite)
+    only_newer = {f"TFLiteConverter.{name}" for name in ("from_keras_model", "experimental_from_jax",
+                                                         "from_concrete_functions")}  # fmt: skip
+    assert {row.name for row in NAMES} - only_newer == names(tf.compat.v1.lite)
+    assert newer <= names(tfconvert)
+    assert {row.name for row in NAMES if row.is_old and row.is_here} <= names(v1)
+    assert not {row.name for row in NAMES if not row.is_here} & names(v1)
 
 
 def test_the_page_has_the_table_as_it_is(root: Path) -> None:

@@ -180,6 +180,90 @@ def test_session(tf: ModuleType, run_tflite: RunTFLite) -> None:
     assert found.tolist() == [[4, 4], [4, 4]]
 
 
+def _trained_for_integers(tf: ModuleType) -> Any:
+    """Returns a graph with fake quantization everywhere but at its input."""
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [1, 4], name="x")
+        weight = tf.quantization.fake_quant_with_min_max_args(
+            tf.constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)), -1, 1, narrow_range=True
+        )
+        tf.quantization.fake_quant_with_min_max_args(tf.matmul(x, weight), -4, 4, name="y")
+    return graph
+
+
+@pytest.mark.parametrize(("kind", "mean"), [("uint8", 128), ("int8", 0)])
+def test_ranges_of_inputs_as_numbers(tf: ModuleType, tmp_path: Path, kind: str, mean: int) -> None:
+    path = tmp_path / "frozen.pb"
+    path.write_bytes(_trained_for_integers(tf).as_graph_def().SerializeToString())
+    converter = v1.TFLiteConverter.from_frozen_graph(str(path), ["x"], ["y"])
+    assert converter.get_input_arrays() == ["x"]
+    converter.inference_type = np.dtype(kind)
+    converter.quantized_input_stats = {"x": (mean, 127.0)}
+    interpreter = tfconvert.Interpreter(model_content=converter.convert())
+    interpreter.allocate_tensors()
+    (taken,), (given,) = interpreter.get_input_details(), interpreter.get_output_details()
+    assert taken["dtype"] == given["dtype"] == np.dtype(kind)
+    scale, zero = taken["quantization"]
+    assert scale == pytest.approx(1 / 127, rel=1e-4)
+    assert zero == mean
+    x = np.array([[0.5, -0.25, 1, -1]], np.float32)
+    interpreter.set_tensor(taken["index"], np.round(x / scale + zero).astype(kind))
+    interpreter.invoke()
+    with tf.compat.v1.Session(graph=_trained_for_integers(tf)) as session:
+        expected = session.run("y:0", {"x:0": x})
+    scale, zero = given["quantization"]
+    found = (interpreter.get_tensor(given["index"]).astype(np.float32) - zero) * scale
+    np.testing.assert_allclose(found, expected, atol=1.01 * 8 / 255)
+
+
+@pytest.mark.parametrize(("stats", "message"), [
+    ({"z": (128, 127)}, "no input 'z'"), ({"x": 3}, "not a mean and a standard deviation"),
+    ({"x": (128, 0)}, "can't have the mean 128 and the standard deviation 0"), ({"x": (300, 1)}, "the mean 300"),
+])  # fmt: skip
+def test_ranges_of_inputs_that_are_wrong(tf: ModuleType, stats: Any, message: str) -> None:
+    graph = _trained_for_integers(tf)
+    with tf.compat.v1.Session(graph=graph) as session:
+        x, y = graph.get_tensor_by_name("x:0"), graph.get_tensor_by_name("y:0")
+        converter = v1.TFLiteConverter.from_session(session, [x], [y])
+    converter.inference_type = "uint8"
+    converter.quantized_input_stats = stats
+    with pytest.raises(ConversionError, match=message) as caught:
+        converter.convert()
+    assert caught.value.code == "wrong-option"
+
+
+def test_ranges_of_inputs_of_other_models_are_refused(digits_model: Path) -> None:
+    converter = v1.TFLiteConverter.from_saved_model(digits_model)
+    assert converter.get_input_arrays() == ["pixels"]
+    converter.quantized_input_stats = {"pixels": (0, 255)}
+    converter.convert()  # Floats have no ranges.
+    converter.inference_type = "uint8"
+    with pytest.raises(ConversionError, match="for frozen graphs and sessions only"):
+        converter.convert()
+
+
+def test_functions_of_jax_are_refused() -> None:
+    with pytest.raises(ConversionError, match="StableHLO") as caught:
+        tfconvert.TFLiteConverter.experimental_from_jax([abs], [[("x", 1.0)]])
+    assert caught.value.code == "no-jax"
+    assert caught.value.diagnostics[0].hint
+
+
+def test_the_class_itself_takes_functions(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    root = tf.Module()
+    root.weight = tf.Variable(3.0)
+    function = tf.function(lambda x: x * root.weight).get_concrete_function(tf.TensorSpec([2], tf.float32))
+    content = tfconvert.TFLiteConverter([function], trackable_obj=root).convert()
+    assert content == tfconvert.TFLiteConverter.from_concrete_functions([function], root).convert()
+    (found,) = run_tflite(content, [np.array([1, 2], np.float32)])
+    assert found.tolist() == [3, 6]
+
+
+def test_no_functions_at_all() -> None:
+    with pytest.raises(ConversionError, match="no function"):
+        tfconvert.TFLiteConverter.from_concrete_functions([])
+
+
 def test_keras_files_with_custom_objects_are_refused() -> None:
     with pytest.raises(ConversionError, match="custom_objects"):
         v1.TFLiteConverter.from_keras_model_file("model.h5", custom_objects={"Layer": object})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tfconvert.converter.cli import tflite_convert
 from tfconvert.converter.cli.bench import bench
 from tfconvert.converter.cli.build import build_command
 from tfconvert.converter.cli.completion import complete_model, completion
@@ -84,8 +85,10 @@ class MainCommand(click.Group):
         return super().make_context(info_name, args, parent, **extra)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parses the main job's arguments; options may follow the model."""
+        """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
         ctx.allow_interspersed_args = True
+        if tflite_convert.is_meant(args):
+            args = tflite_convert.rewritten(args)
         return click.Command.parse_args(self, ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfconvert.converter.compat.enumerators import OpsSet
 from tfconvert.converter.compat.flex import flex
-from tfconvert.converter.compat.quantization import quantize
+from tfconvert.converter.compat.quantization import names, quantize
 from tfconvert.converter.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
@@ -20,6 +20,14 @@ TARGET = "target_spec."
 
 def _custom_ops(values: Values) -> Mapped:
     return Mapped({"allow_custom_ops": bool(values["allow_custom_ops"])})
+
+
+def _backends(values: Values) -> Mapped:
+    name = f"{TARGET}experimental_supported_backends"
+    strange = sorted(names(name, values[name]) - {"CPU", "GPU"})
+    if strange:
+        raise refusal(name, f"nothing is known of the backend {', '.join(strange)}", "choose from CPU, GPU")
+    return Mapped()
 
 
 def _output_format(values: Values) -> Mapped:
@@ -56,7 +64,9 @@ TARGET_ROWS: Sequence[Row] = (
           "`float16`: `Quantize(mode=\"float16\")`; `int8` alone: as `TFLITE_BUILTINS_INT8` alone"),
     Row("experimental_select_user_tf_ops", set(), "maps", "`flex_ops`, if `supported_ops` has `SELECT_TF_OPS`",
         maps=flex),
-    _ignored("experimental_supported_backends", None, "whether the result fits a backend isn't checked"),
+    Row("experimental_supported_backends", None, "maps",
+        "`GPU`: the report has a warning for each operator that the GPU delegate doesn't take; `CPU` takes all",
+        maps=_backends),
     _ignored("_experimental_custom_op_registerers", [], "calibration runs LiteRT's own operators"),
     _ignored("_experimental_supported_accumulation_type", None,
              "how precisely sums are made is set where the model runs"),
@@ -127,8 +137,8 @@ SHARED_ROWS: Sequence[Row] = (
 ROWS: Sequence[Row] = (
     *SHARED_ROWS,
     _ignored("experimental_lower_to_saved_model", True, _ONE),
-    _maps("inference_input_type", "float32", "`Quantize(io=...)`; inputs and outputs can only be of one type"),
-    _maps("inference_output_type", "float32", "`Quantize(io=...)`; inputs and outputs can only be of one type"),
+    _maps("inference_input_type", "float32", "the first of the pair `Quantize(io=(..., ...))`"),
+    _maps("inference_output_type", "float32", "the second of the pair `Quantize(io=(..., ...))`"),
 )
 """The attributes of `TFLiteConverter`, beside `target_spec`."""
 
@@ -139,8 +149,9 @@ V1_ROWS: Sequence[Row] = (
     _maps("inference_output_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
     _maps("post_training_quantize", False, "as `optimizations = [Optimize.DEFAULT]`"),
     Row("output_format", 2, "maps", "only `.tflite` files are written", maps=_output_format),
-    _refused("quantized_input_stats", {}, "ranges of inputs aren't taken as numbers",
-             "set representative_dataset: its samples tell the ranges"),
+    Row("quantized_input_stats", {}, "maps",
+        "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; the rest of the "
+        "graph must have its own, or samples; elsewhere it is refused"),
     _refused("default_ranges_stats", None, "made-up ranges would make wrong numbers",
              "set representative_dataset: its samples tell the ranges"),
     _ignored("drop_control_dependency", True, "ops that change variables keep their order; others need none"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tfconvert.converter.api import convert
 from tfconvert.converter.compat import attributes
+from tfconvert.converter.compat.analysis import gpu_warnings
+from tfconvert.converter.compat.quantization import by_name, names
 from tfconvert.converter.compat.row import Row, Values
 from tfconvert.converter.compat.settable import Settable, set_plainly
 from tfconvert.converter.compat.target import TargetSpec
+from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.report import Report
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
@@ -31,6 +34,7 @@ class Converter(Settable):
     _model: Any
     _arguments: Mapping[str, Any]
     _known: Sequence[Row]
+    _order: tuple[str, ...]
     target_spec: Any
     report: Report | None
 
@@ -41,6 +45,7 @@ class Converter(Settable):
         set_plainly(self, "_model", model)
         set_plainly(self, "_arguments", arguments)
         set_plainly(self, "report", None)
+        set_plainly(self, "_order", ())
         self.target_spec = TargetSpec()
 
     def convert(self) -> bytes:
@@ -50,17 +55,47 @@ class Converter(Settable):
             ConversionError: The model can't be converted, or an attribute can't be honoured; the error says what, where
                 and what to do.
         """
+        return self.variant(lambda wanted: wanted)
+
+    def variant(self, change: Callable[[Quantize | None], Quantize | None]) -> bytes:
+        """Returns the model as the attributes say, but for how it is quantized.
+
+        Args:
+            change: From what the attributes say about that to what is done.
+
+        Raises:
+            ConversionError: As `convert`.
+        """
         rows = attributes.targeted(self._known)
-        mapped = attributes.mapped(rows, self._values(rows))
+        values = self._values(rows)
+        mapped = attributes.mapped(rows, values)
+        arguments = dict(mapped.arguments)
+        setting = change(arguments.pop("quantize", None))
+        if setting is not None and self._order and callable(setting.samples):
+            setting = replace(setting, samples=by_name(setting.samples, self._order))
+        if setting is not None:
+            arguments["quantize"] = setting
         try:
-            model = convert(self._model, **{"order": "official", **self._arguments}, **mapped.arguments)
+            model = convert(self.model(values), **{"order": "official", **self._arguments}, **arguments)
         except ConversionError as problem:
             raise ConversionError(map(_in_its_words, problem.diagnostics)) from problem
         content = bytes(model)
         report = model.report
-        notes = [*self.strangers(), *mapped.notes]
+        backends = names(
+            "experimental_supported_backends", values[f"{attributes.TARGET}experimental_supported_backends"]
+        )
+        declined = gpu_warnings(content) if "GPU" in backends else []
+        notes = [*self.strangers(), *mapped.notes, *declined]
         set_plainly(self, "report", replace(report, notes=(*report.notes, *notes)))
         return content
+
+    def model(self, values: Values) -> Any:
+        """Returns what is converted.
+
+        Args:
+            values: The values of the attributes.
+        """
+        return self._model
 
     def strangers(self) -> list[Diagnostic]:
         """Returns a warning for each attribute that was set, here or on the target, and isn't known."""

@@ -1,4 +1,4 @@
-"""LiteRT's interpreter, under the name that scripts look for it."""
+"""LiteRT's interpreter and what belongs to it, under the names that scripts look for."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ class _Absent:
     def __init__(self, *args: Any, **settings: Any) -> None:
         runtime.require()
 
+    def __getattr__(self, name: str) -> Any:
+        runtime.require()
+
 
 try:
-    from ai_edge_litert.interpreter import Interpreter
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType, load_delegate
 except ImportError:
-    Interpreter = _Absent
+    Interpreter = OpResolverType = load_delegate = _Absent
 
-__all__ = ["Interpreter"]
+__all__ = ["Interpreter", "OpResolverType", "load_delegate"]

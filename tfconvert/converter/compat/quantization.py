@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ _IOS: dict[str, Io] = {"float32": "float32", "int8": "int8", "uint8": "uint8", "
 _SIZES = {"int8": 1, "float16": 2, "float32": 4}
 """Bytes of the types that `supported_types` may have."""
 
+_ENDS = ("inference_input_type", "inference_output_type")
+
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
 
@@ -31,13 +33,18 @@ class _Wish(NamedTuple):
         optimizes: Whether an optimization is on.
         ops: The names of the sets of operators.
         types: The names of the types of weights.
-        io: The element type of inputs and outputs.
+        io: The element types of inputs and of outputs.
     """
 
     optimizes: bool
     ops: frozenset[str]
     types: frozenset[str]
-    io: Io
+    io: tuple[Io, Io]
+
+    @property
+    def has_integer_ends(self) -> bool:
+        """Whether inputs or outputs are to be integers."""
+        return self.io != ("float32", "float32")
 
 
 def quantize(values: Values) -> Mapped:
@@ -58,8 +65,9 @@ def quantize(values: Values) -> Mapped:
     wish = _Wish(optimizes, ops, types, _io(values, whole))
     notes = _notes(wish, values, _SPARSITY in optimizations)
     if not optimizes:
-        if wish.io != "float32":
-            raise refusal("inference_input_type", f"it can't be {wish.io}: nothing is quantized", _WITH_SAMPLES)
+        for name, kind in zip(_ENDS, wish.io, strict=True):
+            if kind != "float32":
+                raise refusal(name, f"it can't be {kind}: nothing is quantized", _WITH_SAMPLES)
         return Mapped({}, notes)
     setting = _setting(wish, values)
     return Mapped({} if setting is None else {"quantize": setting}, notes)
@@ -82,26 +90,25 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     smallest = min(wish.types, key=_SIZES.__getitem__, default="int8")
     integers: Mode = "int16" if INT16 in wish.ops else "int8"
     is_strict = not wish.ops & {BUILTINS, FLEX}
-    only_weights = samples is None and wish.io == "float32" and not wish.ops & {INT8, INT16}
+    taken, given = wish.io
+    io = taken if taken == given else wish.io
+    only_weights = samples is None and not wish.has_integer_ends and not wish.ops & {INT8, INT16}
     if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
-        return Quantize("float16", io=wish.io) if smallest == "float16" else None
+        return Quantize("float16", io=io) if smallest == "float16" else None
     _check_bias(values["_experimental_full_integer_quantization_bias_type"], integers)
     if only_weights:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
-    return Quantize(integers, samples=None if samples is None else _samples(samples), io=wish.io,
-                    per_channel=per_channel, strict=is_strict)  # fmt: skip
+    return Quantize(integers, samples=None if samples is None else _samples(samples),
+                    io=io, per_channel=per_channel, strict=is_strict)  # fmt: skip
 
 
-def _io(values: Values, whole: str) -> Io:
-    """Returns the type of inputs and outputs, which can only be one."""
-    taken, given = (element_type(values[name] or whole) for name in ("inference_input_type", "inference_output_type"))
-    for name, kind in (("inference_input_type", taken), ("inference_output_type", given)):
+def _io(values: Values, whole: str) -> tuple[Io, Io]:
+    """Returns the types of inputs and of outputs."""
+    kinds = [element_type(values[name] or whole) for name in _ENDS]
+    for name, kind in zip(_ENDS, kinds, strict=True):
         _known(name, {kind}, _IOS)
-    if taken != given:
-        raise refusal("inference_output_type", f"inputs are {taken} and outputs {given}; they can only be of one type",
-                      "set inference_input_type and inference_output_type to the same type")  # fmt: skip
-    return _IOS[taken]
+    return _IOS[kinds[0]], _IOS[kinds[1]]
 
 
 def _check_bias(type: Any, mode: Mode) -> None:
@@ -180,3 +187,18 @@ def _by_signature(items: Iterable[tuple[str, Any]]) -> Mapping[str, list[Any]]:
     for key, item in items:
         found.setdefault(key, []).append(item)
     return found
+
+
+def by_name(read: Callable[[], Any], order: Sequence[str]) -> Callable[[], Any]:
+    """Returns samples with names: what comes as a list of as many arrays as there are names is in their order."""
+
+    def named() -> Any:
+        samples = read()
+        return samples if isinstance(samples, Mapping) else (_named(each, order) for each in samples)
+
+    return named
+
+
+def _named(sample: Any, order: Sequence[str]) -> Any:
+    is_plain = isinstance(sample, list | tuple) and len(sample) == len(order)
+    return dict(zip(order, sample, strict=True)) if is_plain else sample

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.compat.attributes import ROWS, TARGET, TARGET_ROWS, V1_ROWS
+from tfconvert.converter.compat.flags import FLAGS
 from tfconvert.converter.compat.row import Effect, Row
+from tfconvert.converter.compat.surface import NAMES
 
 BEGIN, END = "<!-- table of attributes -->", "<!-- end of the table -->"
 """The lines of a page between which the table is."""
@@ -23,11 +25,11 @@ _WAYS: dict[Effect, str] = {"maps": "here", "no effect": "why", "refused": "why,
 
 
 def markdown() -> str:
-    """Returns the table, one part an effect."""
+    """Returns the tables: names, attributes (one part an effect), flags."""
     target = [row._replace(name=f"{TARGET}{row.name}") for row in TARGET_ROWS]
     old = [row._replace(name=f"{row.name} (v1)") for row in V1_ROWS if row not in ROWS]
     parts = ["\n".join(_part(effect, [*ROWS, *target, *old])) for effect in _TITLES]
-    return "\n\n".join(parts)
+    return "\n\n".join(("\n".join(_names()), *parts, "\n".join(_flags())))
 
 
 def update(page: str) -> str:
@@ -35,6 +37,24 @@ def update(page: str) -> str:
     before, _, rest = page.partition(BEGIN)
     after = rest.partition(END)[2]
     return f"{before}{BEGIN}\n\n{markdown()}\n\n{END}{after}"
+
+
+def _names() -> Iterator[str]:
+    yield "### Names\n"
+    yield "| name | here |"
+    yield "| --- | --- |"
+    for row in NAMES:
+        text = row.text if row.is_here else f"not here: {row.text}"
+        yield f"| `{row.name}`{' (v1)' if row.is_old else ''} | {text} |"
+
+
+def _flags() -> Iterator[str]:
+    yield "### Flags of the command `tflite_convert`\n"
+    yield "| flag | here |"
+    yield "| --- | --- |"
+    for name, flag in FLAGS.items():
+        text = flag.text if flag.effect == "maps" else f"{flag.effect}: {flag.text}"
+        yield f"| `--{name}` | {text} |"
 
 
 def _part(effect: Effect, rows: Sequence[Row]) -> Iterator[str]:

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tfconvert.converter.compat.attributes import ROWS
 from tfconvert.converter.compat.converter import Converter
+from tfconvert.converter.compat.row import refusal
 from tfconvert.converter.compat.settable import set_plainly
+from tfconvert.schema.diagnostics import error
 
 
 class TFLiteConverter(Converter):
     """Converts a model as `tf.lite.TFLiteConverter` does; make one with the methods `from_*`.
 
     What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
+
+    Args:
+        funcs: Concrete functions.
+        trackable_obj: The object that owns their variables, and keeps them alive.
+
+    Raises:
+        ConversionError: There is no function (`wrong-option`).
     """
+
+    def __init__(self, funcs: Sequence[Any], trackable_obj: Any = None) -> None:
+        if not funcs:
+            raise refusal("funcs", "there is no function to convert", "pass a list of concrete functions")
+        # Functions refer to variables weakly.
+        set_plainly(self, "_owner", trackable_obj)
+        super().__init__(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), {})
+        if len(funcs) == 1:
+            # Samples without names are in the order of the function's arguments, whatever the signature's is.
+            set_plainly(self, "_order", _arguments_of(funcs[0]))
+
+    @classmethod
+    def _of(cls, model: Any, arguments: Mapping[str, Any]) -> TFLiteConverter:
+        converter = cls.__new__(cls)
+        Converter.__init__(converter, ROWS, model, arguments)
+        return converter
 
     @classmethod
     def from_saved_model(
@@ -32,7 +57,7 @@ class TFLiteConverter(Converter):
             tags: The tags of the graph to convert, `serve` by default.
         """
         keys, names = list(signature_keys or ()), sorted(tags or ())
-        return cls(ROWS, saved_model_dir, {"signatures": keys or None, "tags": names or None})
+        return cls._of(saved_model_dir, {"signatures": keys or None, "tags": names or None})
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
@@ -41,7 +66,7 @@ class TFLiteConverter(Converter):
         Args:
             model: The model.
         """
-        return cls(ROWS, model, {})
+        return cls._of(model, {})
 
     @classmethod
     def from_concrete_functions(cls, funcs: Sequence[Any], trackable_obj: Any = None) -> TFLiteConverter:
@@ -50,8 +75,37 @@ class TFLiteConverter(Converter):
         Args:
             funcs: The functions.
             trackable_obj: The object that owns their variables, and keeps them alive.
+
+        Raises:
+            ConversionError: There is none (`wrong-option`).
         """
-        converter = cls(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), {})
-        # Functions refer to variables weakly.
-        set_plainly(converter, "_owner", trackable_obj)
-        return converter
+        return cls(funcs, trackable_obj)
+
+    @classmethod
+    def experimental_from_jax(cls, serving_funcs: Sequence[Any], inputs: Sequence[Any]) -> TFLiteConverter:
+        """Refused: programs of JAX are one opaque operator to TensorFlow.
+
+        Args:
+            serving_funcs: The functions.
+            inputs: Their inputs.
+
+        Raises:
+            ConversionError: Always (`no-jax`).
+        """
+        raise error(
+            "no-jax",
+            "functions of JAX can't be converted: what they compute is in StableHLO, which isn't read",
+            hint="write the function in TensorFlow, with JAX's arrays as constants, and pass it to "
+            "from_concrete_functions; a Keras model on JAX: save its weights and load them under the TensorFlow "
+            "backend",
+        )
+
+
+def _arguments_of(function: Any) -> tuple[str, ...]:
+    """Returns the names of a concrete function's arguments, in order.
+
+    There are none unless they are several tensors, each with a name of its own.
+    """
+    specs, named = getattr(function, "structured_input_signature", ((), {}))
+    names = [getattr(spec, "name", None) for spec in (*specs, *named.values())]
+    return tuple(map(str, names)) if all(names) and len(set(names)) == len(names) > 1 else ()

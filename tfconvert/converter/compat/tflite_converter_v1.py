@@ -7,9 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tfconvert.converter.compat import input_stats
 from tfconvert.converter.compat.attributes import V1_ROWS
 from tfconvert.converter.compat.converter import Converter
-from tfconvert.converter.compat.row import refusal
+from tfconvert.converter.compat.quantization import element_type
+from tfconvert.converter.compat.row import Values, refusal
+from tfconvert.converter.ir.interface import entry_functions, interface_of
+from tfconvert.importers.source import Source
 
 Shapes = Mapping[str, Sequence[int | None]]
 
@@ -19,6 +23,33 @@ class TFLiteConverter(Converter):
 
     What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
     """
+
+    def get_input_arrays(self) -> list[str]:
+        """Returns the names of the inputs.
+
+        Raises:
+            ConversionError: It is not a model, or can't be imported.
+        """
+        named = self._arguments.get("inputs")
+        if named:
+            return [name.partition(":")[0] for name in named]
+        taken = {name: value for name, value in self._arguments.items() if name in Source._fields}
+        source = Source(self._model, **taken).on_disk()
+        try:
+            return [each.name for each in interface_of(entry_functions(source.open())[0]).inputs]
+        finally:
+            source.discard()
+
+    def model(self, values: Values) -> Any:
+        """Returns what is converted, with the ranges of inputs that are told by numbers.
+
+        Raises:
+            ConversionError: They can't be used (`wrong-option`).
+        """
+        stats, whole = values[input_stats.NAME], element_type(values["inference_type"])
+        if not stats or whole == "float32":
+            return self._model
+        return input_stats.with_ranges(self._model, stats, element_type(values["inference_input_type"] or whole))
 
     @classmethod
     def from_saved_model(

@@ -43,6 +43,33 @@ def test_floats_stay_by_default_but_not_the_ranges(filecheck: FileCheck) -> None
     """)  # fmt: skip
 
 
+def test_inputs_and_outputs_may_differ(filecheck: FileCheck) -> None:
+    filecheck(QuantizeIo(Quantize("int8", io=("uint8", "float32"))), RELU + f"""
+    // CHECK: func.func @main(%x: tensor<4x!quant.uniform<u8:f32, 0.5:131>>) -> {X}
+    // CHECK-NEXT: [[Q:%[0-9]+]] = "tfl.quantize"(%x){{{{.*}}}} -> {Q}
+    // CHECK-NEXT: [[R:%[0-9]+]] = "tfl.relu"([[Q]])
+    // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"([[R]])
+    // CHECK-NEXT: func.return [[F]] : {X}
+    """)  # fmt: skip
+    filecheck(QuantizeIo(Quantize("int8", io=("float32", "int8"))), RELU + f"""
+    // CHECK: func.func @main(%x: {X}) -> {R}
+    // CHECK-NEXT: [[Q:%[0-9]+]] = "tfl.quantize"(%x) : ({X}) -> {Q}
+    // CHECK-NEXT: [[R:%[0-9]+]] = "tfl.relu"([[Q]])
+    // CHECK-NEXT: func.return [[R]]
+    """)  # fmt: skip
+
+
+def test_an_input_that_is_an_output_may_change_its_type(filecheck: FileCheck) -> None:
+    filecheck(QuantizeIo(Quantize("int8", io=("int8", "float32"))), f"""
+    func.func @main(%x: {X}) -> {X} {SEEN} {{
+      func.return %x : {X}
+    }}
+    // CHECK: func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.007843138:-1>>) -> {X}
+    // CHECK-NEXT: [[F:%[0-9]+]] = "tfl.dequantize"(%x)
+    // CHECK-NEXT: func.return [[F]] : {X}
+    """)  # fmt: skip
+
+
 def test_what_uses_floats_gets_them(filecheck: FileCheck) -> None:
     # The input has users of integers, of other integers and of floats; and is an output itself.
     filecheck(INT8, f"""

@@ -88,7 +88,7 @@ class Calibrate:
         functions = [function for function in module.ops if isinstance(function, FuncOp)]
         entries, signatures = entries_of(module)
         values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
-        if wanted.io != "float32":
+        if wanted.has_integer_ends:
             for function in entries:
                 values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]

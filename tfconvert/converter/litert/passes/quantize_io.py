@@ -37,7 +37,7 @@ from tfconvert.converter.litert.quantize.parameters import uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization import Io, Quantize
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.dialects.func import FuncOp
@@ -57,7 +57,7 @@ _INT8 = Quantize("int8", io="int8")
 
 @dataclass(frozen=True, slots=True)
 class QuantizeIo:
-    """Quantizes the inputs and outputs that are floats.
+    """Quantizes the inputs, the outputs or both, where they are floats.
 
     Attributes:
         quantize: How to quantize; its `io` says which integers.
@@ -74,10 +74,9 @@ class QuantizeIo:
         """
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         counts: Counter[str] = Counter()
-        if self.quantize.io != "float32":
-            storage = I16 if self.quantize.io == "int16" else I8
+        if self.quantize.has_integer_ends:
             for function in entry_functions(module):
-                counts += _Boundary(function, storage, is_unsigned=self.quantize.io == "uint8").rewrite()
+                counts += _Boundary(function, *self.quantize.ends).rewrite()
                 update_function_type(function)
         for function in functions:
             for op in (function, *function.body.block.ops):
@@ -86,20 +85,30 @@ class QuantizeIo:
 
 
 class _Boundary:
-    """One function's inputs and outputs."""
+    """One function's inputs and outputs, and the types that they are to have."""
 
-    def __init__(self, function: FuncOp, storage: IntegerType, *, is_unsigned: bool) -> None:
+    def __init__(self, function: FuncOp, taken: Io, given: Io) -> None:
         self._function = function
-        self._storage = storage
-        self._is_unsigned = is_unsigned
+        self._taken = taken
+        self._given = given
 
     def rewrite(self) -> Counter[str]:
         """Rewrites the function."""
-        block = self._function.body.block
-        inputs = [argument for argument in block.args if is_float(argument)]
+        counts: Counter[str] = Counter()
+        if self._taken != "float32":
+            counts["inputs"] = self._rewrite_inputs()
+        if self._given != "float32":
+            counts["outputs"] = self._rewrite_outputs()
+        return counts
+
+    def _rewrite_inputs(self) -> int:
+        inputs = [argument for argument in self._function.body.block.args if is_float(argument)]
         for argument in inputs:
             self._input(argument)
-        end = block.last_op
+        return len(inputs)
+
+    def _rewrite_outputs(self) -> int:
+        end = self._function.body.block.last_op
         assert end is not None
         outputs = [index for index, value in enumerate(end.operands) if is_float(value)]
         for index in outputs:
@@ -107,7 +116,7 @@ class _Boundary:
             end.set_operand(index, self._output(end, value))
             if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and value.is_unused:
                 erase(value.op)
-        return Counter({"inputs": len(inputs), "outputs": len(outputs)})
+        return len(outputs)
 
     def _input(self, argument: Value) -> None:
         converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
@@ -115,12 +124,13 @@ class _Boundary:
         known = [element.data for element in elements if isinstance(element, UniformType)]
         # What is cut off at the input is lost for all.
         widest = max(known, key=lambda uniform: uniform.scales[0], default=None)
-        uniform = widest or self._from_range(argument, "input")
+        uniform = widest or self._from_range(argument, "input", self._taken)
         inner = _tensor(argument, uniform)
         users = [use.operation for use in argument.uses]
-        argument.type = _tensor(argument, _unsigned(uniform)) if self._is_unsigned else inner
+        is_unsigned = self._taken == "uint8"
+        argument.type = _tensor(argument, _unsigned(uniform)) if is_unsigned else inner
         builder = TflBuilder.at_block_begin(self._function.body.block)
-        value: Value = builder.tfl("quantize", (argument,), inner) if self._is_unsigned else argument
+        value: Value = builder.tfl("quantize", (argument,), inner) if is_unsigned else argument
         others = [op for op in users if op.name != _QUANTIZE]
         if others:
             floats = builder.tfl("dequantize", (value,), types.tensor(types.F32, types.shape_of(inner)))
@@ -138,28 +148,33 @@ class _Boundary:
     def _output(self, end: Operation, value: Value) -> Value:
         """Returns an output as integers."""
         builder = TflBuilder(end)
-        if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], self._storage):
+        storage = _storage(self._given)
+        if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], storage):
             found = value.op.operands[0]
             builder.location = value.op.location
         elif (constant := constant_behind(value)) is not None:
             seen = Range.of(extent(constant))
             if not seen.is_finite:
                 raise _unknown(self._function, "output", "it is a constant with elements that are not finite")
-            made = weights.quantize_constant(constant, uniform_of(seen, self._storage))
+            made = weights.quantize_constant(constant, uniform_of(seen, storage))
             found = builder.insert(tfl.constant(made.stored, result_type=made.type)).results[0]
         else:
-            found = builder.tfl("quantize", (value,), _tensor(value, self._from_range(value, "output")))
-        if not self._is_unsigned:
+            found = builder.tfl("quantize", (value,), _tensor(value, self._from_range(value, "output", self._given)))
+        if self._given != "uint8":
             return found
         element = types.element_of(found.type)
         assert isinstance(element, UniformType)
         return builder.tfl("quantize", (found,), _tensor(found, _unsigned(element.data)))
 
-    def _from_range(self, value: Value, what: str) -> Uniform:
+    def _from_range(self, value: Value, what: str, io: Io) -> Uniform:
         seen = range_of(value)
         if seen is None or not seen.is_finite:
             raise _unknown(self._function, what, "no sample has shown its range")
-        return uniform_of(seen, self._storage)
+        return uniform_of(seen, _storage(io))
+
+
+def _storage(io: Io) -> IntegerType:
+    return I16 if io == "int16" else I8
 
 
 def _is_of(value: Value, storage: IntegerType) -> bool:

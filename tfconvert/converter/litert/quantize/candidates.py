@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     def of(cls, quantize: Quantize) -> Settings:
         """Returns the part of a conversion's settings that says what becomes integers."""
         storage = I16 if quantize.mode == "int16" else I8
-        integers_only = quantize.strict or quantize.io != "float32"
+        integers_only = quantize.strict or quantize.has_integer_ends
         return cls(storage, Exclusion(quantize.exclude), quantize.per_channel, quantize.weights, integers_only)
 
     def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:

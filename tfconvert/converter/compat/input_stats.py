@@ -1,0 +1,82 @@
+"""The first generation's `quantized_input_stats`: ranges of inputs, told by numbers.
+
+A model that was trained for integers has fake quantization everywhere but at its inputs. There they are put: an integer
+`q` represents the number `(q - mean) / std`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tfconvert.converter.compat.row import refusal
+from tfconvert.importers.graph_def import read_graph_def
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+NAME = "quantized_input_stats"
+
+_LIMITS = {"uint8": (0, 255), "int8": (-128, 127)}
+"""The least and the greatest number of each type that inputs may have."""
+
+_INSTEAD = "set representative_dataset: its samples tell the ranges"
+
+
+def with_ranges(model: Any, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:
+    """Returns a frozen graph whose inputs have fake quantization.
+
+    Args:
+        model: A frozen graph: its path or its message.
+        stats: Mean and standard deviation by input.
+        kind: The type of the inputs.
+
+    Raises:
+        ConversionError: It is not a frozen graph, has no such input, or the numbers are wrong (`wrong-option`).
+    """
+    if kind not in _LIMITS:
+        raise refusal(NAME, f"inputs are {kind}, so that they have no range", "set inference_type to int8 or uint8")
+    graph = _graph(model)
+    nodes = {node.name: node for node in graph.node}
+    for given, numbers in stats.items():
+        name = given.partition(":")[0]
+        if name not in nodes:
+            raise refusal(NAME, f"the graph has no input {given!r}", "name the inputs of the model")
+        _insert(graph, name, *_range(given, numbers, kind))
+    return graph
+
+
+def _graph(model: Any) -> pb.GraphDef:
+    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith((".pb", ".pbtxt", ".prototxt")):
+        return read_graph_def(model)
+    if getattr(getattr(model, "DESCRIPTOR", None), "name", "") == "GraphDef":
+        return pb.GraphDef.FromString(model.SerializeToString())
+    raise refusal(NAME, "ranges of inputs are taken as numbers for frozen graphs and sessions only", _INSTEAD)
+
+
+def _range(name: str, numbers: tuple[float, float], kind: str) -> tuple[float, float]:
+    low, high = _LIMITS[kind]
+    try:
+        mean, deviation = map(float, numbers)
+    except (TypeError, ValueError):
+        raise refusal(NAME, f"{numbers!r} is not a mean and a standard deviation", "pass a pair of numbers") from None
+    if not deviation > 0 or not low <= mean <= high:
+        raise refusal(NAME, f"{name!r} can't have the mean {mean:g} and the standard deviation {deviation:g}",
+                      f"the mean is from {low} to {high}, as the number that stands for 0")  # fmt: skip
+    return (low - mean) / deviation, (high - mean) / deviation
+
+
+def _insert(graph: pb.GraphDef, name: str, low: float, high: float) -> None:
+    """Inserts fake quantization between an input and what uses it."""
+    taken = {node.name for node in graph.node}
+    inserted = f"{name}/stats"
+    while inserted in taken:
+        inserted += "_"
+    for node in graph.node:
+        for index, operand in enumerate(node.input):
+            if operand in (name, f"{name}:0"):
+                node.input[index] = inserted
+    node = graph.node.add(name=inserted, op="FakeQuantWithMinMaxArgs", input=[name])
+    node.attr["min"].f = low
+    node.attr["max"].f = high
+    node.attr["num_bits"].i = 8
+    node.attr["narrow_range"].b = False

@@ -1,0 +1,7 @@
+"""The names of `tf.lite.experimental.authoring`."""
+
+from __future__ import annotations
+
+from tfconvert.converter.compat.authoring import CompatibilityError, compatible
+
+__all__ = ["CompatibilityError", "compatible"]
