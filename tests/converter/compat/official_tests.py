@@ -52,7 +52,7 @@ def _beside(text: str, *names: str) -> list[Row]:
 
 _ERROR = "the error is a `ConversionError` with its own text"
 _METADATA = "the metadata that tells how the file was made has fewer fields"
-_FLEX = "needs an operator of TensorFlow's runtime, which isn't written"
+_FLEX = "needs resources, variants or asserts in TensorFlow's own kernels, which flex ops don't share with LiteRT here"
 _DENSE = "weights have a scale for each channel in all layers or in none; the flag is refused"
 _QDQ = "models are not read as quantized by others; the flag is refused"
 
