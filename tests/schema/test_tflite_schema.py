@@ -188,7 +188,7 @@ def test_a_damaged_file_never_raises_anything_but_our_error(tree: dict[str, Any]
 def test_what_is_not_a_model_is_reported(content: bytes) -> None:
     with pytest.raises(ConversionError) as caught:
         read_model(content)
-    assert caught.value.code == "bad-flatbuffer"
+    assert caught.value.code == "malformed-tflite"
 
 
 def walk(view: View, depth: int = 0) -> None:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from tfconvert.converter.compat import gpu
 from tfconvert.converter.compat.gpu import Operand, Use
-from tfconvert.importers.tflite.buffers import BytesContent, Content, FileContent, malformed
+from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import code
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
-from tfconvert.schema.tflite.reader import Allowance, View, read_model
+from tfconvert.schema.diagnostics import WARNING, Diagnostic
+from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 
 
 class OperatorRow(NamedTuple):
@@ -114,21 +114,8 @@ def analyze(source: str | os.PathLike[str] | bytes | bytearray | memoryview, *, 
     Raises:
         ConversionError: There is no such file (`model-not-found`), or it is damaged (`malformed-tflite`).
     """
-    content: Content
-    if isinstance(source, bytes | bytearray | memoryview):
-        content = BytesContent(source)
-    else:
-        try:
-            content = FileContent(os.fspath(source))
-        except OSError as problem:
-            message = f"can't read {os.fspath(source)}: {problem.strerror or problem}"
-            raise error("model-not-found", message) from problem
-    try:
-        return _Reader(read_model(content.view, Allowance(len(content.view))), for_gpu).analysis(len(content.view))
-    except ConversionError as problem:
-        if problem.code != "bad-flatbuffer":
-            raise
-        raise malformed(problem.diagnostics[0].message) from problem
+    view = content_of(source).view
+    return _Reader(read_model(view, Allowance(len(view))), for_gpu).analysis(len(view))
 
 
 def gpu_warnings(content: bytes) -> list[Diagnostic]:

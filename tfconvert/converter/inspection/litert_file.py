@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.inspection.activations import called_subgraphs, peak_bytes
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.importers.tflite.buffers import FileContent, malformed
+from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
-from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.tflite.reader import Allowance, View, read_model
+from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import minimum_runtime
 
 _RUNTIME = "min_runtime_version"
@@ -80,17 +79,8 @@ def read_file(path: str) -> LiteRTFile:
         ConversionError: It can't be read (`model-not-found`), or is not a LiteRT file, or is damaged
             (`malformed-tflite`).
     """
-    try:
-        content = FileContent(path)
-    except OSError as problem:
-        raise error("model-not-found", f"can't read {path}: {problem.strerror or problem}") from problem
-    try:
-        model = read_model(content.view, Allowance(len(content.view)))
-        return describe(model, len(content.view))
-    except ConversionError as problem:
-        if problem.code != "bad-flatbuffer":
-            raise
-        raise malformed(problem.diagnostics[0].message) from problem
+    view = content_of(path).view
+    return describe(read_model(view, Allowance(len(view))), len(view))
 
 
 def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
-from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import boxes, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array, Box
 from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile, Source
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import TensorType
-from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.reader import View, malformed
 
 PACKED = {"int4": 4, "uint4": 4, "int2": 2}
 """Bits of an element of the types that share bytes, by TensorFlow's names."""
 
 MAX_ELEMENTS = 1 << 40
 """The limit of shapes: products of dimensions must not overflow 64 bits."""
-
-
-def malformed(what: str, *, op: str = "", node: str = "") -> ConversionError:
-    """Returns the error of a file with invalid contents."""
-    return error("malformed-tflite", what, op=op, node=node, hint="make or download the file again")
 
 
 def elements(shape: tuple[int, ...]) -> int:
@@ -154,6 +150,24 @@ def _check_strings(data: memoryview, count: int) -> None:
     ends = np.frombuffer(data, "<i4", count + 1, 4)
     if ends[0] < 4 * (count + 2) or ends[-1] > len(data) or bool((np.diff(ends) < 0).any()):
         raise malformed("the strings of a tensor do not lie in its buffer")
+
+
+def content_of(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Content:
+    """Returns the contents of a file.
+
+    Args:
+        source: Its path, or its bytes.
+
+    Raises:
+        ConversionError: It can't be read (`model-not-found`).
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        return BytesContent(source)
+    try:
+        return FileContent(os.fspath(source))
+    except OSError as problem:
+        message = f"can't read {os.fspath(source)}: {problem.strerror or problem}"
+        raise error("model-not-found", message) from problem
 
 
 class Buffers:

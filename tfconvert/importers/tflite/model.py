@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfconvert.importers.tflite import operators
-from tfconvert.importers.tflite.buffers import Buffers, BytesContent, Content, FileContent, malformed
+from tfconvert.importers.tflite.buffers import Buffers, Content, content_of
 from tfconvert.importers.tflite.operators import Code, Properties
 from tfconvert.importers.tflite.subgraph import Shared, Subgraph
-from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl_file
 from tfconvert.schema.dialects.func import FuncOp
@@ -22,7 +21,7 @@ from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, INDEX_PATH
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.tflite.reader import Allowance, View, read_model
+from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 
 LOCATION_ENTRY = "buffer_location"
 """The metadata entry of large files, which the exporter creates anew where it is required."""
@@ -44,21 +43,8 @@ def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryvie
         ConversionError: There is no such file (`model-not-found`), or it is not a .tflite file, is damaged, or of a
             newer version of the format (`malformed-tflite`).
     """
-    content: Content
-    if isinstance(source, bytes | bytearray | memoryview):
-        content = BytesContent(source)
-    else:
-        try:
-            content = FileContent(os.fspath(source))
-        except OSError as problem:
-            message = f"can't read {os.fspath(source)}: {problem.strerror or problem}"
-            raise error("model-not-found", message) from problem
-    try:
-        return _Importer(read_model(content.view, Allowance(len(content.view))), content).module()
-    except ConversionError as problem:
-        if problem.code != "bad-flatbuffer":
-            raise
-        raise malformed(problem.diagnostics[0].message) from problem
+    content = content_of(source)
+    return _Importer(read_model(content.view, Allowance(len(content.view))), content).module()
 
 
 class _Importer:

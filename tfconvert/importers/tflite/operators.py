@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.importers.tflite.buffers import Buffers, malformed
+from tfconvert.importers.tflite.buffers import Buffers
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr
 from tfconvert.schema.tflite import operators
-from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.reader import View, malformed
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
 _PLACEHOLDER = TFLITE.enums["BuiltinOperator"]["PLACEHOLDER_FOR_GREATER_OP_CODES"]

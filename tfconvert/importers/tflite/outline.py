@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.importers.tflite import operators
-from tfconvert.importers.tflite.buffers import malformed
-from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.tflite.reader import Allowance, View, read_model
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.tables import TFLITE
 
 
@@ -112,12 +111,7 @@ def outline(content: bytes) -> Outline:
     Raises:
         ConversionError: It is not a .tflite file, or damaged (`malformed-tflite`).
     """
-    try:
-        model = read_model(memoryview(content), Allowance(len(content)))
-    except ConversionError as problem:
-        if problem.code != "bad-flatbuffer":
-            raise
-        raise malformed(problem.diagnostics[0].message) from problem
+    model = read_model(memoryview(content), Allowance(len(content)))
     views: Sequence[View] = model["subgraphs"] or ()
     if not views:
         raise malformed("the file has no subgraph")

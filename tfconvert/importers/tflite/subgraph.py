@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tfconvert.importers.tflite.buffers import Buffers, malformed, zeros
+from tfconvert.importers.tflite.buffers import Buffers, zeros
 from tfconvert.importers.tflite.operators import Code, Properties
 from tfconvert.importers.tflite.tensors import Tensor, Tensors
 from tfconvert.schema.dialects import attributes as attrs
@@ -21,7 +21,7 @@ from tfconvert.schema.ir.locations import Location, NameLoc, UnknownLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType, TensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.reader import View, malformed
 from tfconvert.schema.tflite.versions import ABSENT, RULES, Call, operator_version
 
 _UNKNOWN = UnknownLoc()

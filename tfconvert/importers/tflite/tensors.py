@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from tfconvert.importers.tflite.buffers import Buffers, elements, malformed
+from tfconvert.importers.tflite.buffers import Buffers, elements
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.quant import BlockedType, Blocks, BlockwiseType, MultiAxisType, Uniform, UniformType
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import BF16, F16, F32, IntegerType, TensorType, UnrankedTensorType
-from tfconvert.schema.tflite.reader import View
+from tfconvert.schema.tflite.reader import View, malformed
 from tfconvert.schema.tflite.versions import Operand
 
 _ROWS = {row.tflite: row for row in reversed(types.ELEMENT_TYPES) if row.tflite}

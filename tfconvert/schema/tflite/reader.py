@@ -1,7 +1,7 @@
 """Reads any table of a schema from a flatbuffer, field by field, on demand.
 
 The bytes are not trusted: every offset is checked before it is followed, and one that leads out of the file is a
-`ConversionError` (`bad-flatbuffer`).
+`ConversionError` (`malformed-tflite`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,13 @@ _SOFFSET = struct.Struct("<i")
 _VOFFSET = struct.Struct("<H")
 
 
+def malformed(what: str, *, op: str = "", node: str = "") -> ConversionError:
+    """Returns the error of a file with invalid contents."""
+    return error("malformed-tflite", what, op=op, node=node, hint="make or download the file again")
+
+
 def _damaged(what: str) -> ConversionError:
-    return error("bad-flatbuffer", f"the file is damaged: {what}")
+    return malformed(f"the file is damaged: {what}")
 
 
 class Allowance:
@@ -49,7 +54,7 @@ class Allowance:
         """Counts a read.
 
         Raises:
-            ConversionError: It is out of proportion (`bad-flatbuffer`).
+            ConversionError: It is out of proportion (`malformed-tflite`).
         """
         self.left -= count
         if self.left < 0:
@@ -208,7 +213,7 @@ def read(
     """
     view = memoryview(data).cast("B")
     if len(view) < 8 or (identifier and view[4:8] != identifier):
-        raise error("bad-flatbuffer", f"this is not a {schema.root} file: the identifier is missing")
+        raise malformed(f"this is not a {schema.root} file: the identifier is missing")
     return View(schema, schema.root, view, _UOFFSET.unpack_from(view)[0], allowance)
 
 
