@@ -86,6 +86,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.cli.bench",
     "tfconvert.converter.cli.diff",
     "tfconvert.converter.cli.opt",
+    "tfconvert.converter.cli.verbs",
     "tfconvert.converter.cli.verify",
     "tfconvert.converter.conversion",
     "tfconvert.converter.kernels.registry",

@@ -38,41 +38,34 @@ _OWN = {"help", "version", "json", "quiet", "verbose"}
 """Options of the command that are none of a model."""
 
 
-def build_command(convert: click.Command) -> click.Command:
-    """Returns the verb.
+@click.command("build", context_settings=CONTEXT, epilog=_EXAMPLES)
+@click.argument("config", default="tfconvert.toml", metavar="[FILE]")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the whole reports.")
+def build(config: str, quiet: bool, verbose: bool) -> None:
+    """Convert the models that FILE lists; tfconvert.toml by default.
 
-    Args:
-        convert: The command that converts one model, whose options are the keys.
+    Every model is converted, whatever becomes of the others.
+
+    Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong.
     """
+    from tfconvert.converter.cli.main import main as convert
 
-    @click.command("build", context_settings=CONTEXT, epilog=_EXAMPLES)
-    @click.argument("config", default="tfconvert.toml", metavar="[FILE]")
-    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-    @click.option("-v", "--verbose", is_flag=True, help="Print the whole reports.")
-    def build(config: str, quiet: bool, verbose: bool) -> None:
-        """Convert the models that FILE lists; tfconvert.toml by default.
-
-        Every model is converted, whatever becomes of the others.
-
-        Exit status: 0 if all files were written, 1 if a conversion failed, 2 if FILE is wrong.
-        """
-        if quiet and verbose:
-            raise click.UsageError("-q and -v contradict each other")
-        flags = [flag for flag, is_set in (("-q", quiet), ("-v", verbose)) if is_set]
-        try:
-            tables = _tables(Path(config))
-            calls = [_arguments(table, convert, f"{config}: model {number}") for number, table in tables]
-            _check_outputs([table for _, table in tables], config)
-        except ConversionError as problem:
-            show(problem.diagnostics)
-            sys.exit(2)
-        with contextlib.chdir(Path(config).parent):
-            contexts = [_parsed(convert, [*flags, *call], f"{config}: model {number}")
-                        for (number, _), call in zip(tables, calls, strict=True)]  # fmt: skip
-            failed = [not _converted(convert, context) for context in contexts]
-        sys.exit(int(any(failed)))
-
-    return build
+    if quiet and verbose:
+        raise click.UsageError("-q and -v contradict each other")
+    flags = [flag for flag, is_set in (("-q", quiet), ("-v", verbose)) if is_set]
+    try:
+        tables = _tables(Path(config))
+        calls = [_arguments(table, convert, f"{config}: model {number}") for number, table in tables]
+        _check_outputs([table for _, table in tables], config)
+    except ConversionError as problem:
+        show(problem.diagnostics)
+        sys.exit(2)
+    with contextlib.chdir(Path(config).parent):
+        contexts = [_parsed(convert, [*flags, *call], f"{config}: model {number}")
+                    for (number, _), call in zip(tables, calls, strict=True)]  # fmt: skip
+        failed = [not _converted(convert, context) for context in contexts]
+    sys.exit(int(any(failed)))
 
 
 def _tables(path: Path) -> list[tuple[int, Mapping[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,17 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.converter.cli import tflite_convert
-from tfconvert.converter.cli.bench import bench
-from tfconvert.converter.cli.build import build_command
-from tfconvert.converter.cli.completion import complete_model, completion
-from tfconvert.converter.cli.diff import diff
-from tfconvert.converter.cli.explain import explain
+from tfconvert.converter.cli.completion import complete_model
 from tfconvert.converter.cli.failure import DEBUG, INTERRUPTED, Door, show_failure
-from tfconvert.converter.cli.inspect import inspect
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
-from tfconvert.converter.cli.ops import ops
-from tfconvert.converter.cli.opt import opt
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
@@ -32,7 +25,7 @@ from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, outp
 from tfconvert.converter.cli.progress import Progress
 from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
 from tfconvert.converter.cli.streams import say
-from tfconvert.converter.cli.verify import verify
+from tfconvert.converter.cli.verbs import Verbs
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -65,6 +58,10 @@ A model whose name is a verb's is passed with its folder: ./opt
 """
 
 
+_LIKE_OFFICIAL = re.compile("--[a-z0-9]+_")
+"""The beginning of a flag of `tflite_convert`; own ones have no underscores."""
+
+
 class MainCommand(click.Group):
     """A command with a job of its own, which gives way to a verb if the first argument is a verb's name."""
 
@@ -87,8 +84,11 @@ class MainCommand(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parses the main job's arguments; options may follow the model, or be those of `tflite_convert`."""
         ctx.allow_interspersed_args = True
-        if tflite_convert.is_meant(args):
-            args = tflite_convert.rewritten(args)
+        if any(_LIKE_OFFICIAL.match(each) for each in args):
+            from tfconvert.converter.cli import tflite_convert
+
+            if tflite_convert.is_meant(args):
+                args = tflite_convert.rewritten(args)
         return click.Command.parse_args(self, ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -117,7 +117,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
     context_settings=CONTEXT,
     epilog=_EXAMPLES,
     no_args_is_help=True,
-    commands=[bench, completion, diff, explain, inspect, ops, opt, verify],
+    commands=Verbs(),
 )
 @click.argument("model", shell_complete=complete_model)
 @output_options
@@ -173,9 +173,6 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         sys.exit(1)
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
-
-
-main.add_command(build_command(main))
 
 
 def _job(source: Source, output: Output, progress: Progress, options: Options) -> Job:
