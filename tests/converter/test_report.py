@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -85,7 +84,7 @@ def test_operators_come_largest_first(report: Report) -> None:
 
 
 def test_only_verbose_text_lists_everything(report: Report) -> None:
-    report = replace(report, operators=Counter({f"OP_{index:02}": index + 1 for index in range(30)}))
+    report = report._replace(operators=Counter({f"OP_{index:02}": index + 1 for index in range(30)}))
     short, long = report.to_text(), report.to_text(verbose=True)
     assert "and 22 more" in short
     assert "OP_00" not in short

@@ -6,13 +6,12 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Mode, Quantize
-from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
@@ -187,7 +186,7 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
         report = _verified(source, options, file, report)
         undo.pop_all()
     if source is not original:
-        report = replace(report, stages=(saved, *report.stages))
+        report = report._replace(stages=(saved, *report.stages))
     return Model(file, report, source)
 
 
@@ -202,7 +201,7 @@ _UNVERIFIED = Diagnostic(
 def _verified(source: Source, options: Options, file: TFLiteFile, report: Report) -> Report:
     """Returns the report with what the verification that the settings require found."""
     if options.verify and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
-        return replace(report, notes=(*report.notes, _UNVERIFIED))
+        return report._replace(notes=(*report.notes, _UNVERIFIED))
     if options.verify and options.quantize is not None:
         from tfconvert.converter import conversion
         from tfconvert.converter.validation import quantization_check
@@ -210,8 +209,10 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         floats, _ = conversion.run(source, options._replace(quantize=None, keep_graphs=False))
         data = options.quantize.samples if options.verify_data is None else options.verify_data
         fidelity = quantization_check.check(source.open(), floats, file, data)
+        from tfconvert.converter.quantization_report import QuantizationReport
+
         known = report.quantization or QuantizationReport(())
-        return replace(report, quantization=known._replace(fidelity=fidelity))
+        return report._replace(quantization=known._replace(fidelity=fidelity))
     if options.verify:
         from tfconvert.converter.validation import result_check
 
@@ -223,5 +224,5 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
             found = found._replace(notes=(*found.notes, *first_difference(source, content, data)))
         if found.problems:
             raise ConversionError((*found.problems, *found.notes))
-        return replace(report, verification=found.errors, notes=(*report.notes, *found.notes))
+        return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
     return report

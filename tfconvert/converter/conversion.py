@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -168,8 +167,7 @@ def run(
     file = timed("export", lambda: target.export(module, options))
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch)
-    report = replace(
-        recorder.report(source.name),
+    report = recorder.report(source.name)._replace(
         interfaces=interfaces,
         input_notes=input_notes,
         size=file.size,

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from tfconvert.converter.quantization_report import Layer, QuantizationReport
 from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.pipeline.pass_result import PassResult
+    from tfconvert.converter.quantization_report import Layer, QuantizationReport
 
 _FEW = 8
 """How many entries a section of the short text has."""
@@ -42,8 +42,11 @@ class OutputError(NamedTuple):
     max_relative: float
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+_NONE: Counter[str] = Counter()
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Report(NamedTuple):
     """The report of a conversion; immutable.
 
     Attributes:
@@ -68,20 +71,20 @@ class Report:
 
     source: str
     stages: tuple[StageTime, ...] = ()
-    operations_before: Counter[str] = field(default_factory=Counter)
-    operators: Counter[str] = field(default_factory=Counter)
-    bytes_by_operator: Counter[str] = field(default_factory=Counter)
-    rewrites: Mapping[str, Counter[str]] = field(default_factory=dict)
-    headings: Mapping[str, str] = field(default_factory=dict)
+    operations_before: Counter[str] = _NONE
+    operators: Counter[str] = _NONE
+    bytes_by_operator: Counter[str] = _NONE
+    rewrites: Mapping[str, Counter[str]] = _NOTHING
+    headings: Mapping[str, str] = _NOTHING
     frozen_variables: int = 0
     interfaces: tuple[Interface, ...] = ()
     size: int = 0
     verification: tuple[OutputError, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     quantization: QuantizationReport | None = None
-    operator_versions: Mapping[str, int] = field(default_factory=dict)
+    operator_versions: Mapping[str, int] = _NOTHING
     min_runtime_version: str = ""
-    graphs: Mapping[str, Any] | None = field(default=None, repr=False)
+    graphs: Mapping[str, Any] | None = None
     input_notes: tuple[Diagnostic, ...] = ()
 
     @property
@@ -191,6 +194,9 @@ class Report:
     def __str__(self) -> str:
         return self.to_text()
 
+    def __repr__(self) -> str:
+        return f"<tfconvert report on {self.source}: {self.size} bytes>"
+
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
         return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
@@ -232,6 +238,11 @@ class Recorder:
 
     def report(self, source: str) -> Report:
         """Returns the gathered results, as a report without the file's measures."""
+        quantization = None
+        if self._layers:
+            from tfconvert.converter.quantization_report import QuantizationReport
+
+            quantization = QuantizationReport(tuple(self._layers))
         return Report(
             source,
             tuple(self.stages),
@@ -240,7 +251,7 @@ class Recorder:
             headings=self._headings,
             frozen_variables=self._frozen,
             notes=tuple(self.notes),
-            quantization=QuantizationReport(tuple(self._layers)) if self._layers else None,
+            quantization=quantization,
         )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -69,7 +68,7 @@ class Job(NamedTuple):
         start = time.perf_counter()
         converted.save(self.output.file, array_name=None if array is None else array.name)
         written = StageTime("write", time.perf_counter() - start)
-        return replace(converted.report, stages=(*converted.report.stages, written))
+        return converted.report._replace(stages=(*converted.report.stages, written))
 
     def _convert_once(self, array: CArray | None) -> Report | CachedReport:
         """Takes the result from the cache, or converts the model and puts the result there."""
@@ -159,7 +158,7 @@ def _arrays(samples: object) -> list[Path]:
 
 def _uncached(report: Report, reason: str) -> Report:
     note = Diagnostic("cache-not-used", f"the cache was not used: {reason}", severity=WARNING)
-    return replace(report, notes=(*report.notes, note))
+    return report._replace(notes=(*report.notes, note))
 
 
 def _is_terminal(descriptor: int) -> bool:

@@ -86,7 +86,7 @@ class Converter(Settable):
         )
         declined = gpu_warnings(content) if "GPU" in backends else []
         notes = [*self.strangers(), *mapped.notes, *declined]
-        set_plainly(self, "report", replace(report, notes=(*report.notes, *notes)))
+        set_plainly(self, "report", report._replace(notes=(*report.notes, *notes)))
         return content
 
     def model(self, values: Values) -> Any:

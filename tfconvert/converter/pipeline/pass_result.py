@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tfconvert.converter.quantization_report import Layer
 from tfconvert.schema.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from tfconvert.converter.quantization_report import Layer
 
 
 class PassResult(NamedTuple):
