@@ -71,6 +71,11 @@ SHAPES = [
 REARRANGED = [
     Case("Transpose", ["f32[2,3,4]", [2, 0, 1]]),
     Case("Transpose", ["f32[?2,3,2,1,2,3]", [5, 3, 0, 1, 2, 4]]),
+    Case("Transpose", ["f32[1,2,1,2,1,2,3]", [6, 5, 4, 3, 2, 1, 0]]),
+    Case("Transpose", ["i32[2,3,2,2,3,2,2]", [4, 5, 6, 0, 1, 3, 2]]),
+    Case("Transpose", ["f32[?2,3,1,2,1,2,3,2]", [3, 4, 5, 0, 2, 1, -1, 6]]),
+    Case("Transpose", ["i1[2,1,1,3,1,1,1]", [3, 1, 2, 0, 4, 5, 6]]),
+    Case("Transpose", ["i64[1,1,1,1,1,1,1]", [3, 1, 2, 0, 4, 5, 6]]),
     Case("ConcatV2", ["f32[2,3]", "f32[2,1]", -1]),
     Case("ConcatV2", ["i1[2,3]", "i1[1,3]", 0]),
     Case("Concat", [1, "f32[2,3]", "f32[2,1]"]),
@@ -217,3 +222,7 @@ def test_bands_of_matrices_of_unknown_rank(tf: ModuleType, run_tflite: RunTFLite
     for low in (np.array(2), np.array(-1)):
         (got,) = run_tflite(content, {"x": x, "low": low}, signature="serving_default")
         np.testing.assert_array_equal(got, tf.linalg.band_part(x, low, 1))
+
+
+def test_many_dimensions_take_one_transpose_between_reshapes(check: Check) -> None:
+    assert check(Case("Transpose", ["f32[2,3,1,4,1,1,2]", [3, 2, 0, 1, 4, 6, 5]])) == ["RESHAPE", "TRANSPOSE"]

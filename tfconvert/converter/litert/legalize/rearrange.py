@@ -174,12 +174,56 @@ def _mirrors(op: Operation) -> Failure | None:
     return None if mode in ("REFLECT", "SYMMETRIC") else Failure(f"mode is {mode}")
 
 
+def _merged(shape: Sequence[int], permutation: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Returns the shape and permutation of a transpose whose dimensions that stay neighbours are one, and none is 1.
+
+    `[1, 2, 3, 4]` by `[2, 3, 0, 1]` is `[2, 12]` by `[1, 0]`.
+    """
+    runs: list[list[int]] = []
+    kept = [axis for axis, dim in enumerate(shape) if dim != 1]
+    place = {axis: index for index, axis in enumerate(kept)}
+    for index in (place[axis] for axis in permutation if axis in place):
+        if runs and runs[-1][-1] + 1 == index:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    in_order = sorted(runs)
+    sizes = [[shape[kept[index]] for index in run] for run in in_order]
+    return [-1 if -1 in dims else math.prod(dims) for dims in sizes], [in_order.index(run) for run in runs]
+
+
+def _mergeable(op: Operation) -> Failure | None:
+    shape = types.shape_of(op.operands[0].type)
+    if (reason := rank_is_known(op) or constant_operand(1, "the permutation")(op)) is not None or shape is None:
+        return reason
+    permutation = [axis % len(shape) for axis in ints(op.operands[1])] if shape else []
+    if sorted(permutation) != list(range(len(shape))):
+        return Failure("the permutation doesn't fit the dimensions")
+    if len(_merged(shape, permutation)[0]) > _MAX_RANK:
+        return max_rank(_MAX_RANK)(op)
+    unknown = shape.count(-1)
+    if len(shape) > _MAX_RANK and (unknown > 1 or (unknown and 0 in shape)):
+        return Failure(f"more than {_MAX_RANK} dimensions can be merged if at most one is of unknown size")
+    return None
+
+
+def _transpose_merged(op: Operation, emit: Emit) -> Value:
+    """Transposes what is left of the dimensions when those of size 1 are dropped and neighbours that stay so joined."""
+    shape = types.shape_of(op.operands[0].type) or ()
+    permutation = [axis % len(shape) for axis in ints(op.operands[1])]
+    sizes, order = _merged(shape, permutation)
+    value = emit.transpose(emit.reshape(op.operands[0], sizes), order)
+    return emit.reshape(value, [shape[axis] for axis in permutation])
+
+
+_MAX_RANK = 6
 _BLOCK_SIZE = {"block_size": Attr("block_size")}
 _MODE = {"mode": Attr("mode")}
 _BLOCKED = _ANY
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(6)),
+    Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
+    Lowering("Transpose", "reshape Transpose", _transpose_merged, _ANY, _mergeable),
     Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", number_operand(-1, "the axis")),
     Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", number_operand(0, "the axis"), typed=1),
     Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
