@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import tfconvert
 from tests.conftest import PACKAGES, SourceFile
 
 MAX_FILE_LINES = 450
@@ -164,9 +165,11 @@ def test_the_example_is_small(digits_model: Path) -> None:
 def test_version_is_stated_once(root: Path) -> None:
     """The changelog's newest heading names the version that the package has."""
     with (root / "pyproject.toml").open("rb") as file:
-        version = tomllib.load(file)["project"]["version"]
+        settings = tomllib.load(file)
+    assert "version" not in settings["project"]
+    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "tfconvert.__version__"}
     headings = re.findall(r"^## \[?([\w.]+)\]?", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
-    assert version in headings[:2]
+    assert tfconvert.__version__ in headings[:2]
 
 
 def test_targets_of_the_makefile_are_documented(root: Path) -> None:

@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tfconvert.converter.composites.registry import ENTRY_POINTS
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report
+from tfconvert.converter.versions import own_version
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
 
@@ -155,7 +156,7 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     if settings is None or not files or writes_ranges or has_code:
         return None
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
-    key = hashlib.sha256(json.dumps([_FORM, version("tfconvert"), points, settings], sort_keys=True).encode())
+    key = hashlib.sha256(json.dumps([_FORM, own_version(), points, settings], sort_keys=True).encode())
     for file in files:
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
