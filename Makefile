@@ -11,7 +11,7 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format schema bench clean distclean
+.PHONY: help run test test-all lint format schema bench dist clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -47,6 +47,13 @@ bench: $(VENV)/.installed-bench ## measure against the official converter; BENCH
 	$(BIN)/python -m benchmarks.zoo --set bench
 	$(BIN)/python -m benchmarks.compare --output $(OUT)/benchmark.md $(BENCH_FLAGS)
 
+dist: $(VENV)/.installed-release ## build the wheel and the source distribution in dist/, and check them
+	rm -rf dist build *.egg-info
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python .ci/check_wheel.py dist/*.whl
+	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
+
 clean: ## remove what was built, but keep .venv
 	rm -rf $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -73,4 +80,8 @@ $(VENV)/.installed-rings: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.installed-core
+
+$(VENV)/.installed-release: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[release]'
 	@touch $@ $(VENV)/.installed-core

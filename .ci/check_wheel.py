@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Set
 from pathlib import Path
 
 PACKAGE = "tfconvert"
@@ -19,10 +20,21 @@ def main() -> int:
         packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
     listing = subprocess.run(["git", "ls-files", "-z", PACKAGE], check=True, capture_output=True, text=True).stdout
     tracked = {name for name in listing.split("\0") if name}
-    for title, names in (("missing in the wheel", tracked - packed), ("not ours to install", packed - tracked)):
+    return difference(packed, tracked, "wheel")
+
+
+def difference(packed: Set[str], tracked: Set[str], what: str) -> int:
+    """Reports how the files in a distribution differ from git's; returns the exit status.
+
+    Args:
+        packed: The names in the distribution.
+        tracked: Those that it is to hold.
+        what: What the distribution is called.
+    """
+    for title, names in ((f"missing in the {what}", tracked - packed), ("not ours to ship", packed - tracked)):
         for name in sorted(names):
             print(f"{title}: {name}", file=sys.stderr)
-    print(f"{len(packed)} files in the wheel, {len(tracked)} tracked")
+    print(f"{len(packed)} files in the {what}, {len(tracked)} tracked")
     return int(packed != tracked)
 
 
