@@ -78,3 +78,25 @@ def test_files_are_opened_as_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     output_file.write_whole(tmp_path / "model.tflite", lambda stream: stream.writelines([b"a\nb"]))
     assert [flag & binary for flag in flags] == [binary]
     assert (tmp_path / "model.tflite").read_bytes() == b"a\nb"
+
+
+_MEASURE = """
+import sys
+import ai_edge_litert.interpreter, numpy.random, asyncio, ctypes, subprocess, tempfile
+sys.modules["resource"] = None
+sys.platform = "win32"
+from pathlib import Path
+from tfconvert.converter.files import bench_process
+bench_process._STATM = Path("nowhere")
+header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [numpy.zeros((1, 8, 8, 1), numpy.float32)])
+assert (header["problem"], len(header["times"]), header["memory"]) == ("", 2, 0), header
+"""
+
+
+def test_a_measurement_with_what_windows_has(digits_model: Path, tmp_path: Path, root: Path) -> None:
+    output = tmp_path / "digits.tflite"
+    tfconvert.convert(digits_model, batch=1).save(output)
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE, str(output)], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

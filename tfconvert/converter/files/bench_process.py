@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import mmap
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,9 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.litert.child import Message, serve
 from tfconvert.schema.dialects.boxes import Array
+
+if sys.platform != "win32":
+    import resource
 
 _WARM_UP = 3
 
@@ -70,9 +73,11 @@ def _loaded(interpreter: Any, arrays: Sequence[Array]) -> Any:
 
 
 def _memory() -> int:
-    """Returns the memory that the process has; where the system doesn't tell, the most that it has had."""
+    """Returns the memory that the process has; where the system doesn't tell, the most that it has had, or 0."""
     if _STATM.exists():
-        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+        return int(_STATM.read_text().split()[1]) * mmap.PAGESIZE
+    if sys.platform == "win32":
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
