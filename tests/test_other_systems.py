@@ -88,7 +88,8 @@ sys.platform = "win32"
 from pathlib import Path
 from tfconvert.converter.files import bench_process
 bench_process._STATM = Path("nowhere")
-header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [numpy.zeros((1, 8, 8, 1), numpy.float32)])
+image = numpy.zeros((1, 8, 8, 1), numpy.float32)
+header, _ = bench_process._answer({"file": sys.argv[1], "runs": 2, "threads": 1}, [image])
 assert (header["problem"], len(header["times"]), header["memory"]) == ("", 2, 0), header
 """
 
