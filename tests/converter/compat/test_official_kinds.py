@@ -332,12 +332,13 @@ def test_convolutions_that_recur(tf: ModuleType, run_tflite: RunTFLite) -> None:
     np.testing.assert_allclose(run_tflite(converter.convert(), [x])[0], model(x), atol=1e-5)
 
 
-def test_slices_that_start_anywhere(tf: ModuleType, run_tflite: RunTFLite) -> None:
+def test_slices_that_start_anywhere(tf: ModuleType) -> None:
     @traced(tf, tf.TensorSpec([6], tf.float32), tf.TensorSpec([1], tf.int32))
     def call(a: Any, begin: Any) -> Any:
         return tf.strided_slice(a, begin, begin + 3)
 
-    (found,) = run_tflite(_converted(call), [np.arange(6, dtype=np.float32), np.array([2], np.int32)])
+    runner = tfconvert.Interpreter(model_content=_converted(call)).get_signature_runner()
+    (found,) = runner(a=np.arange(6, dtype=np.float32), begin=np.array([2], np.int32)).values()
     assert found.tolist() == [2, 3, 4]
 
 

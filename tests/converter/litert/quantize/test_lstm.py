@@ -128,8 +128,9 @@ Samples = list[list[np.ndarray]]
 
 def _quantized(content: bytes, path: Path, samples: Samples, **settings: Any) -> tfconvert.Model:
     """Quantizes a file; leaves the result at a path."""
-    path.write_bytes(content)
-    model = tfconvert.convert(path, quantize=tfconvert.Quantize("int8", samples=samples, **settings))
+    source = path.with_name(f"source_{path.name}")
+    source.write_bytes(content)
+    model = tfconvert.convert(source, quantize=tfconvert.Quantize("int8", samples=samples, **settings))
     model.save(path)
     return model
 
@@ -250,8 +251,8 @@ def test_a_file_with_states_of_its_own_is_read_and_written_again(tmp_path: Path)
     graph = Graph((1, TIME, FEATURES))
     graph.returns(_lstm(graph, graph.inputs[0], projection=3))
     path, samples = tmp_path / "m.tflite", [[random(1, TIME, FEATURES)]]
-    path.write_bytes(graph.content)
-    tfconvert.convert(path).save(path)
+    (tmp_path / "source.tflite").write_bytes(graph.content)
+    tfconvert.convert(tmp_path / "source.tflite").save(path)
     np.testing.assert_array_equal(run_all(path.read_bytes(), samples)[0][2], run_all(graph.content, samples)[0][0])
 
 
