@@ -11,7 +11,7 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format schema bench dist clean distclean
+.PHONY: help run test test-all lint format schema bench docs dist clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -54,6 +54,9 @@ dist: $(VENV)/.installed-release ## build the wheel and the source distribution 
 	$(BIN)/python .ci/check_wheel.py dist/*.whl
 	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
 
+docs: $(VENV)/.installed-docs ## build the site of the documentation: out/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
+
 clean: ## remove what was built, but keep .venv
 	rm -rf $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -85,3 +88,7 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-release: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[release]'
 	@touch $@ $(VENV)/.installed-core
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[docs]'
+	@touch $@

@@ -1,0 +1,21 @@
+"""Hooks of MkDocs: the pages that are made from the code, and links between pages; see `site_pages.py`."""
+
+from __future__ import annotations
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from docs.site_pages import PAGES, adapted
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are made."""
+    for name, make in PAGES.items():
+        files.append(File.generated(config, name, content=make()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Returns a page's text as the site has it."""
+    return adapted(markdown)
