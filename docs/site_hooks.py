@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.site_pages import PAGES, adapted
+from docs.site_pages import PAGES, adapted, loaded_from_network
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -19,3 +20,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Returns a page's text as the site has it."""
     return adapted(markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Returns a finished page as it is; one that would load something from a network ends the build."""
+    if found := loaded_from_network(output):
+        raise PluginError(f"{page.file.dest_uri} would load {', '.join(found)}")
+    return output

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 _FIGURES = "<!-- benchmark -->"
 _EXAMPLE = re.compile(r"^((?: {4}.*\n|\n)*(?: {4}.*\n))", re.MULTILINE)
+_LOADS = re.compile(r"<(?:[a-z]+ [^>]*\bsrc|link [^>]*\bhref)=[\"']?((?:https?:)?//[^\s\"'>]+)")
 _FROM_ROOT = re.compile(r"\]\(docs/([^)]+)\)")
 
 _PASSES = """# Passes
@@ -133,3 +134,8 @@ def figures() -> str:
 def adapted(text: str) -> str:
     """Returns a page of this folder as the site has it: with figures, and links to other files' pages."""
     return text.replace(_FIGURES, figures()).replace("](../CONTRIBUTING.md)", "](contributing.md)")
+
+
+def loaded_from_network(html: str) -> list[str]:
+    """Returns the addresses from which a page would load scripts, styles or pictures; what people follow may be."""
+    return _LOADS.findall(html)

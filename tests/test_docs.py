@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from docs.site_pages import PAGES, adapted, figures
+from docs.site_pages import PAGES, adapted, figures, loaded_from_network
 from tfconvert.converter.pipeline.registry import pass_names
 
 RUN = (
@@ -147,17 +147,32 @@ def test_code_runs_as_pasted(name: str, root: Path, here: Path) -> None:
     assert ran
 
 
-def test_make_converts_again_when_the_model_has_changed(root: Path, here: Path) -> None:
-    page = blocks((root / "docs" / "build_systems.md").read_text("utf-8"))
-    for name in ("main.cc", "Makefile"):
-        (text,) = (block.text for block in page if block.title == name)
-        (here / name).write_text(text, "utf-8")
-    assert "tfconvert saved_model" in _shell("make app")
-    assert "a model of" in _shell("./app")
-    assert "tfconvert" not in _shell("make app")
-    later = (here / "app").stat().st_mtime + 2
-    os.utime(here / "saved_model" / "saved_model.pb", (later, later))
-    assert "tfconvert saved_model" in _shell("make app")
+@pytest.mark.parametrize(
+    ("files", "build", "made"),
+    [
+        (("main.cc", "Makefile"), "make app", "app"),
+        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G 'Unix Makefiles'; cmake --build build", "build/app"),
+        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G Ninja; ninja -C build", "build/app"),
+        (("build.ninja",), "ninja", "model.tflite"),
+    ],
+)
+def test_builds_convert_again_when_the_model_has_changed(
+    files: tuple[str, ...], build: str, made: str, root: Path, here: Path
+) -> None:
+    missing = [each for each in ("make", "cmake", "ninja") if f"{each} " in f"{build} " and not shutil.which(each)]
+    if missing:
+        pytest.skip(f"{missing[0]} is not installed")
+    page = {block.title: block.text for block in blocks((root / "docs" / "build_systems.md").read_text("utf-8"))}
+    for name in files:
+        (here / name).write_text(page[name], "utf-8")
+    times = []
+    for change in (False, False, True):
+        if change:
+            later = (here / made).stat().st_mtime + 2
+            os.utime(here / "saved_model" / "saved_model.pb", (later, later))
+        _shell(build)
+        times.append((here / made).stat().st_mtime_ns)
+    assert times[0] == times[1] < times[2]
 
 
 def _site(root: Path) -> dict[str, str]:
@@ -212,3 +227,17 @@ def test_figures_are_those_of_the_readme(root: Path) -> None:
     assert figures().count("| MobileNetV2 |") == 2
     assert "](benchmark.png)" in figures()
     assert figures() in adapted((root / "docs" / "compared.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<script defer src="https://example.org/x.js">', ["https://example.org/x.js"]),
+        ('<img alt="" src=//example.org/x.png>', ["//example.org/x.png"]),
+        ('<link rel="stylesheet" href="https://example.org/x.css">', ["https://example.org/x.css"]),
+        ('<a href="https://example.org">', []),
+        ('<script src="assets/x.js"></script><link href="assets/x.css">', []),
+    ],
+)
+def test_what_a_page_loads_from_a_network_is_found(html: str, expected: list[str]) -> None:
+    assert loaded_from_network(html) == expected
