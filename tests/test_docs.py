@@ -117,11 +117,15 @@ def _python(text: str, scope: dict[str, object], name: str) -> str:
     return stream.getvalue()
 
 
+def _absent_tools(commands: str) -> list[str]:
+    """Returns the build systems that commands call, and the compiler that these call, if they are not installed."""
+    tools = re.findall(r"^(make|cmake|ninja)\b", commands, re.MULTILINE)
+    return [tool for tool in (*tools, *(["c++"] if tools else [])) if shutil.which(tool) is None]
+
+
 def _can_run(block: Block) -> bool:
     if block.language == "sh":
-        return all(
-            shutil.which(each) for each in ("make", "cmake") if re.search(rf"^{each} ", block.text, re.MULTILINE)
-        )
+        return not _absent_tools(block.text)
     return all(importlib.util.find_spec(package) for words, package in NEEDS.items() if words in block.text)
 
 
@@ -151,17 +155,16 @@ def test_code_runs_as_pasted(name: str, root: Path, here: Path) -> None:
     ("files", "build", "made"),
     [
         (("main.cc", "Makefile"), "make app", "app"),
-        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G 'Unix Makefiles'; cmake --build build", "build/app"),
-        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G Ninja; ninja -C build", "build/app"),
+        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G 'Unix Makefiles'\nmake -C build", "build/app"),
+        (("main.cc", "CMakeLists.txt"), "cmake -S . -B build -G Ninja\nninja -C build", "build/app"),
         (("build.ninja",), "ninja", "model.tflite"),
     ],
 )
 def test_builds_convert_again_when_the_model_has_changed(
     files: tuple[str, ...], build: str, made: str, root: Path, here: Path
 ) -> None:
-    missing = [each for each in ("make", "cmake", "ninja") if f"{each} " in f"{build} " and not shutil.which(each)]
-    if missing:
-        pytest.skip(f"{missing[0]} is not installed")
+    if missing := _absent_tools(build):
+        pytest.skip(f"not installed: {', '.join(missing)}")
     page = {block.title: block.text for block in blocks((root / "docs" / "build_systems.md").read_text("utf-8"))}
     for name in files:
         (here / name).write_text(page[name], "utf-8")
