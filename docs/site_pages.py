@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import tfconvert
@@ -37,6 +38,14 @@ _REFERENCE = """# Python
 Everything that `import tfconvert` provides. All of it is loaded when it is first used.
 
 """
+_REPORT = """## Reports
+
+What `Model.report` is.
+
+::: tfconvert.converter.report.Report
+"""
+_KINDS = (type, FunctionType, type(cache(len)))
+"""What is told by its docstring: classes and functions."""
 
 
 def passes_page() -> str:
@@ -67,7 +76,7 @@ def _body(text: str) -> str:
 
 def reference_page() -> str:
     """Returns the page of the public names, for mkdocstrings to fill in."""
-    return _REFERENCE + "\n".join(_sections("tfconvert", tfconvert, set()))
+    return _REFERENCE + "\n".join([*_sections("tfconvert", tfconvert, set()), _REPORT])
 
 
 def _sections(name: str, module: ModuleType, told: set[str]) -> Iterator[str]:
@@ -79,7 +88,8 @@ def _sections(name: str, module: ModuleType, told: set[str]) -> Iterator[str]:
         told: Where the classes and functions are defined that are on the page already; grows.
     """
     found = {each: getattr(module, each) for each in sorted(module.__all__) if not each.startswith("_")}
-    homes = {each: _home(value) for each, value in found.items() if _is_ours(value)}
+    ours = [(isinstance(value, type), each) for each, value in found.items() if _is_ours(value)]
+    homes = {each: _home(found[each]) for _, each in sorted(ours)}  # Functions first.
     submodules = {each: value for each, value in found.items() if _is_module(value, f"{name}.{each}")}
     new = [home for home in homes.values() if home not in told]
     others = [f"`{each}`" for each in found if homes.get(each) not in new and each not in submodules]
@@ -104,9 +114,9 @@ def _home(value: Any) -> str:
 
 def _is_ours(value: object) -> bool:
     return (
-        (inspect.isclass(value) or inspect.isfunction(value))
+        isinstance(value, _KINDS)
         and value.__module__.startswith("tfconvert.")
-        and not value.__name__.startswith("_")
+        and not _home(value).rpartition(".")[2].startswith("_")
     )
 
 
