@@ -22,6 +22,7 @@ from tfconvert.schema.diagnostics import ConversionError
     {"ranges": "kl"}, {"ranges": None},
     {"exclude": "SOFTMAX"}, {"exclude": b"SOFTMAX"}, {"exclude": 5}, {"exclude": [5]}, {"exclude": None},
     {"exclude": (name for name in ("ADD",))}, {"calibration": 5}, {"progress": 5}, {"per_channel": "yes"},
+    {"per_channel": "dense"},
     {"strict": 1}, {"hybrid_only": None}, {"io": "int16"}, {"mode": "int16", "io": "int8"},
     {"mode": "dynamic", "io": "int8"}, {"mode": "float16", "weights": 4}, {"mode": "weights", "samples": []},
 ])  # fmt: skip

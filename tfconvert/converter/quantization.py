@@ -12,12 +12,16 @@ from tfconvert.schema.diagnostics import error
 Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
 Io = Literal["float32", "int8", "uint8", "int16"]
 Ranges = Literal["minmax", "mse", "percentile"]
+PerChannel = bool | Literal["not-dense"]
 
 Sample = Mapping[str, Any] | Sequence[Any]
 """One run's inputs: arrays by input name, or in the signature's order."""
 
 Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
 """Samples of the only signature, those of several by signature, or a function that returns either anew."""
+
+NOT_DENSE: PerChannel = "not-dense"
+"""A scale for each channel of all weights but those of fully connected layers."""
 
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
@@ -37,7 +41,8 @@ class Quantize:
         calibration: Path of a file that keeps the ranges that the samples gave: it is read if it is there, and written
             if samples are given.
         io: Element type of float inputs and outputs; or a pair, first that of inputs, then that of outputs.
-        per_channel: Whether weights have a scale for each output channel; else one in all.
+        per_channel: Whether weights have a scale for each output channel; else one in all. `not-dense`: they have, but
+            for those of fully connected layers.
         exclude: Patterns of names of nodes or operators (`*/logits`, `SOFTMAX`) that stay float.
         strict: Whether an op that would stay float is an error; excluded ones may.
         ranges: How a tensor's range follows from what it was in the samples: all of it, the range with the least
@@ -52,7 +57,7 @@ class Quantize:
     samples: Samples | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
     calibration: str | os.PathLike[str] | None = None
     io: Io | tuple[Io, Io] = "float32"
-    per_channel: bool = True
+    per_channel: PerChannel = True
     exclude: Sequence[str] = ()
     strict: bool = False
     ranges: Ranges = "minmax"
@@ -115,13 +120,25 @@ class Quantize:
             raise _wrong("exclude is a text", "pass a list of patterns")
         if not isinstance(exclude, Collection) or not all(isinstance(each, str) for each in exclude):
             raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
-        for name in ("per_channel", "strict", "hybrid_only"):
+        if self.per_channel != NOT_DENSE and not isinstance(self.per_channel, bool):
+            raise _wrong(f"per_channel can't be {self.per_channel!r}", f"choose True, False or {NOT_DENSE!r}")
+        for name in ("strict", "hybrid_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):
             raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
         if self.progress is not None and not callable(self.progress):
             raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
+
+
+def has_channels(per_channel: PerChannel, operator: str) -> bool:
+    """Returns whether the weights of an operator are to have a scale for each channel.
+
+    Args:
+        per_channel: The setting.
+        operator: The operator's name, without its dialect.
+    """
+    return operator != "fully_connected" if per_channel == NOT_DENSE else bool(per_channel)
 
 
 INT8 = Quantize("int8")

@@ -37,6 +37,8 @@ def _parsed(*arguments: str) -> Quantize | None:
         ((), None),
         (("--quantize", "dynamic"), Quantize("dynamic")),
         (("--quantize", "weights", "--weights", "4", "--per-tensor"), Quantize("weights", 4, per_channel=False)),
+        (("--quantize", "dynamic", "--per-tensor-dense"), Quantize("dynamic", per_channel="not-dense")),
+        (("--quantize", "dynamic", "--per-tensor", "--per-tensor-dense"), Quantize("dynamic", per_channel=False)),
         (("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
          Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True)),
         (("--quantize", "int8", "--samples", "a.npz", "--samples", "b", "--io", "uint8", "--ranges", "mse", "--strict",
@@ -49,8 +51,8 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 
 
 def test_every_setting_has_an_option() -> None:
-    named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "exclude", "strict", "ranges",
-             "hybrid_only"}  # fmt: skip
+    named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "per_tensor_dense", "exclude", "strict",
+             "ranges", "hybrid_only"}  # fmt: skip
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

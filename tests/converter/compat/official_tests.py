@@ -52,8 +52,7 @@ def _beside(text: str, *names: str) -> list[Row]:
 
 _ERROR = "the error is a `ConversionError` with its own text"
 _METADATA = "the metadata that tells how the file was made has fewer fields"
-_FLEX = "needs resources, variants or asserts in TensorFlow's own kernels, which flex ops don't share with LiteRT here"
-_DENSE = "weights have a scale for each channel in all layers or in none; the flag is refused"
+_FLEX = "needs an operator of TensorFlow's runtime, which isn't written"
 _QDQ = "models are not read as quantized by others; the flag is refused"
 
 ROWS: dict[str, Sequence[Row]] = {
@@ -85,7 +84,7 @@ ROWS: dict[str, Sequence[Row]] = {
         *_beside("operators that compare layers aren't written; `QuantizationDebugger` compares two files",
                  "testNewQuantizerNumericVerificationDebugMode"),
         *_holds("test_scales_by_channel", "testDisablePerChannelQuantization"),
-        *_differs(_DENSE, "testDisablePerChannelQuantizationForDenseLayers"),
+        *_holds("test_scales_of_dense_layers", "testDisablePerChannelQuantizationForDenseLayers"),
         *_holds("test_biases_that_are_large", "testQuantizeBiasOverflow"),
         *_holds("test_versions_of_operators", "testOpVersion"),
         *_holds("test_one_function", "testForceSelectTFOps", remark="the result is the same, of builtin operators"),
@@ -135,7 +134,7 @@ ROWS: dict[str, Sequence[Row]] = {
         *_differs("what was trained for fewer than 8 bits isn't stored in fewer; the flag is refused",
                   "testQATLowBitKerasModel"),
         *_holds("test_trained_for_integers", "testKerasConv2DTransposedWithBiasAndActivation"),
-        *_differs(_DENSE, "testDisablePerChannelQuantizationForDenseLayers"),
+        *_holds("test_scales_of_dense_layers", "testDisablePerChannelQuantizationForDenseLayers"),
     ],
     "FromJaxModelTest": _beside(
         "JAX hands over StableHLO, which isn't read", "testInvalidInputsModel", "testSingleInputModel",

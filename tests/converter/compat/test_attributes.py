@@ -96,6 +96,8 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
     ({"optimizations": ["DEFAULT"]}, Quantize("dynamic")),
     ({"optimizations": [*DEFAULT, *SPARSE]}, Quantize("dynamic")),
     ({"optimizations": DEFAULT, "_experimental_disable_per_channel": True}, Quantize("dynamic", per_channel=False)),
+    ({"optimizations": DEFAULT, "_experimental_disable_per_channel_quantization_for_dense_layers": True},
+     Quantize("dynamic", per_channel="not-dense")),
     ({"optimizations": DEFAULT, "supported_types": [np.float16]}, Quantize("float16")),
     ({"optimizations": DEFAULT, "supported_types": ["float32"]}, None),
     ({"optimizations": DEFAULT, "supported_types": [np.float16, np.int8]}, Quantize("dynamic")),

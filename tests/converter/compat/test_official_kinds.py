@@ -145,6 +145,32 @@ def test_scales_by_channel(tf: ModuleType, disable: bool, count: int) -> None:
     assert scales == [count]
 
 
+@pytest.mark.parametrize("has_samples", [False, True])
+@pytest.mark.parametrize(("flags", "counts"), [
+    ([], [38, 40]), (["_for_dense_layers"], [38, 1]), ([""], [1, 1]), (["", "_for_dense_layers"], [1, 1]),
+])  # fmt: skip
+def test_scales_of_dense_layers(
+    tf: ModuleType, run_tflite: RunTFLite, flags: list[str], counts: list[int], has_samples: bool
+) -> None:
+    filters = tf.constant(RNG.normal(size=(3, 3, 16, 38)).astype(np.float32))
+    weight = tf.constant(RNG.normal(size=(38, 40)).astype(np.float32))
+
+    @traced(tf, tf.TensorSpec([1, 5, 5, 16], tf.float32))
+    def call(x: Any) -> Any:
+        return tf.matmul(tf.reduce_mean(tf.nn.conv2d(x, filters, [1] * 4, "SAME"), [1, 2]), weight)
+
+    disable = "_experimental_disable_per_channel"
+    settings: dict[str, Any] = {f"{disable}_quantization{flag}" if flag else disable: True for flag in flags}
+    samples = _samples((1, 5, 5, 16)) if has_samples else None
+    content = _converted(call, samples, optimizations=[tfconvert.Optimize.DEFAULT], **settings)
+    details = tfconvert.Interpreter(model_content=content).get_tensor_details()
+    scales = {tuple(each["shape"].tolist()): len(each["quantization_parameters"]["scales"]) for each in details}
+    assert [scales[38, 3, 3, 16], scales[40, 38]] == counts
+    x = RNG.uniform(-1, 1, (1, 5, 5, 16)).astype(np.float32)
+    expected = np.asarray(call(x))
+    np.testing.assert_allclose(run_tflite(content, [x])[0], expected, atol=0.05 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(("io", "ops"), [
     ("int8", [OPS.TFLITE_BUILTINS]), ("uint8", [OPS.TFLITE_BUILTINS_INT8, OPS.TFLITE_BUILTINS]),
     ("int16", [INT16, OPS.TFLITE_BUILTINS]),

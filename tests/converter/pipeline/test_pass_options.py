@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +37,8 @@ def test_options_are_read() -> None:
         (float, (3,), 3.0),
         (str, ("x",), "x"),
         (str | None, ("x",), "x"),
+        (bool | Literal["some"], ("some",), "some"),
+        (bool | Literal["some"], (False,), False),
         (tuple[int, ...], (1, 2), (1, 2)),
         (tuple[int, ...], (1,), (1,)),
         (tuple[str, ...] | None, ("a", "b"), ("a", "b")),
@@ -50,7 +54,15 @@ def test_values_have_the_fields_type(
 
 @pytest.mark.parametrize(
     ("hint", "given_values"),
-    [(bool, (3,)), (int, ("x",)), (int, (1, 2)), (int, (True,)), (int, ()), (str, ())],
+    [
+        (bool, (3,)),
+        (int, ("x",)),
+        (int, (1, 2)),
+        (int, (True,)),
+        (int, ()),
+        (str, ()),
+        (bool | Literal["some"], ("none",)),
+    ],
 )
 def test_values_of_another_type_are_refused(hint: object, given_values: tuple[int | str, ...]) -> None:
     with pytest.raises(ValueError, match="is not"):

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from tfconvert.converter.cli.streams import can_redraw
-from tfconvert.converter.quantization import Io, Mode, Quantize, Ranges
+from tfconvert.converter.quantization import NOT_DENSE, Io, Mode, Quantize, Ranges
 
 _OPTIONS = (
     click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
@@ -26,13 +26,14 @@ _OPTIONS = (
     click.option("--exclude", metavar="PATTERN", multiple=True,
                  help="Nodes or operators that stay float, as */logits or SOFTMAX; repeatable."),
     click.option("--per-tensor", is_flag=True, help="Give weights one scale instead of one for each channel."),
+    click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
     click.option("--hybrid-only", is_flag=True,
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "hybrid_only", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -65,7 +66,7 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
     return Quantize(
         given["mode"],
         int(given.get("bits", 8)),
-        per_channel="per_tensor" not in given,
+        per_channel="per_tensor" not in given and (NOT_DENSE if "per_tensor_dense" in given else True),
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,

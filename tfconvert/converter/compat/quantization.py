@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tfconvert.converter.compat.row import Mapped, Values, refusal
-from tfconvert.converter.quantization import Io, Mode, Quantize
+from tfconvert.converter.quantization import NOT_DENSE, Io, Mode, PerChannel, Quantize
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
 
 BUILTINS = "TFLITE_BUILTINS"
@@ -86,7 +86,7 @@ def supported_ops(values: Values) -> frozenset[str]:
 
 def _setting(wish: _Wish, values: Values) -> Quantize | None:
     samples = values["representative_dataset"]
-    per_channel = not values["_experimental_disable_per_channel"]
+    per_channel = _per_channel(values)
     smallest = min(wish.types, key=_SIZES.__getitem__, default="int8")
     integers: Mode = "int16" if INT16 in wish.ops else "int8"
     is_strict = not wish.ops & {BUILTINS, FLEX}
@@ -101,6 +101,13 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
                     io=io, per_channel=per_channel, strict=is_strict)  # fmt: skip
+
+
+def _per_channel(values: Values) -> PerChannel:
+    """Returns which weights have a scale for each channel."""
+    if values["_experimental_disable_per_channel"]:
+        return False
+    return NOT_DENSE if values["_experimental_disable_per_channel_quantization_for_dense_layers"] else True
 
 
 def _io(values: Values, whole: str) -> tuple[Io, Io]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tfconvert.converter.pipeline.pass_text import PassText, Value, parse_pass_text
 from tfconvert.converter.pipeline.registry import pass_class, pass_names
@@ -34,7 +34,7 @@ class Option:
     def kind(self) -> str:
         """The type as help and messages spell it."""
         several = ",..." if any(get_origin(part) is tuple for part in _parts(self.hint)) else ""
-        kinds = [_WRITABLE[kind] for kind in _kinds(self.hint)]
+        kinds = [kind if isinstance(kind, str) else _WRITABLE[kind] for kind in _kinds(self.hint)]
         return "|".join(kinds) + several
 
     def value(self, written: tuple[Value, ...]) -> Any:
@@ -120,6 +120,8 @@ def _fits(value: Any, hint: Any) -> bool:
     """Returns whether a value is of a type that options have: one that text can give, a tuple or a choice of them."""
     if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, part) for part in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
     if get_origin(hint) is tuple:
         return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
     return type(value) is hint
@@ -129,14 +131,16 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     return (hint, *get_args(hint))
 
 
-def _kinds(hint: Any) -> list[type]:
-    """Returns the kinds of text values that a type takes; none if it takes something that text can't give."""
-    kinds: list[type] = []
+def _kinds(hint: Any) -> list[type | str]:
+    """Returns what a type takes as text: types of values, and values themselves; none if text can't give them all."""
+    kinds: list[type | str] = []
     pending = [hint]
     while pending:
         part = pending.pop(0)
         if part in _WRITABLE:
             kinds.append(part)
+        elif get_origin(part) is Literal:
+            kinds += get_args(part)
         elif get_origin(part) in (tuple, Union, UnionType):
             pending += get_args(part)
         elif part is not Ellipsis and part is not NoneType:

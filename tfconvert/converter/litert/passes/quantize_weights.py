@@ -61,7 +61,7 @@ from tfconvert.converter.litert.quantize.halves import store_halves
 from tfconvert.converter.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
 from tfconvert.converter.litert.quantize.stored import StoredConstants
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.quantization import Mode, Quantize
+from tfconvert.converter.quantization import Mode, PerChannel, Quantize
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file
@@ -78,14 +78,14 @@ class QuantizeWeights:
     Attributes:
         mode: `dynamic`, `float16` or `weights`; nothing is done in other modes.
         weights: Bits of the weights that gain by few, 8 or 4.
-        per_channel: Whether weights have a scale for each output channel.
+        per_channel: Whether weights have a scale for each output channel, or which have.
         exclude: Patterns of nodes or operators whose weights stay floats.
         hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
     """
 
     mode: str = "dynamic"
     weights: int = 8
-    per_channel: bool = True
+    per_channel: PerChannel = True
     exclude: tuple[str, ...] = ()
     hybrid_only: bool = False
     name: ClassVar[str] = "quantize-weights"

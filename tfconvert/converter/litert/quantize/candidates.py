@@ -10,7 +10,7 @@ from tfconvert.converter.litert.quantize import lstm
 from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.rules import RULES, Rule, Scales
-from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization import PerChannel, Quantize
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -27,7 +27,7 @@ class Settings(NamedTuple):
     Attributes:
         storage: The type of integers that activations become.
         exclusion: What stays float although it need not.
-        per_channel: Whether weights have a scale for each channel.
+        per_channel: Whether weights have a scale for each channel, or which have.
         bits: Bits of the weights of matrix products.
         integers_only: Whether integers are wanted even where floats would be as fast and more precise.
         in_loop: Whether the function is the body of a loop.
@@ -35,7 +35,7 @@ class Settings(NamedTuple):
 
     storage: IntegerType
     exclusion: Exclusion
-    per_channel: bool = True
+    per_channel: PerChannel = True
     bits: int = 8
     integers_only: bool = False
     in_loop: bool = False

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization import Quantize, has_channels
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import Value
 
@@ -121,7 +121,7 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
     has_kernel = row.is_hybrid or not row.per_tensor
     if settings.mode == "dynamic" and (has_kernel if settings.hybrid_only else _is_faster(op, row)):
         return _hybrid(op, row, present, settings)
-    axis = row.axis if settings.per_channel else None
+    axis = row.axis if has_channels(settings.per_channel, op.op_name) else None
     form = Form(_bits(row, settings), axis, dequantized=True)
     return [Weight(at, form) for at in present if _is_weight(op.operands[at])]
 
@@ -136,7 +136,8 @@ def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> 
     operands = [op.operands[at] for at in present]
     if not (_has_hybrid_kernel(op, operands) if row.together else all(map(_is_weight, operands))):
         return []
-    per_channel = row.per_channel and (settings.per_channel or not row.per_tensor or _is_grouped(op))
+    needs_channels = not row.per_tensor or _is_grouped(op)
+    per_channel = row.per_channel and (needs_channels or has_channels(settings.per_channel, op.op_name))
     form = Form(_bits(row, settings), row.axis if per_channel else None)
     return [Weight(at, form) for at in present]
 

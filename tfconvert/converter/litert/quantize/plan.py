@@ -20,6 +20,7 @@ from tfconvert.converter.litert.quantize.limits import least_scale, room
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import SIZES_ONLY, Rule, Scales
+from tfconvert.converter.quantization import has_channels
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.quant import Uniform
@@ -119,7 +120,7 @@ class Plan:
             return Weight(trained)
         constant = constant_behind(value)
         assert constant is not None, "checked by the candidate"
-        axis = rule.axis if settings.per_channel else None
+        axis = rule.axis if has_channels(settings.per_channel, op.name.removeprefix("tfl.")) else None
         found = extent(constant, axis)
         if not found.is_finite:
             return Weight(None)
