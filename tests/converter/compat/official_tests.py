@@ -77,8 +77,7 @@ ROWS: dict[str, Sequence[Row]] = {
         *_holds("test_flex_is_not_needed", "testIntegerQuantizationWithFlexOp",
                 remark="all becomes builtin operators; no metadata says otherwise"),
         *_holds("test_operators_without_integers", "testIntegerQuantizationWithUnsupportedOps"),
-        *_holds("test_samples_are_in_the_order_of_arguments", "testIntegerQuantizationWithControlFlow",
-                remark="inputs of the file are in another order"),
+        *_holds("test_samples_are_in_the_order_of_arguments", "testIntegerQuantizationWithControlFlow"),
         *_beside("a function beside the class; `QuantizationDebugOptions` excludes operators and nodes",
                  "testNewQuantizerBlocklistingArgs"),
         *_beside("operators that compare layers aren't written; `QuantizationDebugger` compares two files",
@@ -157,8 +156,10 @@ ROWS: dict[str, Sequence[Row]] = {
         *_exceeds("open sizes may be anywhere", "testSizeInvalid"),
     ],
     "ResourceAndVariantTypes": [
-        *_differs(_FLEX, "testVariants", "testVariantsWithCond", "testVariantsWithWhile", "testResources",
-                  "testResourcesWithCond", "testResourcesWithWhile"),
+        *_holds("test_maps", "testVariants", "testVariantsWithCond", "testVariantsWithWhile",
+                remark="the file is compared, not run: LiteRT's package has no Flex delegate"),
+        *_holds("test_stacks", "testResources", "testResourcesWithCond", "testResourcesWithWhile",
+                remark="of builtin operators"),
         *_holds("test_loops_and_lists", "testTensorListWithStaticSize", "testTensorListWithDynamicSize",
                 remark="lists that grow convert with either flag"),
     ],
@@ -181,7 +182,7 @@ _HEAD = """# The official tests of the class
 
 The tests of `TFLiteConverter` in the LiteRT repository (`tflite/python/lite_v2_test.py`), and how the kind of each
 fares here. What holds is checked by a test of this project's own on the same kind of model, with the same settings
-(`tests/converter/compat/test_official_kinds.py`), or by a script that runs with both converters (`script_corpus.py`).
+(`tests/converter/compat/test_official_kinds.py`, `test_flex_kinds.py`), or by a script that runs with both converters (`script_corpus.py`).
 Tests of one kind share one of ours. A test that expects an error, where the model converts here, is exceeded. What is
 beside the conversion of TensorFlow's models isn't counted.
 
