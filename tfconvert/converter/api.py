@@ -99,7 +99,7 @@ def convert(
     flex_ops: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
     batch: int | None = None,
-    order: Literal["written", "official", "official-v1"] = "written",
+    order: Literal["written", "official", "official-v1", "flattened"] = "written",
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 

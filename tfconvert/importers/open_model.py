@@ -72,9 +72,10 @@ class Selection(Protocol):
         """SavedModels: names of outputs by signature, in the order of the function's results."""
 
 
-ORDERS = ("written", "official", "official-v1")
+ORDERS = ("written", "official", "official-v1", "flattened")
 """The orders of a signature's inputs and outputs: that of the function's arguments and results, or that in which
-TensorFlow's own converters have them, those of TensorFlow 2 and 1."""
+TensorFlow's own converters have them, those of TensorFlow 2 and 1, and that of a function whose variables nobody owns:
+results that are a dictionary by key."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -216,11 +217,14 @@ def _wishes(options: Selection) -> Wishes:
     if options.order not in ORDERS:
         raise error("wrong-option", f"there is no order {options.order!r}", hint=f"choose from {', '.join(ORDERS)}")
     sort_key = None
-    if options.order != "written":
+    if options.order.startswith("official"):
         from tfconvert.importers.official_order import by_fingerprint, by_tensor
 
         sort_key = by_fingerprint if options.order == "official" else by_tensor
-    return Wishes(sort_key, options.results, options.batch, options.rename or {})
+    results = options.results
+    if options.order == "flattened":
+        results = {key: sorted(names) for key, names in results.items()}
+    return Wishes(sort_key, results, options.batch, options.rename or {})
 
 
 def _import_ir(path: Path, options: Selection) -> ModuleOp:

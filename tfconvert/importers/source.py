@@ -33,7 +33,8 @@ class Source(NamedTuple):
         rename: New names of inputs and outputs.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
-            and results, or `official` or `official-v1`, as TensorFlow's own converters order them.
+            and results, `flattened`, which is the same but has the results of a dictionary by key, or `official` or
+            `official-v1`, as TensorFlow's own converters order them.
     """
 
     model: object

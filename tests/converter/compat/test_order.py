@@ -100,3 +100,22 @@ def test_fingerprints_are_tensorflow_s(tf: ModuleType) -> None:
     names = ["".join(draw.choice(letters) for _ in range(length)) for length in range(200)]
     wanted = [int.from_bytes(bytes(each), "little") for each in tf.fingerprint(names).numpy()]
     assert [fingerprint(name) for name in names] == wanted
+
+
+@pytest.mark.parametrize("owner", ["none", "stranger", "parent", "plain"])
+@pytest.mark.parametrize("is_named", [True, False])
+def test_functions_that_nobody_owns(tf: ModuleType, owner: str, is_named: bool) -> None:
+    module = tf.Module()
+    module.scale = tf.Variable(2.0)
+    plain = tf.__internal__.tracking.AutoTrackable()
+    plain.scale = module.scale
+    owners = {"none": None, "stranger": tf.Module(), "parent": module, "plain": plain}
+
+    @traced(tf, *(tf.TensorSpec([1, size + 1], name=f"in_{11 - size}") for size in range(12)))
+    def call(*several: Any) -> Any:
+        values = [each * module.scale for each in several]
+        return {chr(97 + index * 5 % 12): value for index, value in enumerate(values)} if is_named else values[::-1]
+
+    functions = [call.get_concrete_function()]
+    kinds = (tf.lite.TFLiteConverter, tfconvert.TFLiteConverter)
+    _check(*(kind.from_concrete_functions(functions, owners[owner]) for kind in kinds))

@@ -31,7 +31,9 @@ class TFLiteConverter(Converter):
             raise refusal("funcs", "there is no function to convert", "pass a list of concrete functions")
         # Functions refer to variables weakly.
         set_plainly(self, "_owner", trackable_obj)
-        super().__init__(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), {})
+        is_plain = len(funcs) == 1 and not _owns(trackable_obj, funcs[0])
+        arguments = {"order": "flattened"} if is_plain else {}
+        super().__init__(ROWS, funcs[0] if len(funcs) == 1 else list(funcs), arguments)
         if len(funcs) == 1:
             # Samples without names are in the order of the function's arguments, whatever the signature's is.
             set_plainly(self, "_order", _arguments_of(funcs[0]))
@@ -99,6 +101,19 @@ class TFLiteConverter(Converter):
             "from_concrete_functions; a Keras model on JAX: save its weights and load them under the TensorFlow "
             "backend",
         )
+
+
+def _owns(owner: Any, function: Any) -> bool:
+    """Returns whether an object can save a function.
+
+    The official converter takes other functions as graphs, whose inputs and outputs are in the order of arguments and
+    results.
+    """
+    owned = getattr(owner, "variables", None)
+    if owner is None or owned is None:
+        return owner is not None and hasattr(owner, "_trackable_children")
+    known = {id(each) for each in owned}
+    return all(id(each) in known for each in getattr(function, "variables", ()))
 
 
 def _arguments_of(function: Any) -> tuple[str, ...]:
