@@ -182,9 +182,9 @@ _HEAD = """# The official tests of the class
 
 The tests of `TFLiteConverter` in the LiteRT repository (`tflite/python/lite_v2_test.py`), and how the kind of each
 fares here. What holds is checked by a test of this project's own on the same kind of model, with the same settings
-(`tests/converter/compat/test_official_kinds.py`, `test_flex_kinds.py`), or by a script that runs with both converters (`script_corpus.py`).
-Tests of one kind share one of ours. A test that expects an error, where the model converts here, is exceeded. What is
-beside the conversion of TensorFlow's models isn't counted.
+(`tests/converter/compat/test_official_kinds.py`, `test_flex_kinds.py`), or by a script that runs with both converters
+(`script_corpus.py`). Tests of one kind share one of ours. A test that expects an error, where the model converts here,
+is exceeded. What is beside the conversion of TensorFlow's models isn't counted.
 
 """
 

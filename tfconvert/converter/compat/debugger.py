@@ -190,12 +190,12 @@ class QuantizationDebugger:
         quantization = converter.report.quantization if converter.report is not None else None
         layers = quantization.layers if quantization is not None else ()
         floats = Runner(self._float_content)
-        names = [name for name, _ in floats.operators]
+        names = [layer.operator for layer in floats.layers]
         found: dict[str, str] = {}
         matcher = SequenceMatcher(None, names, [layer.op for layer in layers], autojunk=False)
         for block in matcher.get_matching_blocks():
             for offset in range(block.size):
-                for index in floats.operators[block.a + offset][1]:
+                for index in floats.layers[block.a + offset].results:
                     found[str(floats.tensors[index]["name"])] = layers[block.b + offset].node
         return found
 

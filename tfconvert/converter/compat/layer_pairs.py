@@ -1,15 +1,15 @@
-"""Runs a model of floats and its quantized form side by side, and pairs their layers."""
+"""Runs a model of floats and its quantized form side by side, layer by layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.compat.analysis import analyze
 from tfconvert.converter.litert import runtime
+from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.importers.tflite.buffers import BytesContent
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
 
@@ -17,9 +17,6 @@ try:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 except ImportError:
     Interpreter = OpResolverType = None
-
-_BETWEEN = frozenset(("QUANTIZE", "DEQUANTIZE"))
-"""Operators that only change how numbers are stored."""
 
 
 class LayerPair(NamedTuple):
@@ -46,7 +43,7 @@ class Runner:
     """A file, whose every tensor can be read after a run.
 
     Attributes:
-        operators: The operators that compute something: their names, and the indices of the tensors that they give.
+        layers: The operators that compute something.
         tensors: What LiteRT tells of each tensor, by index.
     """
 
@@ -62,11 +59,7 @@ class Runner:
         except (RuntimeError, ValueError) as problem:
             raise error("runtime-error", f"LiteRT can't run the model: {problem}") from problem
         self._shapes: list[tuple[int, ...]] = []
-        self.operators: list[tuple[str, Sequence[int]]] = [
-            (each.name, each.outputs)
-            for each in analyze(content, for_gpu=False).operators
-            if not each.subgraph and each.name not in _BETWEEN
-        ]
+        self.layers = layers_of(BytesContent(content))
         self.tensors: Mapping[int, Mapping[str, Any]] = {
             each["index"]: each for each in self._interpreter.get_tensor_details()
         }
@@ -109,16 +102,12 @@ def to_floats(stored: Array, scale: float, zero_point: int) -> Array:
 
 def pairs(floats: Runner, quantized: Runner) -> Iterator[LayerPair]:
     """Yields the layers that both have, in order."""
-    names, others = ([name for name, _ in each.operators] for each in (floats, quantized))
-    for block in SequenceMatcher(None, names, others, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            operator, before = floats.operators[block.a + offset]
-            after = quantized.operators[block.b + offset][1]
-            for float_index, index in zip(before, after, strict=False):
-                scale, zero_point = quantized.tensors[index]["quantization"]
-                if scale and floats.tensors[float_index]["dtype"] is np.float32:
-                    name = str(floats.tensors[float_index]["name"])
-                    yield LayerPair(operator, name, index, float_index, scale, zero_point)
+    for layer, other in paired(floats.layers, quantized.layers):
+        for float_index, index in zip(layer.results, other.results, strict=True):
+            scale, zero_point = quantized.tensors[index]["quantization"]
+            if scale and floats.tensors[float_index]["dtype"] is np.float32:
+                name = str(floats.tensors[float_index]["name"])
+                yield LayerPair(layer.operator, name, index, float_index, scale, zero_point)
 
 
 def _in_order(sample: Sequence[Any] | Mapping[str, Any], names: Sequence[str]) -> list[Array]:

@@ -5,13 +5,15 @@ First come the two files, then a sample each, and at last the word to finish.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.litert.child import Message, serve_task
+from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.importers.tflite.buffers import FileContent
 from tfconvert.schema.dialects.boxes import Array
 
 
@@ -19,7 +21,7 @@ class Figures(NamedTuple):
     """What was found of one tensor.
 
     Attributes:
-        name: Its name, the same in both files.
+        name: Its name in the model of floats.
         is_output: Whether it is an output of the model.
         signal: The sum of the squares of the model's own numbers.
         noise: The sum of the squares of the differences.
@@ -55,8 +57,11 @@ class _Model:
     def __init__(self, path: str) -> None:
         self._interpreter: Any = Interpreter(path, num_threads=1, experimental_preserve_all_tensors=True)
         self.inputs: Sequence[Mapping[str, Any]] = self._interpreter.get_input_details()
-        self.outputs = {each["name"] for each in self._interpreter.get_output_details()}
-        self.tensors = {each["name"]: each for each in self._interpreter.get_tensor_details()}
+        self.outputs: list[int] = [each["index"] for each in self._interpreter.get_output_details()]
+        self.layers = layers_of(FileContent(path))
+        self.tensors: dict[int, Mapping[str, Any]] = {
+            each["index"]: each for each in self._interpreter.get_tensor_details()
+        }
         self._shapes: list[tuple[int, ...]] = []
 
     def run(self, values: Sequence[Array]) -> None:
@@ -72,11 +77,11 @@ class _Model:
             interpreter.set_tensor(each["index"], _stored(value, each))
         interpreter.invoke()
 
-    def value(self, name: str) -> Array | None:
+    def value(self, index: int) -> Array | None:
         """Returns a tensor as floats, `None` if it has no value."""
-        details = self.tensors[name]
+        details = self.tensors[index]
         try:
-            stored = np.asarray(self._interpreter.get_tensor(details["index"]))
+            stored = np.asarray(self._interpreter.get_tensor(index))
         except ValueError:
             return None
         scale, zero = details["quantization"]
@@ -99,9 +104,11 @@ def _stored(value: Array, details: Mapping[str, Any]) -> Array:
     return stored
 
 
-def _has_one_scale(details: Mapping[str, Any] | None) -> bool:
-    """Returns whether there is such a tensor, with one scale or none: not a weight with one for each channel."""
-    return details is not None and len(details["quantization_parameters"]["scales"]) <= 1
+def _pairs(floats: _Model, quantized: _Model) -> Iterator[tuple[int, int]]:
+    """Yields the tensors that are compared: the outputs, and what layers give beside them."""
+    yield from zip(floats.outputs, quantized.outputs, strict=True)
+    for layer, other in paired(floats.layers, quantized.layers):
+        yield from zip(layer.results, other.results, strict=True)
 
 
 class _Comparison:
@@ -109,19 +116,21 @@ class _Comparison:
 
     def __init__(self, header: Mapping[str, Any]) -> None:
         self._models = [_Model(path) for path in header["files"]]
-        expected, got = self._models
-        names = [
-            name for name, each in expected.tensors.items()
-            if each["dtype"] is np.float32 and _has_one_scale(got.tensors.get(name))
-        ]  # fmt: skip
-        self._figures = [Figures(name, name in expected.outputs) for name in names]
+        floats, quantized = self._models
+        # What is paired more than once was an output first.
+        self._others = {one: two for one, two in reversed(list(_pairs(floats, quantized)))
+                        if floats.tensors[one]["dtype"] is np.float32}  # fmt: skip
+        self._figures = {
+            one: Figures(str(floats.tensors[one]["name"]), one in floats.outputs) for one in sorted(self._others)
+        }
 
     def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs both models on a sample."""
         for model in self._models:
             model.run(arrays)
-        for index, each in enumerate(self._figures):
-            expected, got = (model.value(each.name) for model in self._models)
+        floats, quantized = self._models
+        for index, each in self._figures.items():
+            expected, got = floats.value(index), quantized.value(self._others[index])
             if expected is not None and got is not None and expected.shape == got.shape:
                 self._figures[index] = each.with_values(expected, got)
         for model in self._models:
@@ -129,7 +138,7 @@ class _Comparison:
 
     def finish(self) -> Message:
         """Returns the figures."""
-        return {"figures": self._figures}, []
+        return {"figures": list(self._figures.values())}, []
 
 
 if __name__ == "__main__":
