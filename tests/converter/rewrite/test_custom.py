@@ -11,6 +11,7 @@ from flatbuffers import flexbuffers
 
 import tfconvert
 from tests.converter.rewrite.ir import parse, rewrite
+from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.patterns import PatternError, computed, custom, number, rule, tf, tfl, types, value
 from tfconvert.schema.dialects import tfl as dialect
 
@@ -85,3 +86,16 @@ def test_custom_operators_have_to_be_allowed(digits_model: Path, result: Any) ->
 def test_matched_custom_operators_need_no_permission(digits_model: Path) -> None:
     pattern = rule("back", tfl.custom(X, custom_code="Leaky"), tfl.relu(X))
     assert "Leaky" not in tfconvert.convert(digits_model, patterns=[pattern]).report.operators
+
+
+@pytest.mark.parametrize("root", ["tf.Relu", "tfl.relu"])
+def test_functions_that_make_custom_operators_have_to_be_allowed_to(root: str, digits_model: Path) -> None:
+    def replace(op: Any, match: object, rewriter: Any) -> None:
+        rewriter.replace(rewriter.insert(dialect.custom("Leaky", b"", op.operands, [op.results[0].type])))
+
+    pattern = Pattern("by hand", root, lambda op: None, replace)
+    with pytest.raises(tfconvert.ConversionError, match="pattern 'by hand' makes the custom op 'Leaky'") as caught:
+        tfconvert.convert(digits_model, patterns=[pattern])
+    assert caught.value.code == "wrong-option"
+    report = tfconvert.convert(digits_model, patterns=[pattern], allow_custom_ops=True).report
+    assert report.operators["Leaky"] == 1

@@ -50,7 +50,7 @@ STAGES: Sequence[Stage] = (
     Stage("legalize", "leaves only ops that LiteRT has", takes=("allow_custom_ops", "allow_flex", "flex_ops"),
           forbids=("tf.",)),
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
-    Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns",)),
+    Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
     Stage("cse", "folding leaves duplicates behind"),
     Stage("prepare-quantize", "ops without an integer kernel are replaced by ops that have one", _STATIC, ("quantize",),
           "quantize"),

@@ -76,9 +76,11 @@ class Canonicalize:
 
     Attributes:
         patterns: The user's patterns; those that start at ops of `tf` are for this pass.
+        allow_custom_ops: Whether these may make custom operators.
     """
 
     patterns: tuple[Pattern[Any], ...] = ()
+    allow_custom_ops: bool = False
     name: ClassVar[str] = "canonicalize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -86,10 +88,11 @@ class Canonicalize:
 
         Raises:
             ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
-                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`).
+                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`), or makes a custom operator although it
+                may not (`wrong-option`).
         """
         applied: Counter[str] = Counter()
-        watched = user_patterns.watched(self.patterns, "tf.", module)
+        watched = user_patterns.watched(self.patterns, "tf.", module, allow_custom_ops=self.allow_custom_ops)
         patterns = user_patterns.joined(PATTERNS, [each.pattern for each in watched])
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         for function in functions:

@@ -65,8 +65,8 @@ STANDARD: Sequence[Stage] = (
 """From functions to plain ops and functional control flow on tensors, with the shapes that are known."""
 
 USER_PATTERNS: Sequence[Stage] = (
-    Stage("canonicalize", "the user's patterns see shapes and constants, but no kernel's limits", takes=("patterns",),
-          only_with="patterns"),
+    Stage("canonicalize", "the user's patterns see shapes and constants, but no kernel's limits",
+          takes=("patterns", "allow_custom_ops"), only_with="patterns"),
     Stage("shape-inference", "what the user's patterns create has shapes, too", only_with="patterns"),
 )  # fmt: skip
 """The user's rewrites of TensorFlow's ops."""

@@ -112,6 +112,10 @@ class Rewriter:
             self._gone.append(op.location)
         op.erase()
 
+    def touched(self) -> Sequence[Operation]:
+        """Returns the ops that were inserted or got other operands, since the last `finish`."""
+        return self._changed
+
     def finish(self, has_side_effects: Callable[[Operation], bool]) -> tuple[list[Operation], list[Operation]]:
         """Erases dead ops, and sets the location of inserted ops to those of all erased ones.
 

@@ -10,16 +10,13 @@ from tfconvert.converter.rewrite.dsl import Op, Result
 from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 from tfconvert.converter.rewrite.program import ops_of
-from tfconvert.converter.rewrite.watched import Watched
-from tfconvert.schema.diagnostics import error
+from tfconvert.converter.rewrite.watched import CUSTOM, Watched, custom_code, not_allowed
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.operation import Operation
 
 DIALECTS = ("tf.", "tfl.")
 """The dialects of root ops: the model's ops, or those of the result."""
-
-CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
-"""The op that calls an operator of the user's own."""
 
 
 def of_dialect(patterns: Sequence[Pattern[Any]], dialect: str) -> tuple[Pattern[Any], ...]:
@@ -51,8 +48,7 @@ def check_custom(patterns: Sequence[Pattern[Any]], allow_custom_ops: bool) -> No
     for pattern in () if allow_custom_ops else patterns:
         code = next(iter(_custom_codes(pattern)), None)
         if code is not None:
-            raise error("wrong-option", f"pattern {pattern.name!r} makes the custom op {code!r}, and custom ops aren't "
-                        "allowed", hint="pass allow_custom_ops=True, or --allow-custom-ops")  # fmt: skip
+            raise ConversionError([not_allowed(pattern.name, code)])
 
 
 def _custom_codes(pattern: Pattern[Any]) -> Iterator[str]:
@@ -67,15 +63,24 @@ def _custom_codes(pattern: Pattern[Any]) -> Iterator[str]:
                 yield str(op.attributes.get(tfl.CUSTOM_CODE, ""))
 
 
-def watched(patterns: Sequence[Pattern[Any]], dialect: str, module: Operation) -> list[Watched]:
+def watched(
+    patterns: Sequence[Pattern[Any]], dialect: str, module: Operation, *, allow_custom_ops: bool
+) -> list[Watched]:
     """Returns the patterns that start at ops of a dialect, to be applied to a module.
+
+    Args:
+        patterns: All of the user's patterns.
+        dialect: One of `DIALECTS`.
+        module: The module.
+        allow_custom_ops: Whether they may make custom operators that the module doesn't have.
 
     Raises:
         ConversionError: Something isn't a pattern, or starts at an op of another dialect (`wrong-option`).
     """
     chosen = of_dialect(patterns, dialect)
     ops = list(module.walk()) if chosen else []
-    return [Watched(pattern, ops) for pattern in chosen]
+    codes = None if allow_custom_ops else frozenset(map(custom_code, ops))
+    return [Watched(pattern, ops, codes) for pattern in chosen]
 
 
 def joined(own: PatternSet, patterns: Sequence[Pattern[Any]]) -> PatternSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,9 @@ from tfconvert.converter.rewrite.program import Program
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
+from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 
 BAD, UNUSED = "bad-pattern", "unused-pattern"
@@ -21,6 +23,22 @@ BAD, UNUSED = "bad-pattern", "unused-pattern"
 
 _NEAREST = 3
 """How many of the nearest misses the note about a pattern tells."""
+
+
+CUSTOM = f"{tfl.PREFIX}{tfl.CUSTOM}"
+"""The op that calls an operator of the user's own."""
+
+
+def custom_code(op: Operation) -> str:
+    """Returns the name of the custom operator that an op calls; empty if it calls none."""
+    code = op.properties.get(tfl.CUSTOM_CODE) if op.name == CUSTOM else None
+    return code.data if isinstance(code, StringAttr) else ""
+
+
+def not_allowed(name: str, code: str) -> Diagnostic:
+    """Returns the error about a pattern that makes a custom operator without permission."""
+    message = f"pattern {name!r} makes the custom op {code!r}, and custom ops aren't allowed"
+    return Diagnostic("wrong-option", message, hint="pass allow_custom_ops=True, or --allow-custom-ops")
 
 
 class Miss(NamedTuple):
@@ -43,12 +61,14 @@ class Watched:
     Args:
         pattern: The pattern.
         ops: The ops that it could start at, before anything is rewritten.
+        codes: The custom operators that it may make; `None` if it may make any.
     """
 
-    __slots__ = ("_declaration", "_missed", "_original", "_started", "pattern")
+    __slots__ = ("_codes", "_declaration", "_missed", "_original", "_started", "pattern")
 
-    def __init__(self, pattern: Pattern[Any], ops: Iterable[Operation]) -> None:
+    def __init__(self, pattern: Pattern[Any], ops: Iterable[Operation], codes: Set[str] | None = None) -> None:
         self._original = pattern
+        self._codes = codes
         self._declaration = pattern.declaration
         roots = [op for op in ops if op.name == pattern.root]
         self._started = len(roots)
@@ -76,6 +96,10 @@ class Watched:
     def _rewrite(self, op: Operation, match: Any, rewriter: Rewriter) -> None:
         with Guard(partial(self._mistake, op)):
             self._original.rewrite(op, match, rewriter)
+        if self._codes is not None:
+            strange = sorted({custom_code(each) for each in rewriter.touched()} - {*self._codes, ""})
+            if strange:
+                raise ConversionError([not_allowed(self._original.name, strange[0])])
 
     def _noted(self, op: Operation, result: Any, passed: int) -> Any:
         if isinstance(result, Failure):

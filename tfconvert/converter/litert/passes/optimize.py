@@ -49,9 +49,11 @@ class Optimize:
 
     Attributes:
         patterns: More patterns, the user's.
+        allow_custom_ops: Whether these may make custom operators.
     """
 
     patterns: tuple[Pattern[Any], ...] = ()
+    allow_custom_ops: bool = False
     name: ClassVar[str] = "optimize"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -59,10 +61,11 @@ class Optimize:
 
         Raises:
             ConversionError: A pattern has the name of another (`wrong-option`), patterns undo each other
-                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`).
+                (`rewrite-cycle`), or one of the user's fails (`bad-pattern`), or makes a custom operator although it
+                may not (`wrong-option`).
         """
         applied: Counter[str] = Counter()
-        watched = user_patterns.watched(self.patterns, "tfl.", module)
+        watched = user_patterns.watched(self.patterns, "tfl.", module, allow_custom_ops=self.allow_custom_ops)
         patterns = user_patterns.joined(registry.patterns(), [each.pattern for each in watched])
         for function in module.ops:
             if isinstance(function, FuncOp):
