@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from pathlib import Path
 
@@ -73,6 +74,27 @@ def test_a_verb_has_no_traceback_either(digits_model: Path, monkeypatch: pytest.
     _broken(KeyError("gone"), monkeypatch)
     result = CliRunner().invoke(main, ["opt", str(digits_model), "--pipeline", "tflite"])
     assert (result.exit_code, "internal-error" in result.stderr) == (BUG, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "in_file"), [([], True), (["-o", "-"], False), (["inspect"], None), (["--debug"], True)]
+)
+def test_programs_are_told_too(
+    digits_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    in_file: bool | None,
+) -> None:
+    _broken(KeyError("gone"), monkeypatch)
+    where = ["-o", str(tmp_path / "model.tflite")] if in_file else []
+    result = CliRunner().invoke(main, [*arguments, str(digits_model), "--json", *where])
+    text = result.stdout if in_file is not False else result.stderr.partition("\n}")[0] + "\n}"
+    (told,) = json.loads(text)["errors"]
+    assert (told["code"], told["message"]) == ("internal-error", "stage legalize: KeyError: 'gone'")
+    if "--debug" not in arguments:
+        assert result.exit_code == BUG
+        assert "tfconvert explain internal-error tells more\n" in result.stderr
 
 
 def test_python_gets_the_exception_as_it_is(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

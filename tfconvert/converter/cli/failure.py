@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
+from typing import TextIO
 
 import click
 
 from tfconvert.converter.cli.options import show
+from tfconvert.converter.cli.streams import say
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 BUG = 3
@@ -58,6 +60,33 @@ class Door:
                 sys.exit(1)
             show_failure(ConversionError([unexpected(problem)]))
             sys.exit(BUG)
+
+
+class Documented:
+    """A context within which something unexpected is printed as a JSON document, too, before it reaches the door.
+
+    Args:
+        as_json: Whether documents are wanted.
+        stream: Where they go; `None` if it is closed.
+    """
+
+    __slots__ = ("_as_json", "_stream")
+
+    def __init__(self, as_json: bool, stream: TextIO | None) -> None:
+        self._as_json = as_json
+        self._stream = stream
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Prints the document; what is foreseen is printed by whoever catches it."""
+        if self._as_json and isinstance(problem, Exception) and not isinstance(problem, ConversionError):
+            from tfconvert.converter.cli.json_output import to_json
+
+            say(to_json(ConversionError([unexpected(problem)]).to_dict()), self._stream)
 
 
 def unexpected(problem: Exception) -> Diagnostic:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from tfconvert.converter.cli.failure import Documented
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
@@ -49,8 +50,9 @@ def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:
     from tfconvert.converter.inspection.text import to_text
 
     try:
-        source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-        found = look(source, Options(**settings))
+        with Documented(as_json, sys.stdout):
+            source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+            found = look(source, Options(**settings))
     except ConversionError as problem:
         if as_json:
             print_json(problem.to_dict())

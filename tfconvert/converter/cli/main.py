@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.converter.cli.completion import complete_model
-from tfconvert.converter.cli.failure import DEBUG, INTERRUPTED, Door, show_failure
+from tfconvert.converter.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
@@ -166,7 +166,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
         options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
-        with Progress(verbose=verbose, quiet=quiet) as progress:
+        with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
