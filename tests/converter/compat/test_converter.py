@@ -137,7 +137,10 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(Stop):
             converter.convert()
     assert [each for each, _ in seen] == [model, one, [one, other]]
-    assert all(arguments == {"allow_custom_ops": False, "order": "official"} for _, arguments in seen)
+    # Nobody owns the one function.
+    assert [arguments for _, arguments in seen] == [
+        {"allow_custom_ops": False, "order": order} for order in ("official", "flattened", "official")
+    ]
 
 
 def test_the_owner_of_variables_stays_alive() -> None:
@@ -297,3 +300,29 @@ except ConversionError as problem:
 """
     process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert process.stdout.split() == ["litert-missing"]
+
+
+def test_graphs_of_version_1_may_be_passed_to_the_class_itself(tf: ModuleType) -> None:
+    old = tf.compat.v1
+    with old.Graph().as_default() as graph:
+        inputs = [old.placeholder(tf.float32, [1, size], name) for size, name in ((3, "z"), (4, "a"))]
+        outputs = [tf.multiply(each, 2.0, name) for each, name in zip(inputs, ("o", "m"), strict=True)]
+    named = [("z", [1, 3]), ("a", [1, 4])], ["o", "m"]
+    for kind in (old.lite.TFLiteConverter, v1.TFLiteConverter):
+        for converter in (kind(graph.as_graph_def(), inputs, outputs),
+                          kind(graph.as_graph_def(), None, None, *named)):  # fmt: skip
+            assert converter.get_input_arrays() == ["z", "a"]
+            interpreter = tfconvert.Interpreter(model_content=converter.convert())
+            interpreter.allocate_tensors()
+            first, second = interpreter.get_input_details()
+            assert (first["shape"].tolist(), second["shape"].tolist()) == ([1, 3], [1, 4])
+            interpreter.set_tensor(first["index"], np.ones((1, 3), np.float32))
+            interpreter.set_tensor(second["index"], np.zeros((1, 4), np.float32))
+            interpreter.invoke()
+            found = [interpreter.get_tensor(each["index"]).tolist() for each in interpreter.get_output_details()]
+            assert found == [[[2.0] * 3], [[0.0] * 4]]
+
+
+def test_graphs_of_version_1_need_inputs_and_outputs(tf: ModuleType) -> None:
+    with pytest.raises(ConversionError, match="what to feed and what to fetch"):
+        v1.TFLiteConverter(tf.compat.v1.GraphDef(), None, None)

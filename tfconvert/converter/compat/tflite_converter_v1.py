@@ -22,7 +22,45 @@ class TFLiteConverter(Converter):
     """Converts a model as `tf.compat.v1.lite.TFLiteConverter` does; make one with the methods `from_*`.
 
     What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
+
+    Args:
+        graph_def: A frozen graph.
+        input_tensors: The tensors to feed; their names and shapes are used.
+        output_tensors: The tensors to fetch.
+        input_arrays_with_shape: The names and shapes of the tensors to feed, where there are no `input_tensors`.
+        output_arrays: The names of the tensors to fetch, where there are no `output_tensors`.
+        experimental_debug_info_func: Has no effect: errors tell the source lines that the model holds.
+
+    Raises:
+        ConversionError: Nothing says what to feed, or what to fetch (`wrong-option`).
     """
+
+    def __init__(
+        self,
+        graph_def: Any,
+        input_tensors: Sequence[Any] | None,
+        output_tensors: Sequence[Any] | None,
+        input_arrays_with_shape: Sequence[tuple[str, Sequence[int | None]]] | None = None,
+        output_arrays: Sequence[str] | None = None,
+        experimental_debug_info_func: Any = None,
+    ) -> None:
+        if input_tensors:
+            inputs, shapes = _fed(input_tensors)
+        else:
+            inputs = [name for name, _ in input_arrays_with_shape or ()]
+            shapes = {name: list(shape) for name, shape in input_arrays_with_shape or ()}
+        outputs = [tensor.name for tensor in output_tensors] if output_tensors else list(output_arrays or ())
+        if not inputs or not outputs:
+            raise refusal("TFLiteConverter", "nothing says what to feed and what to fetch",
+                          "pass input_tensors and output_tensors, or input_arrays_with_shape and output_arrays",
+                          )  # fmt: skip
+        super().__init__(V1_ROWS, graph_def, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
+
+    @classmethod
+    def _of(cls, model: Any, arguments: Mapping[str, Any]) -> TFLiteConverter:
+        converter = cls.__new__(cls)
+        Converter.__init__(converter, V1_ROWS, model, arguments)
+        return converter
 
     def get_input_arrays(self) -> list[str]:
         """Returns the names of the inputs.
@@ -71,7 +109,7 @@ class TFLiteConverter(Converter):
             tag_set: The tags of the graph to convert, `serve` by default.
             signature_key: The signature, `serving_default` by default.
         """
-        return cls(V1_ROWS, saved_model_dir, {
+        return cls._of(saved_model_dir, {
             "inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes,
             "tags": sorted(tag_set or ()) or None, "signatures": [signature_key or "serving_default"],
             "order": "official-v1",
@@ -94,7 +132,7 @@ class TFLiteConverter(Converter):
             input_shapes: Shapes by input name.
         """
         arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls(V1_ROWS, graph_def_file, arguments)
+        return cls._of(graph_def_file, arguments)
 
     @classmethod
     def from_keras_model_file(
@@ -121,7 +159,7 @@ class TFLiteConverter(Converter):
             raise refusal("custom_objects", "layers of one's own aren't run",
                           "load the model with Keras, and call model.export(folder)")  # fmt: skip
         arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls(V1_ROWS, model_file, {**arguments, "order": "written"})
+        return cls._of(model_file, {**arguments, "order": "written"})
 
     @classmethod
     def from_session(cls, sess: Any, input_tensors: Sequence[Any], output_tensors: Sequence[Any]) -> TFLiteConverter:
@@ -135,6 +173,10 @@ class TFLiteConverter(Converter):
         # Who has a session has imported TensorFlow.
         freeze = sys.modules["tensorflow"].compat.v1.graph_util.convert_variables_to_constants
         frozen = freeze(sess, sess.graph_def, [tensor.op.name for tensor in output_tensors])
-        inputs, outputs = ([tensor.name for tensor in tensors] for tensors in (input_tensors, output_tensors))
-        shapes = {tensor.name: tensor.shape.as_list() for tensor in input_tensors if tensor.shape.rank is not None}
-        return cls(V1_ROWS, frozen, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
+        return cls(frozen, input_tensors, output_tensors)
+
+
+def _fed(tensors: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:
+    """Returns the names of tensors, and the shapes of those whose rank is known."""
+    shapes = {tensor.name: tensor.shape.as_list() for tensor in tensors if tensor.shape.rank is not None}
+    return [tensor.name for tensor in tensors], shapes
