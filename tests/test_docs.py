@@ -180,7 +180,9 @@ def test_builds_convert_again_when_the_model_has_changed(
 
 def _site(root: Path) -> dict[str, str]:
     """Returns the texts of the site's pages by their names."""
-    files = {path.name: adapted(path.read_text("utf-8")) for path in (root / "docs").glob("*.md")}
+    files = {
+        path.name: adapted(path.read_text("utf-8")) for path in (root / "docs").glob("*.md") if path.stem != "pypi"
+    }
     return {**files, **{name: make() for name, make in PAGES.items()}}
 
 
