@@ -162,14 +162,14 @@ def test_scales_of_dense_layers(
 
     disable = "_experimental_disable_per_channel"
     settings: dict[str, Any] = {f"{disable}_quantization{flag}" if flag else disable: True for flag in flags}
-    samples = _samples((1, 5, 5, 16)) if has_samples else None
+    inputs = [rng.uniform(-1, 1, (1, 5, 5, 16)).astype(np.float32) for _ in range(5)]
+    samples = (lambda: [[each] for each in inputs]) if has_samples else None
     content = _converted(call, samples, optimizations=[tfconvert.Optimize.DEFAULT], **settings)
     details = tfconvert.Interpreter(model_content=content).get_tensor_details()
     scales = {tuple(each["shape"].tolist()): len(each["quantization_parameters"]["scales"]) for each in details}
     assert [scales[38, 3, 3, 16], scales[40, 38]] == counts
-    x = rng.uniform(-1, 1, (1, 5, 5, 16)).astype(np.float32)
-    expected = np.asarray(call(x))
-    np.testing.assert_allclose(run_tflite(content, [x])[0], expected, atol=0.1 * np.abs(expected).max())
+    expected = np.asarray(call(inputs[0]))  # what isn't among the samples may be out of their ranges
+    np.testing.assert_allclose(run_tflite(content, inputs[:1])[0], expected, atol=0.05 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(("io", "ops"), [
