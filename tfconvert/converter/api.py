@@ -204,13 +204,12 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         return report._replace(notes=(*report.notes, _UNVERIFIED))
     if options.verify and options.quantize is not None:
         from tfconvert.converter import conversion
+        from tfconvert.converter.quantization_report import QuantizationReport
         from tfconvert.converter.validation import quantization_check
 
         floats, _ = conversion.run(source, options._replace(quantize=None, keep_graphs=False))
         data = options.quantize.samples if options.verify_data is None else options.verify_data
         fidelity = quantization_check.check(source.open(), floats, file, data)
-        from tfconvert.converter.quantization_report import QuantizationReport
-
         known = report.quantization or QuantizationReport(())
         return report._replace(quantization=known._replace(fidelity=fidelity))
     if options.verify:

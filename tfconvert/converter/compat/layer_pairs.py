@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.converter.litert.quantize.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import BytesContent
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
@@ -79,7 +80,7 @@ class Runner:
             self._interpreter.allocate_tensors()
             self._shapes = shapes
         for each, value in zip(details, values, strict=True):
-            self._interpreter.set_tensor(each["index"], _stored(value, each))
+            self._interpreter.set_tensor(each["index"], to_stored(value, each))
         self._interpreter.invoke()
 
     def value(self, index: int) -> Array:
@@ -91,13 +92,6 @@ class Runner:
         """Returns the outputs as floats."""
         details = self._interpreter.get_output_details()
         return [to_floats(self.value(each["index"]), *each["quantization"]) for each in details]
-
-
-def to_floats(stored: Array, scale: float, zero_point: int) -> Array:
-    """Returns integers as the floats that they stand for; what has no scale stays."""
-    if not scale:
-        return stored
-    return np.asarray((stored.astype(np.float32) - zero_point) * scale, np.float32)
 
 
 def pairs(floats: Runner, quantized: Runner) -> Iterator[LayerPair]:
@@ -120,13 +114,3 @@ def _in_order(sample: Sequence[Any] | Mapping[str, Any], names: Sequence[str]) -
         raise error("wrong-sample", f"a sample has {len(sample)} arrays, but the model has {len(names)} inputs",
                     hint="yield a list of one array an input")  # fmt: skip
     return [np.asarray(value) for value in sample]
-
-
-def _stored(value: Array, details: Mapping[str, Any]) -> Array:
-    """Returns an input as the model takes it."""
-    scale, zero_point = details["quantization"]
-    if value.dtype.kind != "f" or not scale:
-        return value
-    limits = np.iinfo(details["dtype"])
-    stored: Array = np.clip(np.round(value / scale) + zero_point, limits.min, limits.max).astype(details["dtype"])
-    return stored

@@ -13,6 +13,7 @@ from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.litert.child import Message, serve_task
 from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
+from tfconvert.converter.litert.quantize.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import FileContent
 from tfconvert.schema.dialects.boxes import Array
 
@@ -74,7 +75,7 @@ class _Model:
             interpreter.allocate_tensors()
             self._shapes = shapes
         for each, value in zip(self.inputs, values, strict=True):
-            interpreter.set_tensor(each["index"], _stored(value, each))
+            interpreter.set_tensor(each["index"], to_stored(value, each))
         interpreter.invoke()
 
     def value(self, index: int) -> Array | None:
@@ -84,24 +85,11 @@ class _Model:
             stored = np.asarray(self._interpreter.get_tensor(index))
         except ValueError:
             return None
-        scale, zero = details["quantization"]
-        if scale:
-            return np.asarray((stored.astype(np.float32) - zero) * scale, np.float32)
-        return stored
+        return to_floats(stored, *details["quantization"])
 
     def reset(self) -> None:
         """Forgets the state."""
         self._interpreter.reset_all_variables()
-
-
-def _stored(value: Array, details: Mapping[str, Any]) -> Array:
-    """Returns an input as the model takes it."""
-    scale, zero = details["quantization"]
-    if value.dtype.kind != "f" or not scale:
-        return value
-    limits = np.iinfo(details["dtype"])
-    stored: Array = np.clip(np.round(value / scale) + zero, limits.min, limits.max).astype(details["dtype"])
-    return stored
 
 
 def _pairs(floats: _Model, quantized: _Model) -> Iterator[tuple[int, int]]:
