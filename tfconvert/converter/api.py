@@ -85,7 +85,7 @@ def convert(
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any] | str | os.PathLike[str]] = (),
     composites: Sequence[Fusion | str | os.PathLike[str]] = (),
-    fuse_recurrent: bool = True,
+    recurrent: Literal["auto", "fused", "loop"] = "auto",
     quantize: Quantize | Mode | None = None,
     verify: bool = False,
     check_passes: bool = False,
@@ -120,8 +120,9 @@ def convert(
             any other text those of the entry point of that name.
         composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
             (`experimental_implements`), or for functions by name; they go before the converter's. Also by path or name.
-        fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can: fewer
-            operators, but slower than a loop for layers of many units with large batches.
+        recurrent: What recurrent layers become: `"fused"`, LiteRT's operators for whole sequences, where they can;
+            `"loop"`, loops of small operators; by default what LiteRT is faster with for their sizes. Functions that
+            are marked as layers become operators unless it is `"loop"`.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) and compare it with the reference executor,
             on random inputs that suit the model; the differences, and what can't be compared, are in the report. A
@@ -154,7 +155,7 @@ def convert(
     source = source._replace(rename=rename, batch=batch, order=order)
     verify = verify or compare_layers or verify_data is not None
     options = Options(
-        allow_custom_ops, verify, False, check_passes, patterns, composites, fuse_recurrent, quantize,
+        allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops),
     )  # fmt: skip

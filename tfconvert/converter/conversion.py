@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import Options
+from tfconvert.converter.options import RECURRENT, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
@@ -97,6 +97,10 @@ def check_options(options: Options) -> None:
         ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
             (`wrong-option`); or the metadata can't be read (`bad-metadata`).
     """
+    if options.recurrent not in RECURRENT:
+        raise error(
+            "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
+        )
     if options.quantize is not None:
         check_quantize(options.quantize)
     if options.patterns:

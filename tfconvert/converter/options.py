@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
 
 
+RECURRENT = ("auto", "fused", "loop")
+"""What recurrent layers may become."""
+
+
 class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
 
@@ -21,7 +25,8 @@ class Options(NamedTuple):
         patterns: Rewrites of the user's, applied beside the converter's own; `conversion.resolved` replaces names of
             files and of entry points.
         composites: Fusions of the user's, tried before the converter's own; names as in `patterns`.
-        fuse_recurrent: Whether recurrent layers become LiteRT's operators for whole sequences, where they can.
+        recurrent: What recurrent layers become: `fused` for LiteRT's operators for whole sequences, where they can,
+            `loop` for none of these, `auto` for what LiteRT is faster with.
         quantize: How to quantize; `None` leaves every number as precise as the model has it.
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
         target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
@@ -38,7 +43,7 @@ class Options(NamedTuple):
     check_passes: bool = False
     patterns: Sequence[Any] = ()
     composites: Sequence[Any] = ()
-    fuse_recurrent: bool = True
+    recurrent: str = RECURRENT[0]
     quantize: Quantize | None = None
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
     target_runtime: str = ""
@@ -47,6 +52,19 @@ class Options(NamedTuple):
     compare_layers: bool = False
     allow_flex: bool = False
     flex_ops: Sequence[str] = ()
+
+    @property
+    def fuses_recurrent(self) -> bool:
+        """Whether recurrent layers may become operators."""
+        return self.recurrent != "loop"
+
+    @property
+    def recurrent_by_speed(self) -> bool:
+        """Whether only those recurrent layers become operators that are faster so.
+
+        Of integers, an operator keeps its cell state in 16 bits, and a loop in 8: there the operator is more exact.
+        """
+        return self.recurrent == "auto" and not self.quantizes_activations
 
     @property
     def quantizes_activations(self) -> bool:

@@ -122,7 +122,5 @@ def test_the_example_of_the_help_is_one(tmp_path: Path) -> None:
 
 
 def test_every_option_of_a_model_is_a_key() -> None:
-    assert {"output-file", "input-shape", "quantize", "cache-dir", "metadata", "keep-recurrent-loops"} <= set(
-        _options(main)
-    )
+    assert {"output-file", "input-shape", "quantize", "cache-dir", "metadata", "recurrent"} <= set(_options(main))
     assert json.dumps(sorted(_options(main))).count("-h") == 0

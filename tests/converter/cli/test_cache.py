@@ -72,7 +72,7 @@ def test_a_result_can_be_changed_without_changing_the_cache(convert: Run, tmp_pa
     "options",
     [
         {"allow_custom_ops": True},
-        {"fuse_recurrent": False},
+        {"recurrent": "loop"},
         {"target_runtime": "2.14"},
         {"quantize": Quantize("dynamic")},
         {"quantize": Quantize("dynamic", exclude=["x"])},

@@ -53,7 +53,7 @@ def folder(tmp_path: Path, root: Path) -> Path:
         ("tfconvert insp", "inspect inspected/"),
         ("tfconvert mod", "files"),
         ("tfconvert ops --mark", "--markdown"),
-        ("tfconvert model.pb --keep", "--keep-recurrent-loops"),
+        ("tfconvert model.pb --recurrent l", "loop"),
         ("tfconvert model.pb -o mo", "files"),
         ("tfconvert inspect mo", "files"),
         ("tfconvert opt model.pb -p cse,graph-p", "cse,graph-pruning"),

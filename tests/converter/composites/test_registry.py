@@ -36,7 +36,7 @@ def test_the_user_s_fusions_come_first() -> None:
 
 
 def test_recurrent_fusions_are_left_out_where_loops_are_to_stay() -> None:
-    run = PrepareCompositeFunctions(composites=(replace(OWN, is_recurrent=True),), fuse_recurrent=False)
+    run = PrepareCompositeFunctions(composites=(replace(OWN, is_recurrent=True),), fuses_recurrent=False)
     result = run.apply(module(SOURCE))
     assert result.counts == {"embedding-matmul": 1}
     assert "unused-fusion" not in {note.code for note in result.notes}

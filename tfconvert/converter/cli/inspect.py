@@ -11,7 +11,7 @@ from tfconvert.converter.cli.failure import Documented
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
-    keep_loops_option,
+    recurrent_option,
     show,
     source_options,
     to_source,
@@ -33,7 +33,7 @@ Examples:
 @click.argument("model", type=click.Path())
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Count ops that LiteRT doesn't have as convertible.")
-@keep_loops_option
+@recurrent_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
 def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:

@@ -16,7 +16,7 @@ from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
-    keep_loops_option,
+    recurrent_option,
     rule_options,
     source_options,
     to_source,
@@ -125,7 +125,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
-@keep_loops_option
+@recurrent_option
 @rule_options
 @quantize_options
 @metadata_options

@@ -14,7 +14,7 @@ from tfconvert.converter.cli.failure import show_failure, tell_more
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
-    keep_loops_option,
+    recurrent_option,
     rule_options,
     show,
     source_options,
@@ -81,7 +81,7 @@ Examples:
               )  # fmt: skip
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
-@keep_loops_option
+@recurrent_option
 @rule_options
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the requested passes.

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 import click
 
 from tfconvert.converter.cli.streams import say
+from tfconvert.converter.options import RECURRENT
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -87,11 +88,11 @@ def source_options(function: Function) -> Function:
     return function
 
 
-keep_loops_option = click.option(
-    "--keep-recurrent-loops", "fuse_recurrent", is_flag=True, flag_value=False, default=True,
-    help="Leave recurrent layers the loops that they are: faster with many units and large batches.",
+recurrent_option = click.option(
+    "--recurrent", type=click.Choice(RECURRENT), default=RECURRENT[0], show_default=True,
+    help="Recurrent layers: LiteRT's operators for whole sequences, loops, or what is faster for their sizes.",
 )  # fmt: skip
-"""The option that keeps loops, whether recognised by marks or by their structure."""
+"""The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
 
 
 _RULE_OPTIONS = (

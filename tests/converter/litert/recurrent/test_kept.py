@@ -32,11 +32,11 @@ def test_loops_stay_where_they_are_to(tmp_path: Path, source: str, fused: str, k
     path = tmp_path / "model.mlir"
     path.write_text(source)
     assert fused in tfconvert.convert(path).report.operators
-    report = tfconvert.convert(path, fuse_recurrent=False).report
+    report = tfconvert.convert(path, recurrent="loop").report
     assert kept in report.operators
     assert not any("SEQUENCE" in name for name in report.operators)
     assert not report.notes  # The user knows.
-    arguments = [str(path), "-o", str(tmp_path / "model.tflite"), "--keep-recurrent-loops", "--json"]
+    arguments = [str(path), "-o", str(tmp_path / "model.tflite"), "--recurrent", "loop", "--json"]
     assert json.loads(CliRunner().invoke(main, arguments).stdout)["operators"] == dict(report.operators)
 
 

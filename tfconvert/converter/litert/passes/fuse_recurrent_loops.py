@@ -3,7 +3,7 @@
 A loop that goes through a sequence and computes an LSTM or a simple RNN each step is one
 `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`, or several, each of which takes the outputs of
 the one before. Lists are tensors by now. A loop that looks recurrent but isn't certain to be stays a loop, which
-computes the same, and the report says why.
+computes the same, and the report says why. With `recurrent-by-speed`, so does one that LiteRT is faster with.
 
 Before:
 
@@ -55,10 +55,13 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.control_flow.constructs import construct
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.litert.recurrent import speed
+from tfconvert.converter.litert.recurrent.findings import chosen, kept
 from tfconvert.converter.litert.recurrent.loops import replace_loop
 from tfconvert.converter.litert.recurrent.transposed_shapes import read_sizes_before
 from tfconvert.converter.passes.shape_inference import ShapeInference
@@ -67,21 +70,20 @@ from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.layers import Plan, plan_of
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.scan import looks_recurrent, scan_of
-from tfconvert.schema.diagnostics import NOTE, Diagnostic
+from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.call_interfaces import KINDS, Kind
-from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.operation import Operation
-
-KEPT = "recurrence-kept"
-"""Code of the note about a recurrent layer that has stayed a loop."""
 
 
+@dataclass(frozen=True, slots=True)
 class FuseRecurrentLoops:
-    """Replaces loops that are recurrent layers by operators."""
+    """Replaces loops that are recurrent layers by operators.
 
-    __slots__ = ()
+    Attributes:
+        recurrent_by_speed: Whether only those that LiteRT computes faster that way.
+    """
 
+    recurrent_by_speed: bool = False
     name: ClassVar[str] = "fuse-recurrent-loops"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -95,9 +97,15 @@ class FuseRecurrentLoops:
                 found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
                 if found is not None and looks_recurrent(found):
                     try:
-                        plans.append(plan_of(scan_of(found), extents))
+                        plan = plan_of(scan_of(found), extents)
                     except Declined as problem:
-                        notes.append(_finding(found.op, str(problem)))
+                        notes.append(kept(found.op, str(problem)))
+                        continue
+                    choice = _choice(plan) if self.recurrent_by_speed else None
+                    if choice is None or choice.fuse:
+                        plans.append(plan)
+                    if choice is not None:
+                        notes.append(chosen(found.op, choice))
         applied: Counter[str] = Counter()
         for plan in reversed(plans):  # A loop's reads of another's results are examined while the other still exists.
             applied.update(replace_loop(plan))
@@ -109,7 +117,6 @@ class FuseRecurrentLoops:
         return PassResult(applied, notes)
 
 
-def _finding(loop: Operation, reason: str) -> Diagnostic:
-    place = place_of(loop.location)
-    message = f"a recurrent layer stays a loop: {reason}"
-    return Diagnostic(KEPT, message, loop.name, place.node, str(place), "", NOTE)
+def _choice(plan: Plan) -> speed.Choice:
+    steps = next((layer.steps.length for layer in plan.layers if layer.steps), -1)
+    return speed.choose(speed.sizes_of(layer.cell, speed.LOOP, steps) for layer in plan.layers)

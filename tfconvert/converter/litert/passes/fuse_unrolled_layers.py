@@ -1,7 +1,8 @@
 """Pass `fuse-unrolled-layers`: recurrent layers whose steps follow one another become operators.
 
 A framework that unrolls a layer repeats the same step, with the same weights, for each step of a sequence of known
-length. From two steps on they become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`.
+length. From two steps on they become one `tfl.unidirectional_sequence_lstm` or `tfl.unidirectional_sequence_rnn`. With
+`recurrent-by-speed`, those that LiteRT is faster with stay as they are.
 
 Before:
 
@@ -42,25 +43,34 @@ After:
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.litert.recurrent import speed
+from tfconvert.converter.litert.recurrent.findings import chosen
 from tfconvert.converter.litert.recurrent.unrolled import replace_chain
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.recurrence.chains import chains_of, narrow_states
+from tfconvert.converter.recurrence.chains import Chain, chains_of, narrow_states
 from tfconvert.converter.recurrence.decline import Declined
 from tfconvert.converter.recurrence.lengths import Extents
 from tfconvert.converter.recurrence.step_reads import Place
+from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
+@dataclass(frozen=True, slots=True)
 class FuseUnrolledLayers:
-    """Replaces the unrolled steps of recurrent layers by operators."""
+    """Replaces the unrolled steps of recurrent layers by operators.
 
-    __slots__ = ()
+    Attributes:
+        recurrent_by_speed: Whether only those that LiteRT computes faster that way.
+    """
 
+    recurrent_by_speed: bool = False
     name: ClassVar[str] = "fuse-unrolled-layers"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -71,11 +81,24 @@ class FuseUnrolledLayers:
         extents = Extents(module)
         narrow = [narrow_states(chain, extents) for chain in chains]
         places: dict[Value, Place] = {}
+        notes: list[Diagnostic] = []
         for chain, states in zip(chains, narrow, strict=True):
+            first = chain.steps[0].output.owner
+            assert isinstance(first, Operation)
+            choice = _choice(chain) if self.recurrent_by_speed else None
+            if choice is not None and not choice.fuse:
+                notes.append(chosen(first, choice))
+                continue
+            note = [] if choice is None else [chosen(first, choice)]
             try:
                 applied[replace_chain(chain, places, states)] += 1
             except Declined:
                 continue  # its steps are ordinary ops, which need no note
+            notes += note
         if applied:
             ShapeInference().apply(module)
-        return PassResult(applied)
+        return PassResult(applied, notes)
+
+
+def _choice(chain: Chain) -> speed.Choice:
+    return speed.choose([speed.sizes_of(chain.steps[0], speed.UNROLLED, len(chain.steps))])

@@ -73,12 +73,12 @@ class PrepareCompositeFunctions:
     Attributes:
         allow_custom_ops: Whether custom operators may be created.
         composites: The user's fusions, which are tried first.
-        fuse_recurrent: Whether loops that are recurrent layers may be fused.
+        fuses_recurrent: Whether loops that are recurrent layers may be fused.
     """
 
     allow_custom_ops: bool = False
     composites: tuple[Fusion, ...] = ()
-    fuse_recurrent: bool = True
+    fuses_recurrent: bool = True
     name: ClassVar[str] = "prepare-composite-functions"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -91,7 +91,7 @@ class PrepareCompositeFunctions:
         fusions = [
             each
             for each in registry.all_fusions(self.composites, FUSIONS)
-            if self.fuse_recurrent or not each.is_recurrent
+            if self.fuses_recurrent or not each.is_recurrent
         ]
         functions = functions_of(module)
         applied: Counter[str] = Counter()

@@ -1,0 +1,104 @@
+"""Times recurrent layers in LiteRT, fused and as loops, and prints the table that a conversion chooses by.
+
+    python -m benchmarks.recurrent_speed > tfconvert/converter/litert/recurrent/speed.tsv
+
+A row is a layer, with the milliseconds that it takes as one operator and as its own steps: one thread, medians of runs
+in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tfconvert
+from benchmarks.zoo import QUIET_TENSORFLOW
+from tfconvert.converter.litert.recurrent.speed import LOOP, UNROLLED, Sizes
+
+CELLS = ("lstm", "rnn")
+UNITS = (8, 32, 64, 128, 256, 512)
+BATCHES = (1, 4, 32)
+STEPS = (5, 50)
+
+SECONDS = 0.4
+"""How long each pair of files is timed."""
+FEWEST_RUNS = 5
+
+
+def save(cell: str, units: int, steps: int, batch: int, unrolled: bool, folder: Path) -> None:
+    """Saves a layer of Keras with as many features as units, for inputs of one size."""
+    import keras
+    import tensorflow as tf
+
+    make = {"lstm": keras.layers.LSTM, "rnn": keras.layers.SimpleRNN}[cell]
+    layer = make(units, return_sequences=True, unroll=unrolled)
+    layer.build((batch, steps, units))
+    module = tf.Module()
+    module.layer = layer.variables
+    module.run = tf.function(lambda x: {"y": layer(x)}, input_signature=[tf.TensorSpec((batch, steps, units))])
+    tf.saved_model.save(module, str(folder), signatures=module.run)
+
+
+def interpreter_of(path: Path) -> Any:
+    """Returns an interpreter of one thread with a random input set."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    interpreter = Interpreter(model_path=str(path), num_threads=1)
+    interpreter.allocate_tensors()
+    (given,) = interpreter.get_input_details()
+    interpreter.set_tensor(given["index"], np.random.default_rng(1).normal(0, 1, given["shape"]).astype(np.float32))
+    interpreter.invoke()
+    return interpreter
+
+
+def seconds_of(interpreters: Sequence[Any]) -> list[float]:
+    """Returns the median time of each, run in turns."""
+    times: list[list[float]] = [[] for _ in interpreters]
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end or len(times[0]) < FEWEST_RUNS:
+        for taken, interpreter in zip(times, interpreters, strict=True):
+            start = time.perf_counter()
+            interpreter.invoke()
+            taken.append(time.perf_counter() - start)
+    return [statistics.median(each) for each in times]
+
+
+def measured(cell: str, form: str, units: int, steps: int, batch: int) -> list[float]:
+    """Returns the seconds that a layer takes as an operator and as its own steps."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        save(cell, units, steps, batch, form == UNROLLED, folder / "model")
+        files = []
+        for recurrent in ("fused", "loop"):
+            files.append(folder / f"{recurrent}.tflite")
+            tfconvert.convert(folder / "model", recurrent=recurrent).save(files[-1])
+        return seconds_of([interpreter_of(file) for file in files])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.recurrent_speed", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.parse_args(arguments)
+    os.environ.update(QUIET_TENSORFLOW)
+    print(*Sizes._fields, "fused", "kept", sep="\t")
+    for row in product(CELLS, (LOOP, UNROLLED), UNITS, STEPS, BATCHES):
+        if row[1] == LOOP or row[3] == STEPS[0]:
+            fused, kept = measured(*row)
+            print(*row, f"{fused * 1e3:.3f}", f"{kept * 1e3:.3f}", sep="\t", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
