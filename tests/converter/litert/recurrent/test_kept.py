@@ -54,6 +54,6 @@ def test_kernels_have_no_room_for_a_projection_wider_than_the_state(
         x = tf.compat.v1.placeholder(tf.float32, [4, 2, 3], "x")
         result = tf.identity(tf.scan(step, x, (tf.zeros([2, outputs]), tf.zeros([2, 2])))[0])
         (tmp_path / "model.pb").write_bytes(graph.as_graph_def().SerializeToString())
-    report = tfconvert.convert(tmp_path / "model.pb", inputs=["x"], outputs=[result.op.name]).report
+    report = tfconvert.convert(tmp_path / "model.pb", inputs=["x"], outputs=[result.op.name], recurrent="fused").report
     assert ("UNIDIRECTIONAL_SEQUENCE_LSTM" in report.operators) is (outputs <= 2)
     assert [WIDE_PROJECTION in note.message for note in report.notes] == [True] * (outputs > 2)
