@@ -62,7 +62,7 @@ class Options(NamedTuple):
     def recurrent_by_speed(self) -> bool:
         """Whether only those recurrent layers become operators that are faster so.
 
-        Of integers, an operator keeps its cell state in 16 bits, and a loop in 8: there the operator is more exact.
+        Integers are for devices that know operators rather than loops, and operators keep their cell states in 16 bits.
         """
         return self.recurrent == "auto" and not self.quantizes_activations
 
