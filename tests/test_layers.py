@@ -75,6 +75,12 @@ FLOORS = {
 # tfconvert` itself stays free of imports.
 LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.api",
+    "tfconvert.converter.batch.entries",
+    "tfconvert.converter.batch.places",
+    "tfconvert.converter.batch.preload",
+    "tfconvert.converter.batch.ray_cluster",
+    "tfconvert.converter.batch.zygote",
+    "tfconvert.converter.cli.batch",
     "tfconvert.converter.cli.build",
     "tfconvert.converter.cli.convert_job",
     "tfconvert.converter.cli.completion",

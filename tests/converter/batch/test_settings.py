@@ -1,0 +1,72 @@
+"""Settings as data are those of `tfconvert.convert`, and checked before anything is done with them."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+from typing import Any
+
+import jsonschema
+import pytest
+
+import tfconvert
+from tfconvert.converter.batch.settings import QUANTIZE, SETTINGS, check_settings
+from tfconvert.schema.diagnostics import ConversionError
+
+GOOD: list[dict[str, Any]] = [
+    {},
+    {"signatures": ["serve"], "batch": 3, "recurrent": "loop"},
+    {"input_shapes": {"x": [1, None, -1]}, "rename": {"x": "y"}},
+    {"quantize": "dynamic", "verify": True},
+    {"quantize": {"mode": "int8", "io": ["int8", "float32"], "per_channel": "not-dense", "weights": 8}},
+]
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"quantise": "dynamic"}, "'quantise' is not known\n.*did you mean 'quantize'"),
+    ({"nonsense": 1}, "'nonsense' is not known\n.*known are: inputs"),
+    ({"batch": True}, "'batch' can't be True"),
+    ({"batch": 0}, "'batch' can't be 0"),
+    ({"signatures": "serve"}, "'signatures' can't be 'serve'"),
+    ({"input_shapes": {"x": [1.5]}}, "'input_shapes' can't be"),
+    ({"input_shapes": {"x": [1] * 33}}, "'input_shapes' can't be"),
+    ({"input_shapes": {"x": [1 << 62]}}, "'input_shapes' can't be"),
+    ({"recurrent": "fast"}, "'recurrent' can't be 'fast'"),
+    ({"quantize": {}}, "quantize: 'mode' is missing"),
+    ({"quantize": {"mode": "int8", "weights": True}}, "quantize: 'weights' can't be True"),
+    ({"quantize": {"mode": "int8", "io": ["int8"]}}, "'io' can't be"),
+    ({"order": "x" * 1000}, r"\.\.\.$"),
+]
+
+
+@pytest.mark.parametrize("settings", GOOD, ids=str)
+def test_settings_are_taken(settings: dict[str, Any]) -> None:
+    check_settings(settings)
+    jsonschema.validate(settings, _schema())
+
+
+@pytest.mark.parametrize(("settings", "message"), BAD, ids=[str(each)[:40] for each, _ in BAD])
+def test_others_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConversionError, match=message) as caught:
+        check_settings(settings, "here")
+    assert caught.value.code == "bad-config"
+    assert caught.value.diagnostics[0].message.startswith("here: ")
+
+
+def test_files_are_named_only_where_that_is_allowed() -> None:
+    for name in ("patterns", "composites", "asset_root", "verify_data"):
+        value = "rules.py" if name == "asset_root" else ["rules.py"]
+        check_settings({name: value})
+        with pytest.raises(ConversionError, match="names files, which is not allowed here"):
+            check_settings({name: value}, allow_paths=False)
+    with pytest.raises(ConversionError, match="'samples' names files"):
+        check_settings({"quantize": {"mode": "int8", "samples": ["/etc"]}}, allow_paths=False)
+
+
+def test_they_are_all_of_the_function() -> None:
+    only_in_memory = {"model", "checkpoint"}
+    assert set(SETTINGS) == set(inspect.signature(tfconvert.convert).parameters) - only_in_memory
+    assert set(QUANTIZE) == {field.name for field in fields(tfconvert.Quantize)} - {"progress"}
+
+
+def _schema() -> dict[str, Any]:
+    properties = {name: setting.schema for name, setting in SETTINGS.items()}
+    return {"type": "object", "properties": properties, "additionalProperties": False}

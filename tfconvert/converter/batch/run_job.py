@@ -1,0 +1,81 @@
+"""Runs a job in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from tfconvert.converter import api
+from tfconvert.converter.batch.job import Job
+from tfconvert.converter.batch.settings import check_settings
+from tfconvert.converter.options import Options
+from tfconvert.converter.quantization import Quantize
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import error
+
+
+def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
+    """Converts a model and writes the files; returns the summary of an `Ending`.
+
+    Args:
+        job: What to convert, and where to.
+        on_stage: Called with the name of each stage before it begins.
+
+    Raises:
+        ConversionError: The model can't be converted, or a file can't be written.
+    """
+    check_settings(job.settings)
+    settings = dict(job.settings)
+    if job.page:
+        settings["keep_graphs"] = True
+    source, options = _split(job.model, settings)
+    source.check_output(job.output, source.files)
+    model = api.convert_source(source, options, on_stage)
+    on_stage("write")
+    model.save(job.output)
+    report = model.report
+    if job.report:
+        _write_json(job.report, {"output_file": job.output, **report.to_dict()})
+    if job.page:
+        report.save(job.page)
+    return {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
+            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version}  # fmt: skip
+
+
+def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
+    """Returns the two halves of the settings: what to import, and what to make of it."""
+    own = Source._fields
+    source = Source(model, **{name: value for name, value in settings.items() if name in own})
+    rest = {name: value for name, value in settings.items() if name not in own}
+    quantize = rest.pop("quantize", None)
+    if isinstance(quantize, str):
+        quantize = Quantize(quantize)  # type: ignore[arg-type]  # The value was checked.
+    elif quantize is not None:
+        ends = quantize.get("io", "float32")
+        quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
+    rest["verify"] = rest.get("verify", False) or rest.get("compare_layers", False) or "verify_data" in rest
+    return source, Options(**rest, quantize=quantize)
+
+
+def _write_json(path: str, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=1).encode() + b"\n"
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(text)
+
+    write_whole(path, write)
+
+
+def check_place(job: Job) -> None:
+    """Creates the folder of a job's result.
+
+    Raises:
+        ConversionError: That can't be done (`output-not-writable`).
+    """
+    try:
+        Path(job.output).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise error("output-not-writable", f"can't create {Path(job.output).parent}: {problem.strerror}") from None

@@ -1,0 +1,179 @@
+"""The settings of a conversion as data, as manifests and requests bring them: the keywords of `tfconvert.convert`."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from tfconvert.converter.options import RECURRENT
+from tfconvert.importers.open_model import ORDERS
+from tfconvert.schema.diagnostics import ConversionError, error
+
+_MODES = ("dynamic", "float16", "int8", "int16", "weights")
+_IO = ("float32", "int8", "uint8", "int16")
+_MOST_DIMS = 32
+_LARGEST = 1 << 62
+
+
+class Setting(NamedTuple):
+    """What a setting may be.
+
+    Attributes:
+        schema: Its JSON schema.
+        check: Returns whether a value fits.
+        is_path: Whether it names files: refused from strangers.
+    """
+
+    schema: Mapping[str, Any]
+    check: Callable[[Any], bool]
+    is_path: bool = False
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_dim(value: Any) -> bool:
+    return value is None or (_is_whole(value) and -1 <= value < _LARGEST)
+
+
+def _are_shapes(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(shape, list) and len(shape) <= _MOST_DIMS and all(map(_is_dim, shape)) for shape in value.values()
+    )
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _flag() -> Setting:
+    return Setting({"type": "boolean"}, _is_flag)
+
+
+def _texts(*, is_path: bool = False) -> Setting:
+    return Setting({"type": "array", "items": {"type": "string"}}, _are_texts, is_path)
+
+
+def _choice(*values: str) -> Setting:
+    return Setting({"type": "string", "enum": list(values)}, lambda value: value in values)
+
+
+def _text(*, is_path: bool = False) -> Setting:
+    return Setting({"type": "string"}, _is_text, is_path)
+
+
+def _is_io(value: Any) -> bool:
+    return value in _IO or (isinstance(value, list) and len(value) == 2 and all(each in _IO for each in value))
+
+
+QUANTIZE: Mapping[str, Setting] = {
+    "mode": _choice(*_MODES),
+    "weights": Setting({"enum": [4, 8]}, lambda value: _is_whole(value) and value in (4, 8)),
+    "samples": _texts(is_path=True),
+    "calibration": _text(is_path=True),
+    "io": Setting({"oneOf": [{"enum": list(_IO)}, {"type": "array", "items": {"enum": list(_IO)}, "minItems": 2,
+                                                   "maxItems": 2}]}, _is_io),
+    "per_channel": Setting({"enum": [True, False, "not-dense"]}, lambda value: _is_flag(value) or value == "not-dense"),
+    "exclude": _texts(),
+    "strict": _flag(),
+    "ranges": _choice("minmax", "mse", "percentile"),
+    "hybrid_only": _flag(),
+}  # fmt: skip
+"""The fields of `Quantize` that data can have."""
+
+
+def _is_quantize(value: Any) -> bool:
+    return value in _MODES or isinstance(value, dict)
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "inputs": _texts(),
+    "outputs": _texts(),
+    "input_shapes": Setting(
+        {"type": "object",
+         "additionalProperties": {"type": "array", "items": {"type": ["integer", "null"]}, "maxItems": _MOST_DIMS}},
+        _are_shapes),
+    "signatures": _texts(),
+    "tags": _texts(),
+    "batch": Setting({"type": "integer", "minimum": 1}, lambda value: _is_whole(value) and 1 <= value < _LARGEST),
+    "rename": Setting({"type": "object", "additionalProperties": {"type": "string"}}, _are_names),
+    "order": _choice(*ORDERS),
+    "asset_root": _text(is_path=True),
+    "allow_custom_ops": _flag(),
+    "allow_flex": _flag(),
+    "flex_ops": _texts(),
+    "recurrent": _choice(*RECURRENT),
+    "target_runtime": _text(),
+    "metadata": Setting({"type": "object"}, lambda value: isinstance(value, dict)),
+    "patterns": _texts(is_path=True),
+    "composites": _texts(is_path=True),
+    "verify": _flag(),
+    "compare_layers": _flag(),
+    "check_passes": _flag(),
+    "verify_data": _texts(is_path=True),
+    "keep_graphs": _flag(),
+    "quantize": Setting(
+        {"oneOf": [{"enum": list(_MODES)},
+                   {"type": "object", "properties": {name: each.schema for name, each in QUANTIZE.items()},
+                    "required": ["mode"], "additionalProperties": False}]},
+        _is_quantize),
+}  # fmt: skip
+"""The keywords of `tfconvert.convert` that data can have."""
+
+
+def check_settings(settings: Mapping[str, Any], where: str = "", *, allow_paths: bool = True) -> None:
+    """Checks settings.
+
+    Args:
+        settings: What was read from JSON or YAML.
+        where: What they belong to, for errors.
+        allow_paths: Whether settings that name files are allowed.
+
+    Raises:
+        ConversionError: One is not known or has another type (`bad-config`).
+    """
+    _check(settings, SETTINGS, where, allow_paths)
+    quantize = settings.get("quantize")
+    if isinstance(quantize, dict):
+        _check(quantize, QUANTIZE, f"{where}: quantize" if where else "quantize", allow_paths)
+        if "mode" not in quantize:
+            raise _wrong("'mode' is missing", f"{where}: quantize" if where else "quantize")
+
+
+def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str, allow_paths: bool) -> None:
+    for name, value in settings.items():
+        setting = known.get(name)
+        if setting is None:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+            raise _wrong(f"the setting {name!r} is not known", where, hint)
+        if setting.is_path and not allow_paths:
+            raise _wrong(f"{name!r} names files, which is not allowed here", where)
+        if not setting.check(value):
+            raise _wrong(f"{name!r} can't be {_shown(value)}", where)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def _wrong(message: str, where: str, hint: str = "") -> ConversionError:
+    return error("bad-config", f"{where}: {message}" if where else message, hint=hint)
