@@ -97,6 +97,8 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.conversion",
     "tfconvert.converter.kernels.registry",
     "tfconvert.converter.litert.legalize.registry",
+    "tfconvert.converter.litert.optimize.fold_constants",
+    "tfconvert.converter.litert.optimize.registry",
     "tfconvert.converter.litert.passes.calibrate",
     "tfconvert.converter.litert.passes.legalize",
     "tfconvert.converter.pipeline.registry",

@@ -29,6 +29,13 @@ def test_gradients_of_rectifiers(agree: Agree, op: str, dtype: str) -> None:
     agree(op, (f"{dtype}[4,5]", f"{dtype}[4,5]@-9:9"))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16"])
+@pytest.mark.parametrize("op", ["EluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad", "LeakyReluGrad"])
+def test_gradients_of_smooth_activations(agree: Agree, op: str, dtype: str) -> None:
+    attributes = {"alpha": 0.3} if op == "LeakyReluGrad" else {}
+    agree(op, (f"{dtype}[3,5]", f"{dtype}[3,5]@-3:3"), attributes, tolerance=1e-2 if dtype == "f16" else None)
+
+
 def test_a_rectifier_hands_nothing_on_at_its_edges(agree: Agree) -> None:
     agree("Relu6Grad", (np.ones(5, np.float32), np.array([-1, 0, 3, 6, 7], np.float32)))
 

@@ -127,6 +127,18 @@ def _run(kernel: Kernel, machine: Machine, op: Operation, inputs: Results) -> Re
         raise bad(op, f"the operand {absent} is absent") from absent
 
 
+def evaluate(op: Operation, inputs: Results) -> Results:
+    """Computes an operator of floats, integers or booleans that has no state.
+
+    Raises:
+        ConversionError: It has no kernel (`no-reference-kernel`), or its operands don't fit it (`bad-operand`).
+    """
+    kernel = _KERNELS.get(op.name.removeprefix(tfl.PREFIX))
+    if kernel is None:
+        raise error("no-reference-kernel", "the op has no reference kernel", op=op.name)
+    return registry.apply(kernel, _call_of(op, inputs))
+
+
 def _step(machine: Machine, op: Operation, inputs: Results) -> Results:
     """Runs `tfl.lstm`: a step, after which the state stays for the next run unless the model sets it before each."""
     operands = list(inputs)

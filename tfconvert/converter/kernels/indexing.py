@@ -241,6 +241,7 @@ KERNELS: Mapping[str, Kernel] = {
     "ReverseSequence": _reverse_sequence,
     "ReverseV2": _reverse,
     "ScatterNd": _scatter_nd,
+    "ScatterNdNonAliasingAdd": partial(_scatter, np.add),
     "Slice": _slice,
     "SparseToDense": _sparse_to_dense,
     "StridedSlice": _strided_slice,

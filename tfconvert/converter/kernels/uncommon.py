@@ -14,11 +14,16 @@ MODULES: Mapping[str, str] = {
         "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
         "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"
     ),
-    "gradients": "BiasAddGrad InvGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SigmoidGrad SqrtGrad TanhGrad",
+    "gradients": (
+        "BiasAddGrad EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad SigmoidGrad "
+        "SoftplusGrad SoftsignGrad SqrtGrad TanhGrad"
+    ),
     "image": (
         "CropAndResize ExtractImagePatches ResizeArea ResizeBicubic ResizeBilinear ResizeNearestNeighbor "
         "ScaleAndTranslate"
     ),
+    "legacy": ("BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag Reverse SparseMatMul"),
+    "ranking": "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex",
     "signal": "IRFFT IRFFT2D RFFT RFFT2D",
     "sparse": (
         "SparseFillEmptyRows SparseReorder SparseReshape SparseSegmentMean SparseSegmentMeanWithNumSegments "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.legalize.conftest import Case, Check, graph, operand
+from tests.conftest import RunTFLite
+from tests.converter.litert.legalize.conftest import Case, Check, converted, graph, operand
 from tfconvert.schema.diagnostics import ConversionError
 
 NONE = np.zeros(0, np.float32)
@@ -46,9 +48,19 @@ def test_rows_of_many_bins_are_not_spelt_out(check: Check) -> None:
     assert "ONE_HOT" not in many
 
 
-def test_values_that_are_no_numbers_are_above_all_boundaries(check: Check) -> None:
+def test_buckets_are_one_operator(check: Check) -> None:
     below = Case("Bucketize", ["f32[2]@1:2"], {"boundaries": [float("-inf"), 0.0, float("inf")]})
-    assert check(below) == ["CAST", "LESS", "LOGICAL_NOT", "RESHAPE", "SUM"]
+    assert check(below) == ["BUCKETIZE"]
+
+
+def test_values_that_are_no_numbers_are_above_all_boundaries(
+    tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path
+) -> None:
+    case = Case("Bucketize", ["f32[5]"], {"boundaries": [-1.0, 0.0, 2.0]})
+    values = np.array([np.nan, np.inf, -np.inf, 0, 2], np.float32)
+    (got,) = run_tflite(bytes(converted(case, tmp_path)), [values])
+    expected = tf.raw_ops.Bucketize(input=values, boundaries=[-1.0, 0.0, 2.0])
+    np.testing.assert_array_equal(got, expected.numpy())
 
 
 REFUSED = [

@@ -14,6 +14,7 @@ from tests.converter.litert.legalize import (
     test_fake_quant,
     test_images,
     test_neural,
+    test_older_ops,
     test_random,
     test_segments,
     test_shapes,
@@ -35,12 +36,19 @@ def test_every_op_is_tested() -> None:
         *test_fake_quant.CASES,
         *test_images.CASES,
         *test_neural.CASES,
+        *test_older_ops.CASES,
         *test_random.CASES,
         *test_segments.CASES,
         *test_shapes.CASES,
     )
     tested = {case.op for case in cases} | {first.op for first, _ in test_neural.FIRST}
-    tested |= test_control_flow.OPS | set(test_embeddings.OPS) | set(test_state.OPS) | set(test_strings.OPS)
+    tested |= (
+        test_control_flow.OPS
+        | set(test_embeddings.OPS)
+        | set(test_state.OPS)
+        | set(test_strings.OPS)
+        | test_older_ops.OPS
+    )
     # A constant is part of nearly every case; what `Empty` holds can't be compared; TensorFlow runs no graph with XLA's
     # op, which lists that become tensors are full of, and the oldest of its kind only in graphs of its first years.
     untested = {"Const", "Empty", "QuantizeAndDequantize", "XlaDynamicUpdateSlice"}

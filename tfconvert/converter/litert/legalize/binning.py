@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of, element_name, max_rank, rank_is_known
+from tfconvert.converter.litert.legalize.entry import Attr, Entry, Lowering, Row, all_of, element_name
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -144,17 +142,12 @@ def _segments_are_known(op: Operation) -> Failure | None:
     return Failure("there are too many bins for weights of i64") if is_wide and not _fit_ones(op) else None
 
 
-def _bucketize(op: Operation, emit: Emit) -> Value:
-    """Counts the boundaries that aren't above a value; no boundary is above a NaN."""
-    boundaries = np.array(tf.get(op, "boundaries") or (), np.float32)
-    x = emit.cast(op.operands[0], types.F32)
-    shape = types.shape_of(x.type) or ()
-    if not boundaries.size:
-        return emit.tf("ZerosLike", (emit.cast(x, types.I32),), op.results[0].type)
-    column = emit.tf("ExpandDims", (x, emit.scalar(-1, types.I32)), types.tensor(types.F32, (*shape, 1)))
-    above = emit.compare("Less", column, emit.constant(boundaries))
-    not_above = emit.cast(emit.tf("LogicalNot", (above,), above.type), types.I32)
-    return emit.reduce("Sum", not_above, (len(shape),))
+def _no_boundaries(op: Operation) -> Failure | None:
+    return Failure("there are boundaries") if tf.get(op, "boundaries") else None
+
+
+def _one_bucket(op: Operation, emit: Emit) -> Value:
+    return emit.tf("ZerosLike", (emit.cast(op.operands[0], types.I32),), op.results[0].type)
 
 
 _COUNTABLE = all_of(_is_vector, _weights_are_known, _segments_are_known)
@@ -162,5 +155,6 @@ _COUNTABLE = all_of(_is_vector, _weights_are_known, _segments_are_known)
 ENTRIES: tuple[Entry, ...] = (
     Lowering("DenseBincount", "OneHot Sum", _count, "i32 i64", _COUNTABLE),
     Lowering("Bincount", "OneHot Sum", _count, "i32", _COUNTABLE),
-    Lowering("Bucketize", "Less LogicalNot Sum", _bucketize, "f32 i32 i64", all_of(rank_is_known, max_rank(5))),
+    Lowering("Bucketize", "Cast ZerosLike", _one_bucket, "f32 f64 i32 i64", _no_boundaries, benefit=3),
+    Row("Bucketize", "bucketize", "f32 f64 i32 i64", options={"boundaries": Attr("boundaries")}),
 )

@@ -94,6 +94,28 @@ def _product_and_sum(op: Operation, emit: Emit) -> Value:
     return emit.tf("Sum", (product, emit.ints((rank - 1,))), op.results[0].type, {"keep_dims": False})
 
 
+def _other_types(op: Operation) -> Failure | None:
+    """`BatchMatMulV3` may take small integers and have a wider type as a result."""
+    result = types.element_of(op.results[0].type)
+    same = all(types.element_of(operand.type) == result for operand in op.operands)
+    return Failure("it is computed in the type of its operands") if same else None
+
+
+def _bytes_to_integers(op: Operation) -> Failure | None:
+    elements = [types.element_of(value.type) for value in (*op.operands, *op.results)]
+    if elements != [types.I8, types.I8, types.I32]:
+        return Failure("it isn't a product of i8 and i8 that is summed as i32")
+    return _rank_constraint(op)
+
+
+def _in_result_type(op: Operation, emit: Emit) -> Value:
+    """Converts the operands to the type in which TensorFlow adds up their products."""
+    element = types.element_of(op.results[0].type)
+    operands = [emit.cast(operand, element) for operand in op.operands]
+    options = {"adj_x": tf.get(op, "adj_x", False), "adj_y": tf.get(op, "adj_y", False)}
+    return emit.tf("BatchMatMulV2", operands, op.results[0].type, options)
+
+
 def _sums_nothing(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type) or ()
     size = shape[-2 if tf.get(op, "transpose_a", False) else -1] if len(shape) > 1 else -1
@@ -105,9 +127,20 @@ def _zeros(op: Operation, emit: Emit) -> Value:
     return emit.tf("Fill", (shape, emit.scalar(0, types.element_of(op.results[0].type))), op.results[0].type)
 
 
+_SMALL = "i8 ui8 f16 bf16"
 _BATCHED = ("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
 ENTRIES: tuple[Entry, ...] = (
+    Lowering(
+        "BatchMatMulV3",
+        "batch_matmul",
+        _batch_matmul,
+        "i8",
+        _bytes_to_integers,
+        benefit=4,
+        name="BatchMatMulV3-of-bytes",
+    ),
+    Lowering("BatchMatMulV3", "Cast BatchMatMulV2", _in_result_type, _SMALL, _other_types, benefit=3),
     Lowering("MatMul", "Fill", _zeros, _FLOAT, _sums_nothing, benefit=3),
     Lowering("MatMul", "fully_connected", _matmul, _FLOAT, _constant_matrix, benefit=2),
     Lowering("MatMul", "batch_matmul", _matmul_of_values, _FLOAT),

@@ -21,7 +21,7 @@ from tfconvert.converter.litert.legalize.entry import (
     rank_is_known,
 )
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -98,11 +98,22 @@ def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 def _reverse(op: Operation, emit: Emit) -> Value:
-    """The kernel reverses along one axis at a time."""
+    """Reverses along one axis after the other: the kernel takes several only if they are neighbours."""
     value: Value = op.operands[0]
-    for axis in ints(op.operands[1]):
-        value = emit.tfl("reverse_v2", (value, emit.ints((axis,))), op.results[0].type)
+    if tensor_data.constant_of(op.operands[1]) is not None:
+        axes = [emit.ints((axis,)) for axis in ints(op.operands[1])]
+    else:
+        computed = emit.i32(op.operands[1])
+        count = (types.shape_of(computed.type) or ())[0]
+        axes = [computed] if count == 1 else [emit.slice(computed, (index,), (1,)) for index in range(count)]
+    for axis in axes:
+        value = emit.tfl("reverse_v2", (value, axis), op.results[0].type)
     return value
+
+
+def _axes_are_counted(op: Operation) -> Failure | None:
+    shape = types.shape_of(op.operands[1].type)
+    return None if shape is not None and len(shape) == 1 and shape[0] >= 0 else Failure("how many axes is not known")
 
 
 def _blocks_constraint(op: Operation) -> Failure | None:
@@ -236,7 +247,7 @@ ENTRIES: tuple[Entry, ...] = (
     Row("Pad", "pad", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
     Row("PadV2", "padv2", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
     Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
-    Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, constant_operand(1, "the axes")),
+    Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, _axes_are_counted),
     Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
     Row("DepthToSpace", "depth_to_space", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
     Row("SpaceToBatchND", "space_to_batch_nd", _BLOCKED, narrow=(1, 2), constraint=_kernel_takes_blocks),

@@ -118,6 +118,7 @@ def _extreme_entry(name: str) -> Lowering:
 
 
 ENTRIES: tuple[Entry, ...] = (
+    Lowering("ScatterNdNonAliasingAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
     Lowering("TensorScatterAdd", "ScatterNd AddV2", partial(_add, "AddV2"), "f32 i32 i64"),
     Lowering("TensorScatterSub", "ScatterNd Sub", partial(_add, "Sub"), "f32 i32 i64"),
     Lowering("TensorScatterUpdate", "UnsortedSegmentMax ConcatV2 GatherV2", _update, "f32 i32 i64 ui8 i8 i1 i16",

@@ -9,12 +9,15 @@ import numpy as np
 from tfconvert.converter.litert.legalize.builder import Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, all_of, constant_operand, ints
 from tfconvert.converter.rewrite.pattern import Failure
-from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
 def _is_power_of_two(op: Operation) -> Failure | None:
+    """A computed length is left to the kernel, which refuses to run with another."""
+    if tensor_data.constant_of(op.operands[1]) is None:
+        return None
     if any(length < 1 or length & (length - 1) for length in ints(op.operands[1])):
         return Failure("the kernel requires lengths that are powers of two")
     return None
@@ -34,9 +37,12 @@ def _rfft(op: Operation, emit: Emit) -> Value:
     axis = emit.constant(np.array(-2, np.int32))
     rows_type = types.tensor(types.element_of(op.operands[0].type), (*shape[:-1], 1, shape[-1]))
     rows = emit.tf("ExpandDims", (op.operands[0], axis), rows_type)
-    transformed = emit.tfl(
-        "rfft2d", (rows, emit.ints((1, *ints(op.operands[1])))), types.tensor(element, (*result[:-1], 1, result[-1]))
-    )
+    if tensor_data.constant_of(op.operands[1]) is not None:
+        lengths = emit.ints((1, *ints(op.operands[1])))
+    else:
+        joined = (emit.ints((1,)), emit.i32(op.operands[1]), emit.scalar(0, types.I32))
+        lengths = emit.tf("ConcatV2", joined, types.tensor(types.I32, (2,)))
+    transformed = emit.tfl("rfft2d", (rows, lengths), types.tensor(element, (*result[:-1], 1, result[-1])))
     return emit.tf("Squeeze", (transformed,), op.results[0].type, {"squeeze_dims": [-2]})
 
 
@@ -117,7 +123,7 @@ def _row_waves(count: int, length: int) -> np.ndarray:
 
 
 _LENGTH = constant_operand(1, "the length")
-_CONSTRAINT = all_of(_LENGTH, _is_power_of_two, _rank_is_known)
+_CONSTRAINT = all_of(_is_power_of_two, _rank_is_known)
 
 ENTRIES: tuple[Entry, ...] = (
     Lowering("RFFT", "rfft2d", _rfft, "f32", _CONSTRAINT),
@@ -125,5 +131,5 @@ ENTRIES: tuple[Entry, ...] = (
         Lowering(op, "Real Imag BatchMatMulV2", _inverse, "complex<f32>", all_of(_LENGTH, _inverse_constraint))
         for op in ("IRFFT", "IRFFT2D")
     ),
-    Row("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=all_of(constant_operand(1, "the length"), _is_power_of_two)),
+    Row("RFFT2D", "rfft2d", "f32", narrow=(1,), constraint=_is_power_of_two),
 )

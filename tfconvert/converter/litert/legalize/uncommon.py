@@ -28,7 +28,8 @@ TOPICS: tuple[Topic, ...] = (
     Topic("cross_entropy", "losses", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
     Topic("roll", "rolling", "Roll"),
     Topic("scatter", "scattering",
-          "TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate"),
+          "ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub "
+          "TensorScatterUpdate"),
     Topic("segments", "segments",
           "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean SparseSegmentMeanWithNumSegments "
           "SparseSegmentSqrtN SparseSegmentSqrtNWithNumSegments SparseSegmentSum SparseSegmentSumWithNumSegments "
@@ -56,6 +57,11 @@ TOPICS: tuple[Topic, ...] = (
           "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
           "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"),
     Topic("patches", "resampling", "ExtractImagePatches"),
+    Topic("legacy", "older ops",
+          "BatchMatrixBandPart BatchMatrixDiag BatchMatrixDiagPart BatchMatrixSetDiag BatchNormWithGlobalNormalization "
+          "BatchToSpace Reverse SpaceToBatch SparseMatMul TopK"),
+    Topic("ranking", "ranking", "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex"),
+    Topic("gradients", "gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad"),
 )  # fmt: skip
 
 BY_OP: Mapping[str, frozenset[Topic]] = {

@@ -2,18 +2,21 @@
 
     relu(reshape(conv(x), s))    ->  reshape(relu(conv(x)), s)
     add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), c), s)     where the last dimension stays; mul as well
+    add(reshape(conv(x), s), c)  ->  reshape(add(conv(x), d), s)     where s cuts the last dimension into those of c
 
 One-dimensional convolutions are written like this: a reshape is between the convolution and its bias.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import fuse_activation, matching, weighted_ops
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -56,10 +59,27 @@ def _match_binary(op: Operation) -> _Moved | Failure:
     if isinstance(reshape, Failure):
         return reshape
     before, after = matching.shape(reshape.operands[0]), matching.shape(value)
-    if not before or not after or before[-1] != after[-1] or before[-1] < 0 or after != matching.shape(op.results[0]):
-        return Failure("the last dimension changes, or may change")
-    vector = matching.as_vector(constant, after[-1], len(after))
+    if not before or not after or before[-1] < 0 or after != matching.shape(op.results[0]):
+        return Failure("the shape is unknown or changes")
+    flat = constant if before[-1] == after[-1] else _flat(constant, before[-1], after)
+    vector = flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
     return vector if isinstance(vector, Failure) else _Moved(reshape, vector)
+
+
+def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Failure:
+    """Returns a constant as a vector, if it has a value for each channel of a last dimension that is cut into several.
+
+    Args:
+        constant: The constant.
+        length: The number of channels.
+        after: The shape whose last dimensions are the channels.
+    """
+    dims = matching.dims_of(constant)
+    while dims and dims[0] == 1:
+        dims = dims[1:]
+    if math.prod(dims) == length and dims and dims == after[-len(dims) :]:
+        return tensor_data.defer("reshape", (constant,), (length,), (length,))
+    return constant if math.prod(dims) == 1 else Failure("the last dimension changes, or may change")
 
 
 def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:

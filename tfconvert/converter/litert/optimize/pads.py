@@ -24,8 +24,12 @@ from tfconvert.schema.ir.operation import Operation
 
 Window = tuple[int, int]
 
-_SPATIAL: Mapping[str, Window] = {"tfl.conv_2d": (1, 2), "tfl.depthwise_conv_2d": (1, 2)}
-"""Which dimensions of the input an op slides over; the filter's are the same."""
+_SPATIAL: Mapping[str, tuple[tuple[int, ...], str, int]] = {
+    "tfl.conv_2d": ((1, 2), "hw", 0),
+    "tfl.depthwise_conv_2d": ((1, 2), "hw", 0),
+    "tfl.conv_3d": ((1, 2, 3), "dhw", -1),
+}
+"""Which dimensions of the input an op slides over, their names in its options, and how far off the filter's are."""
 
 
 def paddings_of(pad: Operation) -> tuple[Window, ...] | None:
@@ -48,14 +52,15 @@ def _match_same(op: Operation) -> Operation | Failure:
     # Other users don't matter: the padding stays for them, or goes when the last one has gone.
     pad = matching.producer(op.operands[0], "tfl.pad")
     pads = None if pad is None else paddings_of(pad)
-    if pad is None or pads is None or len(pads) != 4:
+    axes, sides, offset = _SPATIAL[op.name]
+    if pad is None or pads is None or len(pads) != len(axes) + 2:
         return Failure("the input isn't padded by constants")
     dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(op)
-    if dims is None or weights is None or pads[0] != (0, 0) or pads[3] != (0, 0):
-        return Failure("more than height and width is padded")
-    for axis, side in zip(_SPATIAL[op.name], "hw", strict=True):
+    if dims is None or weights is None or pads[0] != (0, 0) or pads[-1] != (0, 0):
+        return Failure("more than the dimensions of the image is padded")
+    for axis, side in zip(axes, sides, strict=True):
         size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
-        window = (weights[axis] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
+        window = (weights[axis + offset] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
         if size < 0 or stride < 1:
             return Failure("the size of the image is unknown, or the stride is not a number of pixels")
         before, after = pads[axis]

@@ -1,8 +1,11 @@
-"""All patterns of the optimizer, family by family."""
+"""All patterns of the optimizer, family by family; those that few networks need are in `uncommon.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cache
+from importlib import import_module
+from typing import Any
 
 from tfconvert.converter.litert.optimize import (
     activations,
@@ -13,6 +16,7 @@ from tfconvert.converter.litert.optimize import (
     dilation,
     fake_quantized,
     fold_bias,
+    fold_constants,
     fold_input,
     fold_scale,
     fuse_activation,
@@ -29,12 +33,29 @@ from tfconvert.converter.litert.optimize import (
     transpose_motion,
     transposes,
 )
+from tfconvert.converter.litert.optimize.uncommon import BY_OP, FAMILIES, Family
+from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.converter.rewrite.pattern_set import PatternSet
 
 
-@cache
 def patterns() -> PatternSet:
-    """Returns the patterns, ready for the driver."""
+    """Returns all patterns, ready for the driver."""
+    return _patterns(frozenset(FAMILIES))
+
+
+def patterns_for(names: Iterable[str]) -> PatternSet:
+    """Returns the patterns that a module with ops of some names needs: the common ones and those of some families."""
+    return _patterns(frozenset().union(*(BY_OP[name] for name in names if name in BY_OP)))
+
+
+def _file(family: Family) -> Sequence[Pattern[Any]]:
+    """Returns the patterns in a family's file, which may be loaded for that."""
+    found: Sequence[Pattern[Any]] = import_module(f"tfconvert.converter.litert.optimize.{family.module}").PATTERNS
+    return found
+
+
+@cache
+def _patterns(families: frozenset[Family]) -> PatternSet:
     return PatternSet([
         *fold_bias.PATTERNS,
         *fold_scale.PATTERNS,
@@ -59,4 +80,6 @@ def patterns() -> PatternSet:
         *over_reshapes.PATTERNS,
         *bidirectional.PATTERNS,
         *slices.PATTERNS,
+        *fold_constants.PATTERNS,
+        *(pattern for family in FAMILIES if family in families for pattern in _file(family)),
     ])  # fmt: skip
