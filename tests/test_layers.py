@@ -24,7 +24,7 @@ MAY_IMPORT = {
 # and never to another room of the same floor. Rooms that are yet to be built have their place already.
 ROOMS = {
     "tfconvert.converter": (
-        ("guard", "interpreter", "ir", "kernels", "model_metadata", "versions"),
+        ("exhaustion", "guard", "interpreter", "ir", "kernels", "model_metadata", "versions"),
         (
             "composites",
             "control_flow",
@@ -57,7 +57,7 @@ ROOMS = {
         ("stages",),
     ),
     "tfconvert.importers": (
-        ("containment", "temporary_model"),
+        ("containment", "keras_files", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
         ("graph",),
         ("graph_def", "official_order", "saved_model"),
@@ -108,6 +108,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.targets",
     "tfconvert.converter.versions",
     "tfconvert.importers.keras",
+    "tfconvert.importers.keras_files",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
     "tfconvert",

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+from types import FrameType
+
+
+class Ended(BaseException):
+    """The process has been told to end, and does once nothing half-written is left.
+
+    Args:
+        number: The signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(number)
 
 
 def main() -> None:
@@ -13,12 +27,30 @@ def main() -> None:
     gc.disable()
     # Nor does it multiply large matrices: numpy's threads for that would only keep other cores busy, waiting for work.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _end_in_order()
     from tfconvert.converter.cli.main import main as command
 
     try:
         command(prog_name="tfconvert")
+    except Ended as end:
+        # Whoever waits for the process is told what has ended it.
+        os.kill(os.getpid(), end.number)
     finally:
         gc.freeze()
+
+
+def _end_in_order() -> None:
+    """Has signals that end the process raise an exception, as an interrupt does, so that files are tidied away."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # One that is ignored, as `nohup` has it, stays so.
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    raise Ended(number)
 
 
 if __name__ == "__main__":

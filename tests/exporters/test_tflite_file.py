@@ -23,8 +23,9 @@ from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
-from tfconvert.schema.dialects.sources import FileSlice, MappedFile, Source
+from tfconvert.schema.dialects.sources import FileSlice, Source
 from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.locations import FusedLoc, NameLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.tflite.reader import View, read_model
@@ -281,7 +282,7 @@ def test_damage_that_is_found_while_writing_leaves_no_file(modules: Any, tmp_pat
     value = np.arange(5_000_000, dtype=np.float32)
     path = tmp_path / "shard"
     path.write_bytes(value.tobytes())
-    source = FileSlice(MappedFile(str(path)), 0, value.nbytes, google_crc32c.value(value.tobytes()), "w")
+    source = FileSlice(InputFile(path), 0, value.nbytes, google_crc32c.value(value.tobytes()), "w")
 
     def body(f: Any) -> Any:
         weights = f.add(tfl.constant(TensorData.get(tensor(5_000_000), source)))
@@ -359,12 +360,14 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(chain: Any, tmp_path: 
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_link_stays_a_link(chain: Any, tmp_path: Path) -> None:
-    link = tmp_path / "link.tflite"
-    link.symlink_to(tmp_path / "model.tflite")
+def test_a_link_is_replaced(chain: Any, tmp_path: Path) -> None:
+    link, other = tmp_path / "link.tflite", tmp_path / "other.tflite"
+    other.write_bytes(b"other")
+    link.symlink_to(other)
     export(chain).save(link)
-    assert link.is_symlink()
-    assert (tmp_path / "model.tflite").stat().st_size == export(chain).size
+    assert not link.is_symlink()
+    assert link.stat().st_size == export(chain).size
+    assert other.read_bytes() == b"other"
 
 
 @pytest.mark.parametrize("place", ["missing/model.tflite", "folder", "file/model.tflite"])

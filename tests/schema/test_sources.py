@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import boxes
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice
+from tfconvert.schema.files import InputFile
 
 F32 = np.dtype(np.float32)
 
@@ -27,7 +28,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def slice_of(path: Path, count: int, crc32c: int | None = None) -> FileSlice:
-    return FileSlice(MappedFile(str(path)), 4, 4 * count, crc32c, "w")
+    return FileSlice(InputFile(path), 4, 4 * count, crc32c, "w")
 
 
 def checksum(count: int) -> int:

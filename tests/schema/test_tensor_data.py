@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.expressions import MAX_DEPTH, Deferred
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice
 from tfconvert.schema.dialects.tensor_data import (
     Constant,
     DenseElementsAttr,
@@ -23,6 +23,7 @@ from tfconvert.schema.dialects.tensor_data import (
     of_array,
     to_array,
 )
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.types import TensorType
 
 
@@ -71,8 +72,8 @@ def test_a_file_is_checked_when_it_is_first_read(tmp_path: Path) -> None:
     data = np.arange(1000, dtype=np.float32)
     path = tmp_path / "shard"
     path.write_bytes(b"head" + data.tobytes())
-    good = FileSlice(MappedFile(str(path)), 4, data.nbytes, google_crc32c.value(data.tobytes()), "w")
-    bad = FileSlice(MappedFile(str(path)), 4, data.nbytes, 12345, "w")
+    good = FileSlice(InputFile(path), 4, data.nbytes, google_crc32c.value(data.tobytes()), "w")
+    bad = FileSlice(InputFile(path), 4, data.nbytes, 12345, "w")
     np.testing.assert_array_equal(TensorData.get(f32(1000), good).array(), data)
     handle = TensorData.get(f32(1000), bad)
     with pytest.raises(ConversionError, match="'w'") as caught:
@@ -84,7 +85,7 @@ def test_released_pages_are_read_again(tmp_path: Path) -> None:
     data = np.arange(100_000, dtype=np.float32)
     path = tmp_path / "shard"
     path.write_bytes(data.tobytes())
-    handle = TensorData.get(f32(100_000), FileSlice(MappedFile(str(path)), 0, data.nbytes))
+    handle = TensorData.get(f32(100_000), FileSlice(InputFile(path), 0, data.nbytes))
     handle.array()
     handle.source.release()
     np.testing.assert_array_equal(handle.array(), data)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
+from tfconvert.converter.exhaustion import diagnosed
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Mode, Quantize
@@ -50,6 +51,9 @@ class Model:
             ConversionError: The file can't be written (`output-not-writable`) or is one of the model's own
                 (`output-over-input`), or a weight's checksum is wrong (`bad-checksum`).
         """
+        diagnosed(lambda: self._save(path, array_name))
+
+    def _save(self, path: str | os.PathLike[str] | BinaryIO, array_name: str | None) -> None:
         if isinstance(path, str | os.PathLike):
             self._source.check_output(path)
             from tfconvert.exporters.output_file import is_c_source
@@ -64,7 +68,7 @@ class Model:
             self._file.write(path)
 
     def __bytes__(self) -> bytes:
-        return self._file.to_bytes()
+        return diagnosed(self._file.to_bytes)
 
     def __len__(self) -> int:
         return self._file.size
@@ -100,6 +104,7 @@ def convert(
     rename: Mapping[str, str] | None = None,
     batch: int | None = None,
     order: Literal["written", "official", "official-v1", "flattened"] = "written",
+    follow_links: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -142,6 +147,7 @@ def convert(
         rename: New names of inputs and outputs, by the names that the model has.
         batch: The size that replaces every input's unknown first dimension.
         order: SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters.
+        follow_links: Whether links in the model's folder may lead out of it; only for models that you trust.
 
     Returns:
         The model, not yet written to anywhere.
@@ -152,7 +158,7 @@ def convert(
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
-    source = source._replace(rename=rename, batch=batch, order=order)
+    source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links)
     verify = verify or compare_layers or verify_data is not None
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
@@ -171,6 +177,10 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
         options: The settings.
         on_stage: Called with each stage's name before it runs.
     """
+    return diagnosed(lambda: _converted(source, options, on_stage))
+
+
+def _converted(source: Source, options: Options, on_stage: Callable[[str], None]) -> Model:
     from tfconvert.converter import conversion
 
     options = conversion.resolved(options)

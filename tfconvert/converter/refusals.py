@@ -6,15 +6,18 @@ They are reported as soon as a graph is imported, before any pass runs: data tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tfconvert.converter.composites.marks import IMPLEMENTS
+from tfconvert.converter.ir.interface import entry_functions
+from tfconvert.converter.ir.symbol_table import names
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.locations import error_at, place_of
 from tfconvert.schema.dialects.tf_executor import GraphOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
@@ -28,7 +31,11 @@ _PIPELINES = frozenset({
     "tf.QueueDequeueUpTo", "tf.QueueDequeueUpToV2", "tf.QueueDequeueV2", "tf.ReaderRead", "tf.ReaderReadUpTo",
     "tf.ReaderReadUpToV2", "tf.ReaderReadV2", "tf.Unstage",
 })  # fmt: skip
+_MAX_DIMENSION = (1 << 31) - 1
+
 _GRADIENT = "tf.SymbolicGradient"
+
+_NO_NAMES = StringAttr.get("")
 
 _REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 
@@ -55,9 +62,54 @@ def check_graphs(module: ModuleOp) -> None:
         ConversionError: There are some; all are reported.
     """
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    problems = [problem for function in functions for op in _refused(function) for problem in _problems(op, function)]
+    _check_declared(module, functions)
+    problems = [*filter(None, map(_wrong_names, functions)), *filter(None, map(_absurd_input, functions))]
+    problems += [problem for function in functions for op in _refused(function) for problem in _problems(op, function)]
     if problems:
         raise ConversionError(problems)
+
+
+def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
+    """Checks that functions without bodies, which a text may declare, are neither exported nor called.
+
+    Raises:
+        ConversionError: One is (`missing-function`).
+    """
+    declared = {function.sym_name for function in functions if function.is_declaration}
+    if not declared:
+        return
+    users = [*entry_functions(module), *(op for op in module.walk() if not isinstance(op, FuncOp))]
+    for op in users:
+        named = [op.sym_name] if isinstance(op, FuncOp) else names(op)
+        if found := sorted(declared.intersection(named)):
+            raise error_at(op, "missing-function", f"the function {found[0]!r} has no body", "give it one")
+
+
+def _wrong_names(function: FuncOp) -> Diagnostic | None:
+    """Returns what is wrong with the names of an entry function's tensors, which a text may give it."""
+    entry = function.attributes.get(ENTRY_FUNCTION)
+    if entry is None:
+        return None
+    kind = function.function_type
+    for which, count in (("inputs", len(kind.inputs)), ("outputs", len(kind.results))):
+        given = entry.data.get(which, _NO_NAMES) if isinstance(entry, DictionaryAttr) else None
+        text = given.data if isinstance(given, StringAttr) else None
+        if text is None or (text and len(text.split(",")) != count):
+            return Diagnostic("invalid-ir", f"{ENTRY_FUNCTION} doesn't name the {which} of the function",
+                              function.name, function.sym_name, str(place_of(function.location)),
+                              f"give a dictionary with {which}: a string with a name for each, and commas between "
+                              "them")  # fmt: skip
+    return None
+
+
+def _absurd_input(function: FuncOp) -> Diagnostic | None:
+    """Returns the diagnostic of a function that takes a tensor beyond what LiteRT can hold."""
+    for kind in function.function_type.inputs:
+        shape = types.shape_of(kind) or ()
+        if max(shape, default=0) > _MAX_DIMENSION:
+            return Diagnostic("absurd-shape", f"an input of shape {list(shape)} is beyond LiteRT", function.name,
+                              function.sym_name, hint="pin the input's shape to what it is to be")  # fmt: skip
+    return None
 
 
 def python_function(op: Operation) -> Diagnostic:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.diagnostics import Diagnostic, printable
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -145,7 +145,7 @@ class Report(NamedTuple):
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
         lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes)]
-        return "\n".join(lines)
+        return "\n".join(map(printable, lines))
 
     def to_html(self, latency: Mapping[str, float] | None = None) -> str:
         """Returns the report as a page that needs nothing but a browser.
@@ -263,7 +263,7 @@ def ranked(counter: Counter[str]) -> dict[str, int]:
 def _write(path: str | os.PathLike[str], text: str) -> None:
     from tfconvert.exporters.output_file import write_whole
 
-    content = text.encode()
+    content = text.encode("utf-8", "backslashreplace")
 
     def write(stream: BinaryIO) -> None:
         stream.write(content)

@@ -59,22 +59,19 @@ class CArray(NamedTuple):
 
     def _header(self, file_name: str) -> bytes:
         guard = f"TFCONVERT_{re.sub('[^A-Za-z0-9]', '_', file_name).upper()}_"
-        return (
-            _MADE
-            + (
-                f"#ifndef {guard}\n#define {guard}\n\n"
-                '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
-                f"extern const unsigned char {self.name}[];\nextern const unsigned int {self.name}_len;\n\n"
-                f"#ifdef __cplusplus\n}}\n#endif\n\n#endif  // {guard}\n"
-            ).encode()
-        )
+        return _MADE + (
+            f"#ifndef {guard}\n#define {guard}\n\n"
+            '#ifdef __cplusplus\nextern "C" {\n#endif\n\n'
+            f"extern const unsigned char {self.name}[];\nextern const unsigned int {self.name}_len;\n\n"
+            f"#ifdef __cplusplus\n}}\n#endif\n\n#endif  // {guard}\n"
+        ).encode(errors="backslashreplace")
 
     def _array(self, stream: BinaryIO, size: int, write: Callable[[BinaryIO], None]) -> None:
         static = "static " if self.header is None else ""
         head = "#pragma once\n\n" if self.header is None else f'#include "{self.header.name}"\n\n'
         head += "#ifndef __cplusplus\n#include <stdalign.h>\n#endif\n\n"
         head += f"alignas({ALIGNMENT}) {static}const unsigned char {self.name}[] = {{\n"
-        stream.write(_MADE + head.encode())
+        stream.write(_MADE + head.encode(errors="backslashreplace"))
         lines = _Lines(stream)
         write(lines)  # type: ignore[arg-type]  # only `write` of it is used
         lines.finish()

@@ -21,6 +21,8 @@ _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None]) -> None:
     """Writes a file beside its place and moves it there; pipes and terminals are written to directly.
 
+    A link is replaced, and what it led to stays as it is, unless that is a pipe or a terminal.
+
     Args:
         path: The file's place.
         write: Writes the contents.
@@ -30,6 +32,8 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
     """
     descriptor = descriptor_of(path)
     target = Path(path)
+    if "\0" in os.fspath(path):
+        raise _not_writable(os.fspath(path), "no file can have this name")
     try:
         if descriptor is not None:
             with os.fdopen(os.dup(descriptor), "wb") as stream:
@@ -38,9 +42,11 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], None])
             with target.open("wb") as stream:
                 write(stream)
         else:
-            _write_beside(target.resolve(), write)
+            _write_beside(target, write)
     except OSError as problem:
-        raise _not_writable(os.fspath(path), problem) from problem
+        raise _not_writable(os.fspath(path), problem.strerror or str(problem)) from problem
+    except UnicodeError as problem:
+        raise _not_writable(os.fspath(path), "no file can have this name") from problem
 
 
 def descriptor_of(path: str | os.PathLike[str]) -> int | None:
@@ -80,11 +86,11 @@ def _is_device(path: Path) -> bool:
     """Returns whether a path is something to write into rather than to replace: a pipe, a terminal."""
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        return False
+    except OSError:
+        return False  # A link that leads nowhere, or in a circle, is replaced as any other.
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _not_writable(path: str, problem: OSError) -> ConversionError:
+def _not_writable(path: str, reason: str) -> ConversionError:
     hint = "check that the folder exists, that it may be written to, and that the disk has room"
-    return error("output-not-writable", f"can't write {path}: {problem.strerror or problem}", hint=hint)
+    return error("output-not-writable", f"can't write {path}: {reason}", hint=hint)

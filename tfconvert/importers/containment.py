@@ -1,8 +1,15 @@
-"""Checks that files lie inside the model's folder, with links resolved."""
+"""What a model may read: the files that lie in its own folder once every link is resolved."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import NamedTuple
+
+from tfconvert.schema import files
+from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import LARGEST, InputFile
 
 
 def is_within(path: Path, folder: Path) -> bool:
@@ -14,9 +21,87 @@ def is_within(path: Path, folder: Path) -> bool:
         path: The path; the file need not exist.
         folder: The folder.
     """
+    return _resolved(path, folder) is not None
+
+
+def _resolved(path: Path, folder: Path) -> Path | None:
+    """Returns the path without links, `None` if it isn't in the folder."""
     try:
         resolved = path.resolve()
         # Newer versions of Python leave a circle of links as it is.
-        return resolved.is_relative_to(folder.resolve()) and not resolved.is_symlink()
+        return resolved if resolved.is_relative_to(folder.resolve()) and not resolved.is_symlink() else None
     except (OSError, RuntimeError, ValueError):
+        return None
+
+
+class Folder(NamedTuple):
+    """A model's folder, through which all of its files are opened.
+
+    Attributes:
+        path: The folder.
+        follow_links: Whether links may lead out of it.
+    """
+
+    path: Path
+    follow_links: bool = False
+
+    def has(self, file: Path) -> bool:
+        """Returns whether there is such a file, wherever it may lie."""
+        return files.is_file(file)
+
+    def holds(self, path: Path) -> bool:
+        """Returns whether a path lies in the folder, or need not."""
+        return self.follow_links or is_within(path, self.path)
+
+    def check(self, path: Path) -> Path:
+        """Returns a path without links, unless they may lead anywhere.
+
+        Raises:
+            ConversionError: A link leads out of the folder (`outside-model`).
+        """
+        if self.follow_links:
+            return path
+        resolved = _resolved(path, self.path)
+        if resolved is None:
+            if _is_circle(path):
+                raise error("unreadable-file", f"can't read {path}: {os.strerror(errno.ELOOP)}")
+            raise _outside(path)
+        return resolved
+
+    def open(self, file: Path) -> int:
+        """Returns the descriptor of a regular file of the model, open for reading.
+
+        Raises:
+            OSError: It can't be opened, or is not a regular file.
+            ConversionError: It is not in the folder (`outside-model`).
+        """
+        return files.open_file(self.check(file), follow_links=self.follow_links)
+
+    def input(self, file: Path, *, stays_open: bool = True) -> InputFile:
+        """Returns a file of the model that is read in parts; see `open`."""
+        return InputFile(file, self.open(file), stays_open=stays_open)
+
+    def read(self, file: Path, limit: int = LARGEST) -> bytes:
+        """Returns the bytes of a file of the model; see `open`.
+
+        Args:
+            file: The file.
+            limit: How many bytes it may have.
+        """
+        return files.read_all(self.open(file), limit)
+
+
+def _is_circle(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError as problem:
+        return problem.errno == errno.ELOOP
+    except ValueError:
         return False
+    return False
+
+
+def _outside(path: Path) -> ConversionError:
+    return error("outside-model", f"{path} is a link that leads out of the model's folder",
+                 hint="put the files that links lead to into the folder, or pass --follow-links (follow_links=True in "
+                 "Python) if you trust the model")  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
@@ -30,6 +29,7 @@ from tfconvert.importers.graph.variables import check_values
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -119,6 +119,8 @@ def named_entry(
     """
     if not outputs:
         raise error("no-outputs", "the graph has no node that could be an output", hint="name one with outputs=[...]")
+    if not isinstance(input_shapes, Mapping | None):
+        raise error("wrong-option", f"input_shapes can't be {input_shapes!r}", hint="give a mapping by input name")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
     # A specified shape means that it is to be fed.
@@ -140,7 +142,7 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
         ConversionError: The file can't be read (`unreadable-file`) or isn't one (`not-a-graph-def`).
     """
     try:
-        data = Path(path).read_bytes()
+        data = read_file(path)
     except OSError as problem:
         raise error("unreadable-file", f"can't read {os.fspath(path)}: {problem.strerror}") from None
     try:

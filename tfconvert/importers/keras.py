@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tfconvert.importers.keras_files import check_config, check_hdf5
 from tfconvert.importers.temporary_model import (
     SIGNATURE,
     TemporaryModel,
@@ -28,9 +30,13 @@ from tfconvert.importers.temporary_model import (
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.files import LARGEST, open_file
 
 _METADATA = 1 << 16
 """Bytes of a file's metadata that are read; it has a few lines."""
+
+_CONFIG = 1 << 28
+"""Bytes of a model's configuration that are read."""
 
 _DAMAGED = (zipfile.BadZipFile, EOFError, KeyError, OSError, RuntimeError, ValueError, zlib.error)
 
@@ -150,19 +156,41 @@ def _numbered(name: str, count: int) -> list[str]:
 def _version(path: Path) -> tuple[bool, str]:
     """Returns whether a file is a zip, and the version of the Keras that wrote it; "2" where it doesn't tell."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_file(path), "rb") as file:
             is_zip = file.read(2) == b"PK"
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     if not is_zip:
         return False, _check_hdf5(path)
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("metadata.json") as file:
-            metadata = json.loads(file.read(_METADATA))
-    except _DAMAGED:
+        with zipfile.ZipFile(path) as archive:
+            metadata = json.loads(_member(archive, "metadata.json", _METADATA))
+            config = json.loads(_member(archive, "config.json", _CONFIG))
+            _check_weights(path, archive)
+    except (*_DAMAGED, RecursionError):
         raise _no_model(path, "it is damaged, or something else") from None
+    check_config(path, config, runs_code=False)
     version = metadata.get("keras_version") if isinstance(metadata, dict) else None
     return True, version if isinstance(version, str) else "3"
+
+
+def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    with archive.open(name) as file:
+        return file.read(limit)
+
+
+def _check_weights(path: Path, archive: zipfile.ZipFile) -> None:
+    """Checks the weights in a zip, which h5py reads where they are unless they are compressed."""
+    weights = [each for each in archive.infolist() if each.filename.endswith(".h5")]
+    if not weights or importlib.util.find_spec("h5py") is None:
+        return
+    import h5py
+
+    for each in weights:
+        with archive.open(each) as stream:
+            is_plain = each.compress_type == zipfile.ZIP_STORED
+            with h5py.File(stream if is_plain else BytesIO(stream.read(LARGEST)), "r") as file:
+                check_hdf5(path, file)
 
 
 def _check_hdf5(path: Path) -> str:
@@ -173,6 +201,7 @@ def _check_hdf5(path: Path) -> str:
 
     try:
         with h5py.File(path, "r") as file:
+            check_hdf5(path, file)
             text, version = file.attrs.get("model_config"), file.attrs.get("keras_version", "2")
     except OSError:
         raise _no_model(path, "it is damaged, or something else") from None
@@ -182,33 +211,8 @@ def _check_hdf5(path: Path) -> str:
         config = json.loads(text)
     except (RecursionError, TypeError, ValueError):
         raise _no_model(path, "its configuration is damaged") from None
-    if _holds_code(config):
-        raise error("unsafe-model", f"{path} has a Lambda layer whose code would be run to load it",
-                    hint="if you trust the file, load it yourself and pass the model to tfconvert.convert")  # fmt: skip
+    check_config(path, config, runs_code=True)
     return version.decode() if isinstance(version, bytes) else str(version)
-
-
-def _holds_code(config: object) -> bool:
-    """Returns whether there is a compiled function anywhere in a model's configuration."""
-    pending = [config]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, dict):
-            if each.get("class_name") == "__lambda__" or "lambda" in (
-                each.get("function_type"), each.get("output_shape_type"), each.get("mask_type")
-            ):  # fmt: skip
-                return True
-            if each.get("class_name") == "Lambda" and isinstance(_settings(each).get("function"), list):
-                return True
-            pending += each.values()
-        elif isinstance(each, list):
-            pending += each
-    return False
-
-
-def _settings(layer: dict[str, object]) -> dict[str, object]:
-    settings = layer.get("config")
-    return settings if isinstance(settings, dict) else {}
 
 
 def _keras_for(path: Path, is_old: bool) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from tfconvert.importers.containment import is_within
+from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.entry_points import (
     PLACEHOLDERS,
     EntryPoint,
@@ -30,6 +30,7 @@ from tfconvert.importers.saved_model import signature_entries
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, types
+from tfconvert.schema.files import is_file, is_folder, read_file
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -37,64 +38,76 @@ _SUFFIX = ".meta"
 _STATE = "checkpoint"
 """The file in which TensorFlow notes a folder's newest checkpoint."""
 
+_MAX_STATE = 1 << 24
+"""Bytes of the largest such file that is read; a line for each checkpoint that was kept."""
+
 _PATH_KEY = "model_checkpoint_path"
 
 _SHOWN = 8
 """So many nodes are suggested as outputs."""
 
 
-def find_meta_graph(path: Path) -> Path | None:
+def find_meta_graph(path: Path, *, follow_links: bool = False) -> Path | None:
     """Returns the MetaGraph file that a path means, `None` if it means none.
 
     Args:
         path: The file, any other of a checkpoint's files, their common prefix, or a folder with a `checkpoint` file.
+        follow_links: Whether links may lead out of the folder.
 
     Raises:
         ConversionError: The `checkpoint` file names one outside of its folder (`outside-model`).
     """
     if path.suffix == _SUFFIX:
         return path
-    if path.is_dir():
-        return _in_folder(path)
+    if is_folder(path):
+        return _in_folder(Folder(path, follow_links))
     if path.suffix == ".index" or path.suffix.startswith(".data-"):
         return _beside(path.with_suffix(""))
     return _beside(path)
 
 
 def _beside(prefix: Path) -> Path | None:
-    file = prefix.with_name(prefix.name + _SUFFIX)
-    return file if file.is_file() else None
+    file = prefix.with_name(prefix.name + _SUFFIX) if prefix.name else prefix
+    return file if is_file(file) else None
 
 
-def _in_folder(folder: Path) -> Path | None:
+def _in_folder(folder: Folder) -> Path | None:
     named = _named(folder)
     if named is None:
         return None
     found = _beside(_here(named, folder))
-    if found is None and not is_within(named, folder):
-        raise error("outside-model", f"{folder / _STATE} names {str(named)!r}, which is not in the model's folder",
+    if found is None and not folder.holds(named):
+        raise error("outside-model", f"{folder.path / _STATE} names {str(named)!r}, which is not in the model's folder",
                     hint="give the .meta file, or copy the checkpoint's files into the folder")  # fmt: skip
-    return found
+    return found if found is None else folder.check(found)
 
 
-def _named(folder: Path) -> Path | None:
-    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it."""
+def _named(folder: Folder) -> Path | None:
+    """Returns the prefix of a folder's newest checkpoint as the folder's `checkpoint` file names it.
+
+    Raises:
+        ConversionError: That file is a link that leads out of the folder (`outside-model`).
+    """
     try:
-        lines = (folder / _STATE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = folder.read(folder.path / _STATE, _MAX_STATE).decode("utf-8", "replace").splitlines()
     except OSError:
         return None
     for line in lines:
         key, _, value = line.partition(":")
         if key.strip() == _PATH_KEY:
-            named = folder / value.strip().strip('"')
+            named = folder.path / value.strip().strip('"')
             return named if named.name else None
     return None
 
 
-def _here(named: Path, folder: Path) -> Path:
+def _here(named: Path, folder: Folder) -> Path:
     """Returns the prefix of a named checkpoint in the folder: the path is one of the machine that saved, perhaps."""
-    there = is_within(named, folder) and named.with_name(named.name + ".index").is_file()
-    return named if there else folder / named.name
+    there = folder.holds(named) and is_file(_index(named))
+    return named if there else folder.path / named.name
+
+
+def _index(prefix: Path) -> Path:
+    return prefix.with_name(prefix.name + ".index")
 
 
 def import_meta_graph(
@@ -124,6 +137,7 @@ def import_meta_graph(
             can't be imported.
     """
     file = Path(path)
+    folder = Folder(file.parent, wishes.follow_links)
     meta_graph = _read(file)
     graph = meta_graph.graph_def
     check_versions(graph.versions)
@@ -137,12 +151,12 @@ def import_meta_graph(
         names = list(outputs) if outputs is not None else [_result(meta_graph, nodes, context, inputs)]
         entries = fitted([named_entry(nodes, context, inputs, names, input_shapes)], wishes)
     functions = import_entries(nodes, context, entries)
-    initializers = import_table_initializers(file.parent / "assets", meta_graph, nodes, context, functions)
+    initializers = import_table_initializers(folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
-    prefix = checkpoint_of(file)
+    prefix = checkpoint_of(file, follow_links=wishes.follow_links)
     if prefix is None:
         check_values(functions)
-    variables = import_variables(prefix, meta_graph, nodes, functions) if prefix is not None else []
+    variables = import_variables(prefix, folder, meta_graph, nodes, functions) if prefix is not None else []
     module = ModuleOp.of([*variables, *functions, *initializers, *called])
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
     module.attributes[tf.PRODUCER_VERSION] = attrs.string(meta_graph.meta_info_def.tensorflow_version)
@@ -151,7 +165,7 @@ def import_meta_graph(
 
 def _read(file: Path) -> pb.MetaGraphDef:
     try:
-        data = file.read_bytes()
+        data = read_file(file)
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:
@@ -169,14 +183,23 @@ def checkpoint_state(folder: Path) -> Path:
     return folder / _STATE
 
 
-def checkpoint_of(file: Path) -> Path | None:
-    """Returns the prefix of a MetaGraph's checkpoint, `None` if there is none."""
+def checkpoint_of(file: Path, *, follow_links: bool = False) -> Path | None:
+    """Returns the prefix of a MetaGraph's checkpoint, `None` if there is none.
+
+    Args:
+        file: The MetaGraph.
+        follow_links: Whether links may lead out of its folder.
+
+    Raises:
+        ConversionError: The `checkpoint` file is a link that leads out of the folder (`outside-model`).
+    """
     own = file.with_suffix("")
-    if own.with_name(own.name + ".index").is_file():
+    if is_file(_index(own)):
         return own
-    named = _named(file.parent)
-    newest = _here(named, file.parent) if named is not None else None
-    return newest if newest is not None and newest.with_name(newest.name + ".index").is_file() else None
+    folder = Folder(file.parent, follow_links)
+    named = _named(folder)
+    newest = _here(named, folder) if named is not None else None
+    return newest if newest is not None and is_file(_index(newest)) else None
 
 
 def _result(

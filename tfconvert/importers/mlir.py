@@ -16,6 +16,7 @@ from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.tf_saved_model import AssetOp
 from tfconvert.schema.dialects.verification import first_broken
+from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
@@ -68,7 +69,7 @@ def read_mlir(path: Path) -> str:
         ConversionError: It can't be read (`unreadable-file`) or is not UTF-8 (`malformed-mlir`).
     """
     try:
-        return path.read_bytes().decode("utf-8")
+        return read_file(path).decode("utf-8")
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from problem
     except UnicodeDecodeError as problem:

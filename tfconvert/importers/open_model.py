@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import is_folder, is_missing, open_file
 
 if TYPE_CHECKING:
     from tfconvert.importers.graph.wishes import Wishes
@@ -68,6 +69,10 @@ class Selection(Protocol):
         """SavedModels: the order of a signature's inputs and outputs, one of `ORDERS`."""
 
     @property
+    def follow_links(self) -> bool:
+        """Whether links may lead out of the model's folder."""
+
+    @property
     def results(self) -> Mapping[str, Sequence[str]]:
         """SavedModels: names of outputs by signature, in the order of the function's results."""
 
@@ -91,7 +96,7 @@ def save_if_needed(model: object) -> TemporaryModel | None:
     """
     if isinstance(model, str | os.PathLike):
         path = Path(model)
-        if path.suffix not in _KERAS_FILES or path.is_dir():
+        if path.suffix not in _KERAS_FILES or is_folder(path):
             return None
         from tfconvert.importers.keras import save_keras_file
 
@@ -115,18 +120,21 @@ def _frameworks(model: object) -> set[str]:
     return {cls.__module__.partition(".")[0] for cls in type(model).__mro__}
 
 
-def files_of(model: object, asset_root: str | os.PathLike[str] | None = None) -> list[Path]:
+def files_of(
+    model: object, asset_root: str | os.PathLike[str] | None = None, *, follow_links: bool = False
+) -> list[Path]:
     """Returns the files that an import of a model may read; none for a model in memory.
 
     Args:
         model: What `import_model` or `save_if_needed` takes.
         asset_root: MLIR text: the folder below which it may name files.
+        follow_links: Whether links may lead out of the model's folder.
     """
     if not isinstance(model, str | os.PathLike):
         return []
     from tfconvert.importers.model_files import model_files
 
-    return model_files(Path(model), asset_root)
+    return model_files(Path(model), asset_root, follow_links=follow_links)
 
 
 def import_model(model: object, options: Selection, *, functional: bool) -> ModuleOp:
@@ -162,7 +170,8 @@ def _import_message(message: object, options: Selection, *, functional: bool) ->
     from tfconvert.importers.saved_model import Files, import_message
 
     _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
-    files = Files(None, None if options.checkpoint is None else Path(options.checkpoint), None)
+    checkpoint = None if options.checkpoint is None else Path(options.checkpoint)
+    files = Files(None, checkpoint)
     return import_message(
         model, files, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
     )
@@ -180,7 +189,7 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         return import_saved_model(
             path, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
         )
-    if path.suffix in (".pb", ".pbtxt", ".prototxt") and path.exists():
+    if path.suffix in (".pb", ".pbtxt", ".prototxt") and not is_missing(path):
         from tfconvert.importers.graph_def import import_graph_def
 
         return import_graph_def(
@@ -192,7 +201,7 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 
-    meta_graph = find_meta_graph(path)
+    meta_graph = find_meta_graph(path, follow_links=options.follow_links)
     if meta_graph is not None:
         _refuse(options, ("tags",), "chooses a graph of a SavedModel; a MetaGraph is a single one")
         return import_meta_graph(
@@ -204,8 +213,12 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
             _wishes(options),
             functional=functional,
         )
-    if path.is_dir() or not path.exists():
-        return import_saved_model(path)
+    if is_folder(path) or is_missing(path):
+        return import_saved_model(path, wishes=_wishes(options))
+    try:
+        os.close(open_file(path))
+    except OSError as problem:
+        raise error("unreadable-file", f"can't read {path}: {problem.strerror}") from None
     raise error("unknown-format", f"{path} is not a SavedModel folder, GraphDef (.pb, .pbtxt), MetaGraph (.meta), "
                 "MLIR text or .tflite file",
                 hint="export the model with tf.saved_model.save or model.export")  # fmt: skip
@@ -224,7 +237,7 @@ def _wishes(options: Selection) -> Wishes:
     results = options.results
     if options.order == "flattened":
         results = {key: sorted(names) for key, names in results.items()}
-    return Wishes(sort_key, results, options.batch, options.rename or {})
+    return Wishes(sort_key, results, options.batch, options.rename or {}, options.follow_links)
 
 
 def _import_ir(path: Path, options: Selection) -> ModuleOp:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.call_order import call_order
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
@@ -38,6 +39,7 @@ from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf, tf_saved_model, types
+from tfconvert.schema.files import is_file, is_folder
 from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -69,31 +71,30 @@ class Files(NamedTuple):
     """The files beside a SavedModel's message, if there are any.
 
     Attributes:
-        assets: The folder of the vocabularies and other files that the model reads.
+        folder: The model's folder, where assets, debug info and Keras' own metadata may be.
         checkpoint: The path of the variables' values, without their files' endings.
-        debug: The model's folder, where debug info and Keras' own metadata may be.
     """
 
-    assets: Path | None
+    folder: Folder | None
     checkpoint: Path | None
-    debug: Path | None
 
     @classmethod
-    def of(cls, folder: Path) -> Files:
+    def of(cls, folder: Folder) -> Files:
         """Returns the files in a SavedModel's folder."""
-        return cls(folder / "assets", folder / "variables" / "variables", folder)
+        return cls(folder, folder.path / "variables" / "variables")
 
 
 def is_saved_model(path: str | os.PathLike[str]) -> bool:
     """Returns whether a path is a folder that holds a SavedModel's graph."""
-    return any((Path(path) / name).is_file() for name in FILES)
+    return any(is_file(Path(path) / name) for name in FILES)
 
 
-def graphs_in(path: str | os.PathLike[str]) -> tuple[MetaGraphInfo, ...]:
+def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tuple[MetaGraphInfo, ...]:
     """Returns what graphs a SavedModel holds.
 
     Args:
         path: The SavedModel's folder.
+        follow_links: Whether links may lead out of it.
 
     Raises:
         ConversionError: It holds none, or is damaged.
@@ -104,7 +105,7 @@ def graphs_in(path: str | os.PathLike[str]) -> tuple[MetaGraphInfo, ...]:
             graph.meta_info_def.tensorflow_version,
             tuple(key for key in sorted(graph.signature_def) if key not in (INITIALIZER, _TRAIN_OP)),
         )
-        for graph in _read(Path(path)).meta_graphs
+        for graph in _read(Folder(Path(path), follow_links)).meta_graphs
     )
 
 
@@ -131,7 +132,7 @@ def import_saved_model(
         ConversionError: The folder holds no SavedModel, or a damaged one; an unknown tag, signature or input; an op
             that can't be imported.
     """
-    folder = Path(path)
+    folder = Folder(Path(path), wishes.follow_links)
     return import_message(
         _read(folder), Files.of(folder), signatures, tags, input_shapes, wishes, functional=functional
     )
@@ -168,15 +169,15 @@ def import_message(
     check_versions(graph.versions)
     registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
     if not wishes.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
-        names = output_names(files.debug, meta_graph)
+        names = output_names(files.folder, meta_graph)
         wishes = wishes._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})
     entries = signature_entries(meta_graph, nodes, signatures, input_shapes, wishes)
-    source_of = no_source if files.debug is None else load_debug_info(files.debug)
+    source_of = no_source if files.folder is None else load_debug_info(files.folder)
     context = ImportContext(registry, FunctionLibrary(graph.library), source_of, is_functional=functional)
     functions = import_entries(nodes, context, entries)
-    initializers = import_table_initializers(files.assets, meta_graph, nodes, context, functions)
+    initializers = import_table_initializers(files.folder, meta_graph, nodes, context, functions)
     called = import_callees(context)
-    variables = import_variables(files.checkpoint, meta_graph, nodes, functions)
+    variables = import_variables(files.checkpoint, files.folder, meta_graph, nodes, functions)
     module = ModuleOp.of([*variables, *functions, *initializers, *called])
     module.attributes[tf_saved_model.SEMANTICS] = UnitAttr.intern()
     module.attributes[tf.VERSIONS] = versions_attribute(graph.versions)
@@ -184,13 +185,14 @@ def import_message(
     return module
 
 
-def _read(folder: Path) -> pb.SavedModel:
-    file = next((folder / name for name in FILES if (folder / name).is_file()), folder / FILES[0])
+def _read(folder: Folder) -> pb.SavedModel:
+    path = folder.path
+    file = next((path / name for name in FILES if folder.has(path / name)), path / FILES[0])
     try:
-        data = file.read_bytes()
+        data = folder.read(file)
     except FileNotFoundError:
-        what = "is not a SavedModel: it holds no saved_model.pb" if folder.is_dir() else "doesn't exist"
-        raise error("not-a-saved-model", f"{folder} {what}", hint="give the folder that holds saved_model.pb") from None
+        what = "is not a SavedModel: it holds no saved_model.pb" if is_folder(path) else "doesn't exist"
+        raise error("not-a-saved-model", f"{path} {what}", hint="give the folder that holds saved_model.pb") from None
     except OSError as problem:
         raise error("unreadable-file", f"can't read {file}: {problem.strerror}") from None
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tfconvert.importers import open_model
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import is_file
 
 if TYPE_CHECKING:
     from tfconvert.importers.temporary_model import TemporaryModel
@@ -35,6 +36,7 @@ class Source(NamedTuple):
         order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
             and results, `flattened`, which is the same but has the results of a dictionary by key, or `official` or
             `official-v1`, as TensorFlow's own converters order them.
+        follow_links: Whether links may lead out of the model's folder; they may not by default.
     """
 
     model: object
@@ -49,6 +51,7 @@ class Source(NamedTuple):
     rename: Mapping[str, str] | None = None
     batch: int | None = None
     order: str = "written"
+    follow_links: bool = False
 
     @property
     def name(self) -> str:
@@ -77,7 +80,8 @@ class Source(NamedTuple):
 
     def files(self) -> list[Path]:
         """Returns the files that an import may read; none for a model in memory."""
-        return open_model.files_of(self.model if self.temporary is None else self.temporary.name, self.asset_root)
+        model = self.model if self.temporary is None else self.temporary.name
+        return open_model.files_of(model, self.asset_root, follow_links=self.follow_links)
 
     def check_output(self, path: str | os.PathLike[str], also: Callable[[], Iterable[Path]] = list) -> None:
         """Checks that a file to be written is not one of those that are read.
@@ -90,10 +94,10 @@ class Source(NamedTuple):
             ConversionError: It is one of the model's files, or a link to one (`output-over-input`).
         """
         place = Path(path)
-        if not place.is_file():
+        if not is_file(place):
             return
         for file in (*self.files(), *also()):
-            if file.exists() and place.samefile(file):
+            if is_file(file) and place.samefile(file):
                 raise error("output-over-input", f"won't write {place} over {file}, which is read",
                             hint="choose another name for the output")  # fmt: skip
 

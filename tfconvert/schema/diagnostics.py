@@ -58,18 +58,47 @@ class Diagnostic(NamedTuple):
             with_code: Whether the code follows the message.
             with_hint: Whether the hint is part of it.
         """
-        where = ", ".join(part for part in (self.op, f'node "{self.node}"' if self.node else "", self.location) if part)
-        lines = [f"{where}: {self.message}" if where else self.message]
+        named = (self.op, f'node "{self.node}"' if self.node else "", self.location)
+        where = ", ".join(_on_a_line(part) for part in named if part)
+        message = printable(self.message)
+        lines = [f"{where}: {message}" if where else message]
         if with_code:
             lines[0] += f" [{self.code}]"
         if self.signature:
-            lines.append(f"  types: {self.signature}")
+            lines.append(f"  types: {_on_a_line(self.signature)}")
         # The node's name begins with the layer's path, unless the node is in a function that the layer calls.
         if self.layer and not self.node.startswith(f"{self.layer}/"):
-            lines.append(f"  layer: {self.layer}")
+            lines.append(f"  layer: {_on_a_line(self.layer)}")
         if self.hint and with_hint:
-            lines.append(f"  hint: {self.hint}")
+            lines.append(f"  hint: {printable(self.hint)}")
         return "\n".join(lines)
+
+
+def printable(text: str) -> str:
+    """Returns a text in which nothing moves a terminal's cursor, forges a line, or can't be printed.
+
+    Names in it may be anybody's. A line is continued in one that is indented; all else that ends lines is escaped, as
+    are other characters that aren't seen.
+    """
+    if text.isprintable():
+        return text
+    head, *rest = text.split("\n")
+    lines = [_on_a_line(head)]
+    for line in rest:
+        if line.startswith("  "):
+            lines.append("\t".join(map(_on_a_line, line.split("\t"))))
+        else:
+            lines[-1] += f"\\n{_on_a_line(line)}"
+    return "\n".join(lines)
+
+
+def _on_a_line(text: str) -> str:
+    """Returns a text with everything escaped that isn't seen."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def _escaped(character: str) -> str:
+    return repr(character)[1:-1]
 
 
 class ConversionError(Exception):
@@ -83,7 +112,9 @@ class ConversionError(Exception):
     def __init__(self, diagnostics: Iterable[Diagnostic], advice: Iterable[str] = ()) -> None:
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
         self.advice: tuple[str, ...] = tuple(advice)
-        super().__init__("\n".join((*texts_of(self.diagnostics), *(f"note: {text}" for text in self.advice))))
+        super().__init__(
+            "\n".join((*texts_of(self.diagnostics), *(f"note: {printable(text)}" for text in self.advice)))
+        )
 
     @property
     def code(self) -> str:

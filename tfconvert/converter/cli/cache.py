@@ -22,6 +22,7 @@ from tfconvert.converter.report import Report
 from tfconvert.converter.versions import own_version
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
+from tfconvert.schema.files import open_file, read_file
 
 _FORM = 1
 """Of an entry; entries of another form are made again."""
@@ -76,10 +77,10 @@ class Entry(NamedTuple):
             source: The path of the model, for the report.
         """
         try:
-            note = json.loads(self.note.read_bytes())
+            note = json.loads(read_file(self.note))
             form, checksum = note["form"], note["sha256"]
             report = CachedReport(source, dict(note["report"]), [str(text) for text in note["texts"]])
-            stream = self.file.open("rb")
+            stream = os.fdopen(open_file(self.file), "rb")
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         if form == _FORM and len(report.texts) == 2 and hashlib.file_digest(stream, "sha256").hexdigest() == checksum:
@@ -158,7 +159,7 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
     key = hashlib.sha256(json.dumps([_FORM, own_version(), points, settings], sort_keys=True).encode())
     for file in files:
-        with file.open("rb") as stream:
+        with os.fdopen(open_file(file), "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         key.update(json.dumps([file.name, digest]).encode())
     place = Path(folder, key.hexdigest())

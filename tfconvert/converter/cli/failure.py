@@ -9,11 +9,12 @@ from typing import TextIO
 import click
 
 from tfconvert.converter.cli.options import show
-from tfconvert.converter.cli.streams import say
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.converter.cli.streams import is_full, say, silence
+from tfconvert.converter.exhaustion import exhausted
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, printable
 
 BUG = 3
-"""Exit status of a command that has met a mistake of tfconvert's own, or had not enough memory."""
+"""Exit status of a command that has met a mistake of tfconvert's own."""
 
 INTERRUPTED = 130
 """Exit status after an interrupt from the keyboard."""
@@ -26,13 +27,13 @@ def show_failure(problem: ConversionError) -> None:
     """Prints everything that is known about a failure, and where more is told."""
     show(problem.diagnostics)
     for text in problem.advice:
-        click.echo(f"{click.style('tfconvert: note:', bold=True)} {text}", err=True)
+        say(f"{click.style('tfconvert: note:', bold=True)} {printable(text)}", sys.stderr)
     tell_more(problem.code)
 
 
 def tell_more(code: str) -> None:
     """Prints the last line of a failed command."""
-    click.echo(f"tfconvert explain {code} tells more", err=True)
+    say(f"tfconvert explain {code} tells more", sys.stderr)
 
 
 class Door:
@@ -58,8 +59,10 @@ class Door:
             if isinstance(problem, ConversionError):
                 show_failure(problem)
                 sys.exit(1)
+            if is_full(problem):
+                silence(sys.stdout)
             show_failure(ConversionError([unexpected(problem)]))
-            sys.exit(BUG)
+            sys.exit(1 if is_full(problem) or isinstance(problem, MemoryError | RecursionError) else BUG)
 
 
 class Documented:
@@ -90,15 +93,18 @@ class Documented:
 
 
 def unexpected(problem: Exception) -> Diagnostic:
-    """Returns the diagnostic of an exception that nothing foresaw."""
+    """Returns the diagnostic of an exception that nothing foresaw, or that tells that something is used up."""
+    if isinstance(problem, MemoryError | RecursionError):
+        return exhausted(problem)
+    if is_full(problem):
+        return Diagnostic("output-not-writable", f"can't write to standard output: {problem.strerror}",
+                          hint="check that the disk has room, and that the program that reads it goes on")  # fmt: skip
     stage = next((note for note in getattr(problem, "__notes__", ()) if note.startswith("stage ")), "")
     what = " ".join(f"{type(problem).__name__}: {problem}".split()).removesuffix(":")
-    return Diagnostic("internal-error", f"{stage}: {what}" if stage else what, hint=_hint(problem))
+    return Diagnostic("internal-error", f"{stage}: {what}" if stage else what, hint=_hint())
 
 
-def _hint(problem: Exception) -> str:
-    if isinstance(problem, MemoryError):
-        return "there is not enough memory: convert signatures one by one (--signature), or on a larger machine"
+def _hint() -> str:
     import platform
     from importlib.metadata import version
 

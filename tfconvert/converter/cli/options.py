@@ -71,10 +71,12 @@ _SOURCE_OPTIONS = (
                  help="The order of a signature's inputs and outputs: the function's, or TensorFlow's converter's."),
     click.option("--asset-root", metavar="DIR", type=click.Path(),
                  help="MLIR: the folder below which the text may name files to be read. Default: none."),
+    click.option("--follow-links", is_flag=True,
+                 help="Follow links that lead out of the model's folder; only for models that you trust."),
 )  # fmt: skip
 
 SOURCE_SETTINGS = (
-    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order"
+    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order", "follow_links"
 )  # fmt: skip
 """The parameters that `source_options` adds to a command."""
 
@@ -121,6 +123,7 @@ def to_source(
     batch: int | None = None,
     rename: Iterable[tuple[str, str]] = (),
     order: str = ORDERS[0],
+    follow_links: bool = False,
 ) -> Source:
     """Returns a model's source with the options of `source_options`."""
     return Source(
@@ -134,6 +137,7 @@ def to_source(
         batch=batch,
         rename=dict(rename) or None,
         order=order,
+        follow_links=follow_links,
     )
 
 

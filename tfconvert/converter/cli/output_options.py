@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import click
@@ -25,9 +27,13 @@ _OPTIONS = (
                  help="Write the graphs before and after for Google's Model Explorer (JSON)."),
     click.option("--cache-dir", metavar="DIR", type=click.Path(),
                  help="Keep results here by the contents of what they are made from."),
+    click.option("--write-through-links", "through_links", is_flag=True,
+                 help="Write to what an output that is a link leads to. Default: replace the link."),
 )  # fmt: skip
 
-OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer")
+_WRITTEN = frozenset({"file", "depfile", "page", "explorer"})
+
+OUTPUT_SETTINGS = ("output_file", "array_name", "depfile", "cache_dir", "page", "explorer", "through_links")
 """The parameters that `output_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -77,6 +83,14 @@ def output_options(function: Function) -> Function:
 
 def to_output(values: Mapping[str, Any]) -> Output:
     """Returns where the result goes according to the parameters `OUTPUT_SETTINGS`."""
-    file = values["output_file"]
-    return Output(**{name: values[name] for name in OUTPUT_SETTINGS if name != "output_file"},
-                  file=STANDARD_OUTPUT if file == "-" else file)  # fmt: skip
+    paths = {name: values[name] for name in OUTPUT_SETTINGS if name != "through_links"}
+    file = paths.pop("output_file")
+    paths["file"] = STANDARD_OUTPUT if file == "-" else file
+    if values["through_links"]:
+        paths |= {name: _target(path) for name, path in paths.items() if name in _WRITTEN and path is not None}
+    return Output(**paths)
+
+
+def _target(path: str) -> str:
+    """Returns what a link leads to, and any other path as it is."""
+    return os.path.realpath(path) if Path(path).is_symlink() and descriptor_of(path) is None else path

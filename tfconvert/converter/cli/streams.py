@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from typing import TextIO
+from typing import TextIO, TypeGuard
 
 import click
+
+_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EIO, errno.EPIPE, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
 def wants_colour() -> bool | None:
@@ -33,15 +36,22 @@ def say(text: str, stream: TextIO | None) -> None:
         click.echo(text, file=stream, color=wants_colour())
         stream.flush()
     except BrokenPipeError:
-        _silence(stream)
+        silence(stream)
     except OSError as problem:
-        _silence(stream)
+        silence(stream)
         if stream is not sys.stderr:
             say(f"tfconvert: can't print the report: {problem.strerror}", sys.stderr)
 
 
-def _silence(stream: TextIO) -> None:
+def is_full(problem: BaseException | None) -> TypeGuard[OSError]:
+    """Returns whether an exception tells that a stream takes no more, as that of a full disk or a closed pipe."""
+    return isinstance(problem, OSError) and problem.filename is None and problem.errno in _FULL
+
+
+def silence(stream: TextIO | None) -> None:
     """Sends what is left in a stream's buffer nowhere, or else Python complains about it when it ends."""
+    if stream is None:
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

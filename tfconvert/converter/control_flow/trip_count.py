@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.control_flow.constructs import Construct, returned
@@ -43,7 +44,7 @@ def trip_count(found: Construct, limit: int) -> int | None:
     for count in range(limit + 1):
         after = _computed(ahead[0], condition, state)
         decided = None if after is None else _value(predicate, after, condition, state)
-        if decided is None:
+        if decided is None or math.prod(decided.shape) != 1:
             return None
         if not tensor_data.to_array(decided).item():
             return count

@@ -18,6 +18,7 @@ from tfconvert.converter.options import Options
 from tfconvert.importers.saved_model import MetaGraphInfo, graphs_in, is_saved_model
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.files import is_folder
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import read_model
 
@@ -90,12 +91,12 @@ def inspect(source: Source, options: Options) -> Inspection:
         return Inspection(source.name, "LiteRT", _size(path), litert=read_file(source.name))
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent  # As import takes it.
-    is_folder = is_saved_model(path)
+    has_graphs = is_saved_model(path)
     known = Inspection(
         source.name,
-        "SavedModel" if is_folder else _FORMATS.get(path.suffix, "MetaGraph"),
+        "SavedModel" if has_graphs else _FORMATS.get(path.suffix, "MetaGraph"),
         _size(path),
-        graphs_in(path) if is_folder else (),
+        graphs_in(path, follow_links=source.follow_links) if has_graphs else (),
     )
     source = source.on_disk()
     try:
@@ -152,7 +153,7 @@ class _Watch:
 
 def _size(path: Path) -> int:
     """Returns the bytes of a model's files: all in a SavedModel's folder, and a MetaGraph's checkpoint."""
-    if path.is_dir():
+    if is_folder(path):
         return sum(_size_of(Path(folder, name)) for folder, _, names in os.walk(path) for name in names)
     if path.suffix == ".meta":
         return sum(_size_of(file) for file in path.parent.glob(f"{path.stem}.*"))

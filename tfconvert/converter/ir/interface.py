@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, port_names
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
@@ -138,20 +138,13 @@ def interface_of(function: FuncOp) -> Interface:
     """Returns the interface of an exported function."""
     exported = function.attributes.get(EXPORTED_NAMES)
     keys = [key.data for key in exported.data if isinstance(key, StringAttr)] if isinstance(exported, ArrayAttr) else []
-    entry = function.attributes[ENTRY_FUNCTION]
-    assert isinstance(entry, DictionaryAttr)
+    kind = function.function_type
     return Interface(
         function.sym_name,
         tuple(keys),
-        _tensors(entry.data["inputs"], function.function_type.inputs),
-        _tensors(entry.data["outputs"], function.function_type.results),
+        tuple(map(_tensor, port_names(function, "inputs"), kind.inputs)),
+        tuple(map(_tensor, port_names(function, "outputs"), kind.results)),
     )
-
-
-def _tensors(names: Attribute, tensor_types: Sequence[Attribute]) -> tuple[Tensor, ...]:
-    assert isinstance(names, StringAttr)
-    listed = names.data.split(",") if names.data else []
-    return tuple(_tensor(name, each) for name, each in zip(listed, tensor_types, strict=True))
 
 
 def _tensor(name: str, tensor_type: Attribute) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.files import read_file
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Pseudo columns of keys or values: all of a line, or its number."""
@@ -37,12 +38,9 @@ def read_lines(path: Path, form: Format) -> list[bytes]:
         ConversionError: The file can't be read (`unreadable-file`) or is too short (`bad-vocabulary`).
     """
     try:
-        # Anything but a file, a pipe say, may never end.
-        data = path.read_bytes() if path.is_file() or not path.exists() else None
+        data = read_file(path)
     except OSError as problem:
         raise error("unreadable-file", f"can't read the vocabulary {path.name}: {problem.strerror}") from None
-    if data is None:
-        raise error("unreadable-file", f"the vocabulary {path.name} is not a file")
     lines = [line.removesuffix(b"\r") for line in data.split(b"\n")]
     if not lines[-1]:
         lines.pop()

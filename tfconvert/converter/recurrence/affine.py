@@ -136,7 +136,8 @@ class Sums:
         left, matrix = value.op.operands
         rows = _ends(left)
         shape = types.shape_of(matrix.type) or ()
-        if tf.get(value.op, "transpose_a") or rows is None or not self.is_fixed(matrix) or not types.is_static(shape):
+        is_matrix = len(shape) == 2 and types.is_static(shape)
+        if tf.get(value.op, "transpose_a") or rows is None or not self.is_fixed(matrix) or not is_matrix:
             return None
         is_transposed = bool(tf.get(value.op, "transpose_b"))
         inputs, outputs = shape[::-1] if is_transposed else shape

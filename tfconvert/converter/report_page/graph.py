@@ -14,10 +14,10 @@ from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, constant_of, to_array
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, entry_names
 from tfconvert.schema.dialects.tfl import BESIDE, CUSTOM_CODE, NO_VALUE, PREFIX
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
@@ -121,12 +121,11 @@ class _Collector:
         """Returns a function's nodes."""
         nodes: list[Node] = []
         places: dict[Value, tuple[int, int]] = {}
-        entry = function.attributes.get(ENTRY_FUNCTION)
         blocks = function.regions[0].blocks if function.regions else ()
         block = next(iter(blocks), None)
         if block is None:
             return Function(function.sym_name, [], [])
-        inputs, outputs = _names(entry, "inputs"), _names(entry, "outputs")
+        inputs, outputs = entry_names(function, "inputs"), entry_names(function, "outputs")
         for index, argument in enumerate(block.args):
             name = inputs[index] if index < len(inputs) else f"arg{index}"
             places[argument] = (len(nodes), 0)
@@ -288,11 +287,6 @@ def _label(op: Operation) -> str:
     if isinstance(custom, StringAttr):
         return custom.data
     return op.name[len(PREFIX) :].upper() if op.name.startswith(PREFIX) else op.name.removeprefix("tf.")
-
-
-def _names(entry: Attribute | None, which: str) -> list[str]:
-    names = entry.data.get(which) if isinstance(entry, DictionaryAttr) else None
-    return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
 
 
 def _attribute_text(attribute: Attribute) -> str:

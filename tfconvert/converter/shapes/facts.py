@@ -6,7 +6,7 @@ which leaves what both have in common.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,11 @@ def agreed(found: Shape | None, declared: Shape | None) -> Shape | None:
         return found
 
 
+def fits(size: int, dtype: np.dtype[Any]) -> bool:
+    """Returns whether a size is small enough for a type of integers; other types hold any."""
+    return dtype.kind not in "iu" or size < 1 << (8 * dtype.itemsize - (dtype.kind == "i"))
+
+
 def constant_of(fact: Fact, element: Attribute) -> Constant | None:
     """Returns a fully known value as a constant, `None` if it isn't fully known.
 
@@ -96,5 +101,8 @@ def constant_of(fact: Fact, element: Attribute) -> Constant | None:
     shape, partial = fact.shape, fact.partial
     if partial is None or shape is None or any(item <= UNKNOWN for item in partial):
         return None
-    value = np.array(partial, types.numpy_dtype(element)).reshape(() if shape == () else (len(partial),))
+    dtype = types.numpy_dtype(element)
+    if not all(fits(item, dtype) for item in partial):
+        return None
+    value = np.array(partial, dtype).reshape(() if shape == () else (len(partial),))
     return tensor_data.of_array(value, element)

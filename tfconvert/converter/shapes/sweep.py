@@ -12,7 +12,7 @@ import numpy as np
 
 from tfconvert.converter.ir.dims import Partial, without_symbols
 from tfconvert.converter.kernels.folding import fold
-from tfconvert.converter.shapes.facts import Fact, agreed, constant_of
+from tfconvert.converter.shapes.facts import Fact, agreed, constant_of, fits
 from tfconvert.converter.shapes.ops.operands import Known, Operands
 from tfconvert.converter.shapes.ops.registry import infer_shapes, infer_values
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
@@ -182,8 +182,8 @@ class Sweep:
         if operands.values[1] in self._known.constants:
             return
         target = constant_target(shape)
-        if target is not None:
-            element = types.element_of(operands.values[1].type)
+        element = types.element_of(operands.values[1].type)
+        if target is not None and fits(max(target, default=0), types.numpy_dtype(element)):
             value = np.array(target, types.numpy_dtype(element))
             constant = tensor_data.of_array(value, element)
             operands.op.set_operand(1, self._insert(constant, operands.op))

@@ -356,7 +356,7 @@ class Symbols:
     def _enter(self, op: Operation, calls: tuple[Call, ...], fixed: list[bool], shapes: list[Shape | None]) -> None:
         for call in calls:
             for index, argument in enumerate(call.block.args):
-                if index < len(fixed) and fixed[index]:
+                if index < min(len(fixed), len(op.operands)) and fixed[index]:
                     self._pass(argument, op.operands[index])
                 else:
                     self._note(argument, self._joined([shapes[index]], shape_of(argument.type)))

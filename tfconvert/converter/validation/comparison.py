@@ -47,7 +47,8 @@ def compare(was: Array, now: Array, least: float = _TINY) -> Difference:
     if was.shape != now.shape:
         return _unlike(f"has shape {list(now.shape)}, not {list(was.shape)}")
     if was.dtype.kind == "O" or now.dtype.kind in "OSU":
-        return SAME if was.tolist() == now.tolist() else _unlike("differs from the text it was")
+        is_same = all(map(_is_same, was.ravel().tolist(), now.ravel().tolist()))
+        return SAME if is_same else _unlike("differs from the text it was")
     if was.dtype != now.dtype:
         return _unlike(f"is of type {now.dtype.name}, not {was.dtype.name}")
     if is_equal(was, now):
@@ -76,6 +77,11 @@ def tolerance(dtype: np.dtype[Any]) -> float:
 def is_equal(one: Array, other: Array) -> bool:
     """Returns whether two values are the same, bit for bit."""
     return one.shape == other.shape and one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _is_same(was: object, now: object) -> bool:
+    """Returns whether two elements are the same text; of handles and lists only what they are can be told."""
+    return was == now if isinstance(was, bytes | str) else type(was) is type(now)
 
 
 def _unlike(what: str) -> Difference:

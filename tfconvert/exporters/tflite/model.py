@@ -27,9 +27,9 @@ from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tfl_file
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, INDEX_PATH
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, entry_names, index_path
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import minimum_runtime
@@ -154,11 +154,11 @@ class _Exporter:
             # The entry functions come first, so that their callees don't take the name of one of their inputs.
             for subgraph in self.subgraphs[named:]:
                 function = subgraph.function
-                subgraph.reserve(_tensor_names(function, "inputs"), _tensor_names(function, "outputs"))
+                subgraph.reserve(entry_names(function, "inputs"), entry_names(function, "outputs"))
             named = len(self.subgraphs)
             subgraph = self.subgraphs[self._built]
             called = partial(self.index, caller=subgraph)
-            subgraph.build(_tensor_names(subgraph.function, "outputs"), called)
+            subgraph.build(entry_names(subgraph.function, "outputs"), called)
             self._built += 1
         if problems := [*self.shared.problems, *self.shared.codes.newer()]:
             raise ConversionError(problems)
@@ -182,34 +182,13 @@ def _check_depth(function: FuncOp, caller: Subgraph | None) -> None:
         caller = caller.caller
 
 
-def _tensor_names(function: FuncOp, which: str) -> list[str]:
-    entry = function.attributes.get(ENTRY_FUNCTION)
-    names = entry.data.get(which) if isinstance(entry, DictionaryAttr) else None
-    return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
-
-
 def _strings(value: Attribute | None) -> list[str]:
     return [item.data for item in value.data if isinstance(item, StringAttr)] if isinstance(value, ArrayAttr) else []
 
 
-def _path(attributes: Attribute | None, position: int) -> str:
-    """Returns the name of an argument's or result's index path; empty if there is none."""
-    dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
-    dictionary = dictionaries[position] if position < len(dictionaries) else None
-    path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
-    if not isinstance(path, ArrayAttr):
-        return ""
-    parts = [
-        str(part.value) if isinstance(part, IntegerAttr) else part.data
-        for part in path.data
-        if isinstance(part, IntegerAttr | StringAttr)
-    ]
-    return "/".join(parts)
-
-
 def _maps(subgraph: Subgraph, tensors: Sequence[int], attributes: Attribute | None) -> list[dict[str, Any]]:
     return [
-        {"name": _path(attributes, position) or subgraph.signature_name(tensor), "tensor_index": tensor}
+        {"name": index_path(attributes, position) or subgraph.signature_name(tensor), "tensor_index": tensor}
         for position, tensor in enumerate(tensors)
     ]
 

@@ -2,7 +2,7 @@
 
 `Checkpoint(prefix)` reads `<prefix>.index`, an SSTable of `BundleEntryProto`s by tensor name, and looks at the sizes of
 the shards `<prefix>.data-00000-of-0000N`; no tensor's data is read. `read` returns a tensor as a source for a
-`TensorData` handle: a slice of the memory-mapped shard, whose checksum is verified when it is first used.
+`TensorData` handle: a slice of the shard, whose checksum is verified when it is first used.
 
 May import: `schema`, protobuf, numpy, google_crc32c.
 """
@@ -23,9 +23,11 @@ from tfconvert.importers.checkpoint.slices import WHOLE, Extent, PartitionedSour
 from tfconvert.importers.checkpoint.sstable import read_table
 from tfconvert.importers.checkpoint.string_tensor import decode_strings
 from tfconvert.importers.checkpoint.wire import MalformedError, unmask
+from tfconvert.importers.containment import Folder
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile, Source
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
+from tfconvert.schema.files import InputFile, is_file
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import (
     DT_STRING,
     BundleEntryProto,
@@ -41,6 +43,10 @@ _SLICE_MARK = b"\0"
 """The prefix of a slice's key; no tensor's own key has it."""
 
 _NEWEST_VERSION = 1
+
+_MOST_OPEN = 64
+"""Shards of a checkpoint that stay open until the conversion is over; those of one with more are opened anew each time,
+since a process may have some hundred open files only."""
 
 _DAMAGE = frozenset({"bad-checksum", "bad-index", "truncated-index"})
 _DAMAGE_HINT = "copy or download the model again"
@@ -80,21 +86,24 @@ class Checkpoint:
         prefix: Path of its files without their endings.
     """
 
-    def __init__(self, prefix: os.PathLike[str] | str) -> None:
+    def __init__(self, prefix: os.PathLike[str] | str, folder: Folder | None = None) -> None:
         """Opens a checkpoint.
 
         Args:
             prefix: Path of the files without `.index` or `.data-...`.
+            folder: The folder that the files must lie in; by default the one that they seem to.
 
         Raises:
-            ConversionError: A file is missing, can't be read, is shorter than the index states, or is damaged.
+            ConversionError: A file is missing, can't be read, is shorter than the index states, or is damaged, or
+                lies elsewhere (`outside-model`).
         """
         self.prefix = os.fspath(prefix)
+        self._folder = folder if folder is not None else Folder(Path(self.prefix).parent)
         self._index_path = f"{self.prefix}.index"
-        self._shards: dict[int, MappedFile] = {}
+        self._shards: dict[int, InputFile] = {}
         self._entries: dict[str, Entry] = {}
         self._slices: dict[bytes, Entry] = {}
-        data = _read_index(self.prefix)
+        data = _read_index(self.prefix, self._folder)
         try:
             self._parse(data)
         except MalformedError as problem:
@@ -108,7 +117,7 @@ class Checkpoint:
     def read(self, key: str) -> Source:
         """Returns the source of a tensor's value, for a `TensorData` handle of the entry's type and shape.
 
-        Only strings are read immediately; all other data stays in the mapped shard.
+        Only strings are read immediately; all other data stays in the shard.
 
         Raises:
             ConversionError: There is no such tensor (`missing-tensor`), its element type can't be read
@@ -190,7 +199,8 @@ class Checkpoint:
         if file is None:
             if not 0 <= entry.shard_id < shards:
                 raise MalformedError(f"a tensor is in shard {entry.shard_id} of {shards}")
-            file = _open_shard(Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{shards:05d}"))
+            path = Path(f"{self.prefix}.data-{entry.shard_id:05d}-of-{shards:05d}")
+            file = _open_shard(path, self._folder, stays_open=shards <= _MOST_OPEN)
             self._shards[entry.shard_id] = file
         if entry.offset + entry.size > file.size:
             needed = entry.offset + entry.size
@@ -219,8 +229,9 @@ class Checkpoint:
             return FileSlice(file, entry.offset, entry.size, entry.crc32c, key)
         if not prod(entry.shape):
             return BufferSource(np.empty(entry.shape, object))
+        data = bytes_of(file, entry.offset, entry.size).data
         try:
-            strings = decode_strings(file.view(entry.offset, entry.size), prod(entry.shape), entry.crc32c)
+            strings = decode_strings(data, prod(entry.shape), entry.crc32c)
         except MalformedError as problem:
             raise error(problem.code, f"the data of {key!r} in {file.path} can't be read: {problem}") from problem
         return BufferSource(strings.reshape(entry.shape))
@@ -234,22 +245,21 @@ class Checkpoint:
         return row.dtype
 
 
-def _read_index(prefix: str) -> bytes:
+def _read_index(prefix: str, folder: Folder) -> bytes:
     path = Path(f"{prefix}.index")
     try:
-        return path.read_bytes()
+        return folder.read(path)
     except FileNotFoundError as problem:
-        legacy = Path(prefix).is_file()
+        legacy = is_file(prefix)
         hint = "it seems to be a checkpoint of the old format V1; save the model anew" if legacy else _DAMAGE_HINT
         raise error("missing-index", f"the checkpoint's index {path} doesn't exist", hint=hint) from problem
     except OSError as problem:
         raise error("unreadable-file", f"{path} can't be read: {problem.strerror}") from problem
 
 
-def _open_shard(path: Path) -> MappedFile:
+def _open_shard(path: Path, folder: Folder, *, stays_open: bool) -> InputFile:
     try:
-        with path.open("rb"):  # mapped later, but failures to open must be reported now
-            return MappedFile(str(path))
+        return folder.input(path, stays_open=stays_open)
     except FileNotFoundError as problem:
         raise error("missing-shard", f"the checkpoint's data file {path} doesn't exist", hint=_DAMAGE_HINT) from problem
     except OSError as problem:

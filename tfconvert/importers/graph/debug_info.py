@@ -7,6 +7,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from tfconvert.importers.containment import Folder
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, FileLineColLoc, Location
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -23,17 +24,22 @@ def no_source(name: str) -> Location:
     return UNKNOWN_LOC
 
 
-def load_debug_info(folder: Path) -> SourceOf:
+DEBUG_INFO = Path("debug", "saved_model_debug_info.pb")
+"""Where a SavedModel's folder has debug info."""
+
+
+def load_debug_info(folder: Folder) -> SourceOf:
     """Returns how to find the source line of a SavedModel's node.
 
     Raises:
-        ConversionError: There is debug info, but it can't be read (`damaged-debug-info`).
+        ConversionError: There is debug info, but it can't be read (`damaged-debug-info`) or lies elsewhere
+            (`outside-model`).
     """
-    file = folder / "debug" / "saved_model_debug_info.pb"
-    if not file.is_file():
+    file = folder.path / DEBUG_INFO
+    if not folder.has(file):
         return no_source
     try:
-        info = pb.GraphDebugInfo.FromString(file.read_bytes())
+        info = pb.GraphDebugInfo.FromString(folder.read(file))
     except (OSError, DecodeError) as problem:
         raise error(
             "damaged-debug-info", f"{file} can't be read: {problem}", hint="copy it again or delete it"

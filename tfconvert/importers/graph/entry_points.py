@@ -7,7 +7,7 @@ are; from there on they are the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
@@ -112,8 +112,8 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
             inputs.append(each)
     names = {
         "control_outputs": ",".join(entry.controls),
-        "inputs": ",".join(each.name for each in inputs),
-        "outputs": ",".join(each.name for each in entry.outputs),
+        "inputs": _listed(inputs, "input"),
+        "outputs": _listed(entry.outputs, "output"),
     }
     attributes: dict[str, Attribute] = {
         tf_saved_model.ENTRY_FUNCTION: DictionaryAttr.get({key: attrs.string(value) for key, value in names.items()})
@@ -125,6 +125,11 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
         arg_attrs = [_index_path(each.name) for each in inputs]
         res_attrs = [_index_path(each.name) for each in entry.outputs]
     return make_function(entry.symbol, block, results, attributes, arg_attrs, res_attrs, visibility="public")
+
+
+def _listed(ports: Sequence[GraphInput | GraphOutput], what: str) -> str:
+    """Returns names with commas between them, and none within; index paths have them as they are."""
+    return ",".join(each.name.replace(",", "_") or f"{what}_{index}" for index, each in enumerate(ports))
 
 
 def _index_path(name: str) -> dict[str, Attribute]:
@@ -155,7 +160,7 @@ def check_versions(versions: pb.VersionDef) -> None:
         )  # fmt: skip
 
 
-def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | None]) -> types.Shape:
+def override_shape(name: str, noted: types.Shape | None, wanted: Any) -> types.Shape:
     """Returns the shape that the user pins for an input.
 
     Args:
@@ -164,9 +169,12 @@ def override_shape(name: str, noted: types.Shape | None, wanted: Sequence[int | 
         wanted: The user's shape; -1 or `None` leaves a dimension as the model has it.
 
     Raises:
-        ConversionError: The user's shape contradicts the model's (`shape-mismatch`).
+        ConversionError: The user's shape contradicts the model's (`shape-mismatch`), or isn't one (`wrong-option`).
     """
-    shape = tuple(-1 if dim is None or dim < 0 else dim for dim in wanted)
+    if not isinstance(wanted, Sequence) or not all(dim is None or isinstance(dim, SupportsIndex) for dim in wanted):
+        raise error("wrong-option", f"the shape of {name!r} can't be {wanted!r}",
+                    hint="give a list of integers; -1 or None leaves a dimension as it is")  # fmt: skip
+    shape = tuple(-1 if dim is None or dim < 0 else int(dim) for dim in wanted)
     clash = noted is not None and (
         len(noted) != len(shape) or any(a >= 0 and b >= 0 and a != b for a, b in zip(noted, shape, strict=True))
     )

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
+from tfconvert.importers.containment import Folder
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _FILE = "keras_metadata.pb"
@@ -19,7 +19,7 @@ _VARINT, _BYTES = 0, 2
 """Kinds of fields; the file has no others."""
 
 
-def output_names(folder: Path | None, meta_graph: pb.MetaGraphDef) -> list[str]:
+def output_names(folder: Folder | None, meta_graph: pb.MetaGraphDef) -> list[str]:
     """Returns the names of the layers that give a functional model's outputs, in their order; empty if it is none.
 
     Args:
@@ -27,7 +27,7 @@ def output_names(folder: Path | None, meta_graph: pb.MetaGraphDef) -> list[str]:
         meta_graph: Its MetaGraph.
     """
     try:
-        text = _field(_field((folder / _FILE).read_bytes(), _NODES), _METADATA) if folder is not None else b""
+        text = _field(_field(folder.read(folder.path / _FILE), _NODES), _METADATA) if folder is not None else b""
     except OSError:
         nodes = meta_graph.object_graph_def.nodes
         text = nodes[0].user_object.metadata.encode() if nodes else b""

@@ -53,15 +53,21 @@ class TensorName(NamedTuple):
 def parse_graph_input(text: str) -> TensorName:
     """Parses an input of a main graph's node: `node` or `node:index`."""
     node, colon, index = text.rpartition(":")
-    return TensorName(node, "", int(index)) if colon and index.isdigit() else TensorName(text, "", 0)
+    return TensorName(node, "", int(index)) if colon and _is_index(index) else TensorName(text, "", 0)
 
 
 def parse_function_input(text: str) -> TensorName:
     """Parses an input of a function body's node: `argument` or `node:output:index`."""
     parts = text.split(":")
-    if len(parts) == 3 and parts[2].isdigit():
-        return TensorName(parts[0], parts[1], int(parts[2]))
+    if len(parts) > 2:
+        is_output = len(parts) == 3 and _is_index(parts[2])
+        return TensorName(parts[0], parts[1], int(parts[2])) if is_output else TensorName(text, "", 0)
     return TensorName(parts[0], parts[1] if len(parts) == 2 else "", 0)
+
+
+def _is_index(text: str) -> bool:
+    """Returns whether a text is the number of an output: none has more of them than nine digits tell."""
+    return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
 class _Imported:

@@ -1,7 +1,7 @@
 """The inputs and outputs of an op's OpDef, preprocessed for resolving thousands of nodes.
 
-The model's own (stripped) op list comes first, since it holds the custom ops and the versions that the model was
-built with; the bundled registry comes second.
+The bundled registry comes first: all of the converter relies on what TensorFlow's ops are, as TensorFlow itself does.
+The model's own (stripped) op list comes second, for custom ops.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ class OpRegistry:
         """
         signature = self._signatures.get(op_name)
         if signature is None:
-            op_def = self._own.get(op_name) or op_defs.lookup(op_name)
+            op_def = op_defs.lookup(op_name) or self._own.get(op_name)
             if op_def is None:
                 raise error(
                     "unknown-op", "the op is defined neither in the model nor in TensorFlow's registry",

@@ -24,7 +24,7 @@ _ASSIGNMENTS = frozenset({"Assign", "AssignVariableOp"})
 _INITIALIZERS = ("saved_model_main_op", "legacy_init_op", "main_op")
 """The collections of the ops that run once when a model is loaded."""
 
-_SLICE = re.compile(r"(?P<start>\d+),(?P<length>\d+)|-")
+_SLICE = re.compile(r"(?P<start>[0-9]{1,18}),(?P<length>[0-9]{1,18})|-")
 
 
 class Saved(NamedTuple):
@@ -166,7 +166,7 @@ def _strings(text: str, nodes: Mapping[str, pb.NodeDef], constants: dict[str, li
 def _extents(text: str, node: pb.NodeDef) -> tuple[Extent, ...]:
     """Parses `10 4 0,5:-`: the whole tensor's dimensions, then start and length, or `-` for all, of each."""
     extents = []
-    for part in text.split()[-1].split(":"):
+    for part in text.rstrip().rpartition(" ")[2].split(":"):
         match = _SLICE.fullmatch(part)
         if match is None:
             raise error("bad-slice", f"{text!r} is not a slice of a tensor", op=f"tf.{node.op}", node=node.name,

@@ -6,12 +6,13 @@ assets: the MetaGraph states which tensor holds a file's path, and the nodes tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from tfconvert.importers.containment import is_within
+from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.entry_points import EntryPoint, import_entries
 from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
 from tfconvert.importers.graph.variables import imported_ops, node_name
@@ -26,6 +27,8 @@ INITIALIZER = "__saved_model_init_op"
 
 _COLLECTIONS = ("saved_model_main_op", "legacy_init_op", "main_op", "table_initializer")
 _ASSETS = "saved_model_assets"
+ASSETS = "assets"
+"""Where a model's folder has vocabularies and other files that the model reads."""
 _TABLE = "tf.HashTableV2"
 _FILLS = frozenset({
     "InitializeTable", "InitializeTableFromTextFile", "InitializeTableFromTextFileV2", "InitializeTableV2",
@@ -37,7 +40,7 @@ _STRING = 7
 
 
 def import_table_initializers(
-    assets: Path | None,
+    folder: Folder | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     context: ImportContext,
@@ -46,15 +49,15 @@ def import_table_initializers(
     """Returns the function that fills used tables, and the ops that declare it; nothing without tables.
 
     Args:
-        assets: The folder of the model's assets; `None` if the model has no folder.
+        folder: The model's folder; `None` if it has none.
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
         context: The state that all graphs of the model share.
         functions: The imported entry points.
 
     Raises:
-        ConversionError: An asset is outside of its folder (`bad-asset`) or there is no folder (`missing-asset`), or
-            an initializer can't be imported.
+        ConversionError: An asset is outside of the model's folder (`bad-asset`) or there is no folder
+            (`missing-asset`), or an initializer can't be imported.
     """
     tables = {node_name(op) for op in imported_ops(functions) if op.name == _TABLE}
     if not tables:
@@ -62,7 +65,7 @@ def import_table_initializers(
     fills = _fills(_init_ops(meta_graph), nodes, tables)
     if not fills:
         return []
-    paths = _asset_paths(meta_graph, assets)
+    paths = _asset_paths(meta_graph, folder)
     entry = EntryPoint(INITIALIZER, [], [], [], controls=fills)
     (function,) = import_entries(_with_paths(nodes, paths), context, [entry])
     del function.attributes[ENTRY_FUNCTION]
@@ -95,22 +98,24 @@ def _fills(starts: Iterable[str], nodes: Mapping[str, pb.NodeDef], tables: Colle
     ]  # fmt: skip
 
 
-def _asset_paths(meta_graph: pb.MetaGraphDef, assets: Path | None) -> dict[str, str]:
+def _asset_paths(meta_graph: pb.MetaGraphDef, folder: Folder | None) -> dict[str, str]:
     """Returns the nodes that hold files' paths, with the paths as they are here."""
     paths = {}
     for asset in (*meta_graph.asset_file_def, *_collected(meta_graph)):
         name = asset.filename
-        if assets is None:
+        if folder is None:
             raise error("missing-asset", f"the file {name!r}, which fills a table, lies in a SavedModel's folder",
                         node=asset.tensor_info.name, hint="save the model to a folder, and convert that")  # fmt: skip
-        if not is_within(assets, assets.parent):
-            raise error("bad-asset", f"{assets} is a link that leads out of the model's folder",
+        if not folder.holds(folder.path / ASSETS):
+            raise error("bad-asset", f"{folder.path / ASSETS} is a link that leads out of the model's folder",
                         hint="put the files that it leads to into the model's folder")  # fmt: skip
-        path = assets / name
-        if not name or not is_within(path, assets):
+        path = folder.path / ASSETS / name
+        leads_out = Path(name).is_absolute() or Path(os.path.normpath(name)).parts[:1] == (os.pardir,)
+        if not name or leads_out or not folder.holds(path):
             raise error("bad-asset", f"the asset {name!r} is not in the model's folder", node=asset.tensor_info.name,
-                        hint="save the model again")  # fmt: skip
-        paths[parse_graph_input(asset.tensor_info.name).node] = str(path)
+                        hint="save the model again; put the files that links lead to into its folder")  # fmt: skip
+        # The file is read when the table is made static, by a path in which no link can lead elsewhere by then.
+        paths[parse_graph_input(asset.tensor_info.name).node] = os.fspath(folder.check(path))
     return paths
 
 
@@ -145,5 +150,5 @@ def _path_constant(name: str, path: str) -> pb.NodeDef:
     node.attr["dtype"].type = _STRING  # type: ignore[assignment]  # the generated code accepts the number
     node.attr["value"].tensor.dtype = _STRING  # type: ignore[assignment]
     node.attr["value"].tensor.tensor_shape.SetInParent()
-    node.attr["value"].tensor.string_val.append(path.encode())
+    node.attr["value"].tensor.string_val.append(path.encode("utf-8", "surrogateescape"))
     return node

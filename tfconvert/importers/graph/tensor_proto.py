@@ -13,6 +13,10 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 MAX_BYTES = 1 << 33
 """No constant may be larger than this; a hostile file can claim any shape in a few bytes."""
 
+_MAX_RANK = 64
+_MAX_ELEMENTS = 1 << 58
+"""The limits of numpy; the second even where one dimension is 0."""
+
 _FIELDS: dict[int, str] = {
     1: "float_val", 2: "double_val", 3: "int_val", 4: "int_val", 5: "int_val", 6: "int_val", 7: "string_val",
     8: "scomplex_val", 9: "int64_val", 10: "bool_val", 11: "int_val", 12: "int_val", 13: "int_val", 14: "half_val",
@@ -44,10 +48,11 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
     if not types.is_static(shape):
         raise _bad(node, "has a shape that is not static")
     assert shape is not None
-    elements = 1
+    elements, most = 1, 1
     for dim in shape:
         elements *= dim
-    if elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
+        most *= dim or 1
+    if len(shape) > _MAX_RANK or most > _MAX_ELEMENTS or elements * max(row.dtype.itemsize, 1) > MAX_BYTES:
         raise _bad(node, f"claims the absurd shape {list(shape)}")
     if tensor.tensor_content and row.dtype != object:
         content = tensor.tensor_content

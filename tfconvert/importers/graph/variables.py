@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.ref_variables import HANDLE
 from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.dialects import tensor_data, tf, tf_executor, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.files import is_missing
 from tfconvert.schema.ir.attributes import SymbolRefAttr
 from tfconvert.schema.ir.locations import NameLoc
 from tfconvert.schema.ir.operation import Operation
@@ -32,6 +33,7 @@ _QUESTIONS = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.Variab
 
 def import_variables(
     prefix: str | os.PathLike[str] | None,
+    folder: Folder | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     functions: Sequence[FuncOp],
@@ -40,6 +42,7 @@ def import_variables(
 
     Args:
         prefix: The checkpoint's path without its files' endings; `None` if the model is a message without one.
+        folder: The model's folder; that of the checkpoint by default.
         meta_graph: The graph's MetaGraph.
         nodes: The main graph's nodes by name, as the file has them.
         functions: The imported entry points; the `shared_name` of their `tf.VarHandleOp`s becomes the symbol.
@@ -51,7 +54,7 @@ def import_variables(
     handles = [op for op in ops if op.name == _HANDLE]
     if not handles:
         return []
-    saved, checkpoint = _saved_values(prefix, meta_graph, nodes, ops)
+    saved, checkpoint = _saved_values(prefix, folder, meta_graph, nodes, ops)
     tensors: dict[Saved | str, GlobalTensorOp] = {}
     missing: list[Operation] = []
     for handle in handles:
@@ -72,7 +75,7 @@ def import_variables(
         if prefix is None:
             raise ConversionError(map(_without_checkpoint, missing))
         if checkpoint is None:
-            Checkpoint(prefix)  # it is needed, so that opening it reports what is wrong
+            Checkpoint(prefix, folder)  # it is needed, so that opening it reports what is wrong
         is_object = meta_graph.HasField("object_graph_def")
         raise ConversionError(_untracked(handle, is_object=is_object) for handle in missing)
     return list(tensors.values())
@@ -80,15 +83,16 @@ def import_variables(
 
 def _saved_values(
     prefix: str | os.PathLike[str] | None,
+    folder: Folder | None,
     meta_graph: pb.MetaGraphDef,
     nodes: Mapping[str, pb.NodeDef],
     ops: Sequence[Operation],
 ) -> tuple[Mapping[str, Saved], Checkpoint | None]:
     """Returns which variable nodes have which values in the checkpoint; a graph may have a checkpoint, or none."""
     is_object = meta_graph.HasField("object_graph_def")
-    if prefix is None or (not is_object and not Path(f"{os.fspath(prefix)}.index").exists()):
+    if prefix is None or (not is_object and is_missing(f"{os.fspath(prefix)}.index")):
         return {}, None
-    checkpoint = Checkpoint(prefix)
+    checkpoint = Checkpoint(prefix, folder)
     if is_object:
         keys = _object_graph_keys(meta_graph.object_graph_def, checkpoint, ops)
         return {node: Saved(key) for node, key in keys.items()}, checkpoint

@@ -19,12 +19,14 @@ class Wishes(NamedTuple):
         results: Names of outputs by signature, in the order of the function's results, where the graph doesn't tell.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         rename: New names of inputs and outputs.
+        follow_links: Whether links may lead out of the model's folder.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
     results: Mapping[str, Sequence[str]] = {}
     batch: int | None = None
     rename: Mapping[str, str] = {}
+    follow_links: bool = False
 
 
 AS_WRITTEN = Wishes()
@@ -51,8 +53,8 @@ def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
     return result
 
 
-def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:
-    if batch < 1:
+def _batched(inputs: Sequence[GraphInput], batch: Any) -> list[GraphInput]:
+    if not isinstance(batch, int) or batch < 1:
         raise error("wrong-option", f"the batch is {batch}", hint="give a number from 1 on")
     result = []
     for each in inputs:

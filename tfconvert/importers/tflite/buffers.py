@@ -13,8 +13,9 @@ import numpy as np
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import boxes, tensor_data, types
 from tfconvert.schema.dialects.boxes import Array, Box
-from tfconvert.schema.dialects.sources import BufferSource, FileSlice, MappedFile, Source
+from tfconvert.schema.dialects.sources import BufferSource, FileSlice, Source, bytes_of
 from tfconvert.schema.dialects.tensor_data import SMALL, Constant, TensorData
+from tfconvert.schema.files import LARGEST, InputFile
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite.reader import View, malformed
@@ -39,24 +40,39 @@ def elements(shape: tuple[int, ...]) -> int:
 
 
 class Content(Protocol):
-    """A file's bytes, and how a constant refers to some of them."""
+    """A file's bytes, and how a constant refers to some of them.
+
+    Attributes:
+        view: Those that tables may be in.
+        size: The number of all.
+    """
 
     view: memoryview
+    size: int
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Returns a range of the file."""
 
     def source(self, offset: int, length: int) -> Source:
         """Returns the source of a constant."""
 
 
 class FileContent:
-    """A mapped file.
+    """A file on disk, which is read while it is imported; its constants are read again where they are needed.
 
     Attributes:
-        view: Its bytes.
+        view: Its bytes, as far as offsets of tables reach.
+        size: The number of all its bytes.
     """
 
     def __init__(self, path: str) -> None:
-        self._file = MappedFile(path)
-        self.view = self._file.view(0, self._file.size) if self._file.size else memoryview(b"")
+        self._file = InputFile(path)
+        self.size = self._file.size
+        self.view = bytes_of(self._file, 0, min(self.size, LARGEST)).data
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Returns a range of the file."""
+        return bytes_of(self._file, offset, length).tobytes()
 
     def source(self, offset: int, length: int) -> Source:
         """Returns a slice of the file."""
@@ -68,10 +84,16 @@ class BytesContent:
 
     Attributes:
         view: The bytes.
+        size: Their number.
     """
 
     def __init__(self, data: bytes | bytearray | memoryview) -> None:
         self.view = memoryview(data).cast("B")
+        self.size = len(self.view)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Returns a range of the bytes."""
+        return self.view[offset : offset + length].tobytes()
 
     def source(self, offset: int, length: int) -> Source:
         """Returns a view that shares the memory."""
@@ -137,7 +159,7 @@ class StringSource(Source):
         return boxes.view(values.reshape(shape), box)
 
     def release(self) -> None:
-        """Does nothing: the pages are shared with their neighbours."""
+        """Does nothing: the bytes are the only copy."""
 
     def fingerprint(self) -> tuple[Any, ...]:
         """Returns the identity of the source."""
@@ -208,14 +230,14 @@ class Buffers:
         Raises:
             ConversionError: It is not.
         """
-        if offset + size > len(self.content.view):
+        if offset + size > self.content.size:
             raise malformed("a buffer is longer than the file")
         return offset, size
 
     def data(self, index: int) -> bytes:
         """Returns a buffer's bytes."""
         offset, length = self.place(index)
-        return bytes(self.content.view[offset : offset + length])
+        return self.content.read(offset, length)
 
     def constant(self, index: int, tensor_type: TensorType) -> Constant:
         """Returns the constant of a buffer.
@@ -249,7 +271,7 @@ class Buffers:
 
     def _strings(self, index: int, count: int, tensor_type: TensorType) -> Constant:
         offset, length = self.place(index)
-        data = self.content.view[offset : offset + length]
+        data = memoryview(self.content.read(offset, length))
         _check_strings(data, count)
         source = self._sources.setdefault((index, tensor_type.element_type), StringSource(data))
         return TensorData.get(tensor_type, source)

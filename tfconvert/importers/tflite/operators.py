@@ -68,6 +68,31 @@ def code(view: View) -> Code:
     return Code(name.lower(), custom if name == "CUSTOM" else "", view["version"])
 
 
+def check_arity(operator: Code, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+    """Checks that an operator has as many operands and results as the format says, none of them absent that it needs.
+
+    Args:
+        operator: The operator.
+        inputs: The indices of its operands' tensors, -1 where one is absent.
+        outputs: Those of its results.
+
+    Raises:
+        ConversionError: It has not (`malformed-tflite`).
+    """
+    builtin = operators.lookup(operator.name)
+    assert builtin is not None
+    for what, indices, values, (least, most) in (
+        ("operands", inputs, builtin.operands, builtin.operand_range),
+        ("results", outputs, builtin.results, builtin.result_range),
+    ):
+        if not least <= len(indices) <= most:
+            raise malformed(f"an operator has {len(indices)} {what}, which it can't have", op=operator.shown)
+        if -1 in indices and what == "operands":
+            for index, value in zip(indices, values, strict=False):
+                if index == -1 and not (value.optional or value.variadic):
+                    raise malformed(f"the operand {value.name!r} of an operator is absent", op=operator.shown)
+
+
 class Properties:
     """Creates the properties of ops.
 
@@ -119,7 +144,7 @@ class Properties:
         offset = view["large_custom_options_offset"]
         if offset > 1:
             place, size = self._buffers.outside(offset, view["large_custom_options_size"])
-            return bytes(self._buffers.content.view[place : place + size])
+            return self._buffers.content.read(place, size)
         options = view["custom_options"]
         return None if options is None else options.tobytes()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.importers.tflite import operators
+from tfconvert.schema import files
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.tables import TFLITE
@@ -100,7 +100,7 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         ConversionError: It can't be read (`model-not-found`).
     """
     try:
-        return Path(path).read_bytes()
+        return files.read_file(path)
     except OSError as problem:
         raise error("model-not-found", f"can't read {os.fspath(path)}: {problem.strerror or problem}") from problem
 

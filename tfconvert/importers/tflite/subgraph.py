@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfconvert.importers.tflite.buffers import Buffers, zeros
-from tfconvert.importers.tflite.operators import Code, Properties
+from tfconvert.importers.tflite.operators import Code, Properties, check_arity
 from tfconvert.importers.tflite.tensors import Tensor, Tensors
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file, types
@@ -137,9 +137,9 @@ class Subgraph:
         operator = self._shared.codes[number]
         properties, rest, calls = self._shared.properties.of(view, operator)
         self.calls.update(calls)
-        inputs = indices(view, "inputs")
+        inputs, outputs = indices(view, "inputs"), indices(view, "outputs")
+        check_arity(operator, inputs, outputs)
         operands = [self._value(index, operator.shown) for index in inputs]
-        outputs = indices(view, "outputs")
         results = [None if index == -1 else self._tensors[index] for index in outputs]
         location = _location(results[0].name) if results and results[0] is not None else _UNKNOWN
         op = tfl.create(

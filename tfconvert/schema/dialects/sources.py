@@ -1,4 +1,4 @@
-"""Sources: where the bytes of a constant come from, as a slice of a mapped file or a buffer in memory.
+"""Sources: where the bytes of a constant come from, as a slice of a file or a buffer in memory.
 
 A source gives its value whole, any box of it, or all of it as a sequence of blocks, for which it takes memory for a
 block at a time only, however large the value is.
@@ -6,10 +6,9 @@ block at a time only, however large the value is.
 
 from __future__ import annotations
 
-import mmap
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from pathlib import Path
 from typing import Any
 
 import google_crc32c
@@ -18,36 +17,20 @@ import numpy as np
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import boxes, types
 from tfconvert.schema.dialects.boxes import Array, Box
+from tfconvert.schema.files import InputFile
 
 BLOCK = 1 << 23
 """Size of a block in bytes: large enough that calls cost nothing, small enough to stay near the processor."""
 
+_PIECE = 1 << 20
+"""Bytes of a file that are read at once where they are only passed on: they are still in the processor's cache when
+they are written."""
 
-class MappedFile:
-    """A read-only file whose pages are mapped on first use and can be given back."""
+_SIFTED = 1 << 16
+"""Bytes of a file that are read at once where only some of them are kept, or none."""
 
-    __slots__ = ("_map", "path", "size")
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.size = Path(path).stat().st_size
-        self._map: mmap.mmap | None = None
-
-    def view(self, offset: int, length: int) -> memoryview:
-        """Returns `length` bytes from `offset`, without a copy."""
-        if self._map is None:
-            with Path(self.path).open("rb") as file:
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return memoryview(self._map)[offset : offset + length]
-
-    def release(self, offset: int, length: int) -> None:
-        """Gives the pages wholly inside a range back to a system that takes them; they are read anew when needed."""
-        # Windows takes pages back when it needs them, and can't be asked to.
-        advice = getattr(mmap, "MADV_DONTNEED", None)
-        start = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
-        length = (offset + length - start) // mmap.PAGESIZE * mmap.PAGESIZE
-        if self._map is not None and length > 0 and advice is not None:
-            self._map.madvise(advice, start, length)
+_GAP = 1 << 14
+"""Reading so many bytes that aren't needed costs as much as one more call."""
 
 
 class Source(ABC):
@@ -95,31 +78,43 @@ class Source(ABC):
         """Returns a key that equal sources share; unequal ones may collide only if `exact` bytes are compared."""
 
 
+def bytes_of(file: InputFile, offset: int, length: int) -> Array:
+    """Returns a range of a file.
+
+    Raises:
+        ConversionError: The file doesn't have it any more (`changed-input`).
+    """
+    data = np.empty(length, np.uint8)
+    file.read_into(offset, data.data)
+    return data
+
+
 class FileSlice(Source):
-    """Bytes of a memory-mapped file, checked against a checksum when they are first read.
+    """Bytes of a file, checked against a checksum when they are first read.
+
+    They are read into memory of their own, block by block, so that nothing that is done to the file meanwhile does
+    more than end in an error.
 
     Attributes:
-        file: The mapped file.
+        file: The file.
         offset: First byte.
         length: Number of bytes.
         crc32c: Unmasked CRC-32C of the bytes, `None` if the format has none.
         name: What the slice is, for error messages: a checkpoint key.
     """
 
-    __slots__ = ("_checked", "_touched", "crc32c", "file", "length", "name", "offset")
+    __slots__ = ("_checked", "crc32c", "file", "length", "name", "offset")
 
-    def __init__(self, file: MappedFile, offset: int, length: int, crc32c: int | None = None, name: str = "") -> None:
+    def __init__(self, file: InputFile, offset: int, length: int, crc32c: int | None = None, name: str = "") -> None:
         self.file = file
         self.offset = offset
         self.length = length
         self.crc32c = crc32c
         self.name = name
-        self._checked: bool = False
-        # First byte that was read since the last release, and the one after the last.
-        self._touched: tuple[int, int] | None = None
+        self._checked: bool = crc32c is None
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
-        """Returns a view of the file, after all of the slice has been checked once.
+        """Returns a box of the value in new memory, after all of the slice has been checked once.
 
         Raises:
             ConversionError: The bytes don't have the checksum that the file's index promises (`bad-checksum`).
@@ -127,13 +122,13 @@ class FileSlice(Source):
         if self.length == 0 or 0 in boxes.extent(box):
             return np.zeros(boxes.extent(box), dtype)
         if not self._checked:
-            for _ in self._checked_pieces(BLOCK):
-                pass
-        low, high = (number * dtype.itemsize for number in boxes.offsets(box, shape))
-        touched = self._touched or (low, high)
-        self._touched = (min(low, touched[0]), max(high, touched[1]))
-        data = np.frombuffer(self.file.view(self.offset, self.length), dtype)
-        return boxes.view(data.reshape(shape), box)
+            if self.length <= _SIFTED:
+                (data,) = self._checked_pieces(_SIFTED)
+                return boxes.view(data.view(dtype).reshape(shape), box)
+            self._check()
+        result: Array = np.empty(boxes.extent(box), dtype)
+        _read(self.file, self.offset, result, shape, box)
+        return result
 
     def blocks(self, dtype: np.dtype[Any], shape: types.Shape, size: int = BLOCK) -> Iterator[Array]:
         """Yields pieces of the file; its checksum is worked out on the way.
@@ -141,21 +136,34 @@ class FileSlice(Source):
         Raises:
             ConversionError: The bytes don't have the checksum that the file's index promises (`bad-checksum`).
         """
-        for piece in self._checked_pieces(max(dtype.itemsize, size // dtype.itemsize * dtype.itemsize)):
-            yield np.frombuffer(piece, dtype)
+        size = max(dtype.itemsize, size // dtype.itemsize * dtype.itemsize)
+        for piece in self._checked_pieces(_PIECE):
+            for start in range(0, len(piece), size):
+                yield piece[start : start + size].view(dtype)
 
-    def _checked_pieces(self, size: int) -> Iterator[memoryview]:
-        """Yields the bytes in pieces, each of which is given back when the next is asked for, and checks them all."""
+    def _checked_pieces(self, size: int) -> Iterator[Array]:
+        """Yields the bytes in pieces, and checks them all."""
         expected = None if self._checked else self.crc32c
         crc32c = 0
         for start in range(0, self.length, size):
-            length = min(size, self.length - start)
-            piece = self.file.view(self.offset + start, length)
+            piece = bytes_of(self.file, self.offset + start, min(size, self.length - start))
             if expected is not None:
-                crc32c = google_crc32c.extend(crc32c, np.frombuffer(piece, np.uint8))
+                crc32c = google_crc32c.extend(crc32c, piece)
             yield piece
-            self.file.release(self.offset + start, length)
+            del piece  # before the next one is made
         if expected is not None and self.length and crc32c != expected:
+            raise self._damaged()
+        self._checked = True
+
+    def _check(self) -> None:
+        """Reads all bytes only to check them, in a little memory."""
+        crc32c = 0
+        buffer = np.empty(_SIFTED, np.uint8)
+        for start in range(0, self.length, _SIFTED):
+            piece = buffer[: min(_SIFTED, self.length - start)]
+            self.file.read_into(self.offset + start, piece.data)
+            crc32c = google_crc32c.extend(crc32c, piece)
+        if crc32c != self.crc32c:
             raise self._damaged()
         self._checked = True
 
@@ -167,16 +175,54 @@ class FileSlice(Source):
         )
 
     def release(self) -> None:
-        """Gives back the mapped pages that were read."""
-        touched, self._touched = self._touched, None
-        if touched is not None:
-            self.file.release(self.offset + touched[0], touched[1] - touched[0])
+        """Does nothing: what was read is gone when nobody has it."""
 
     def fingerprint(self) -> Hashable:
         """Returns the checksum and length where known, else the place."""
         if self.crc32c is not None:
             return ("crc", self.crc32c, self.length)
         return ("file", id(self.file), self.offset, self.length)
+
+
+def _read(file: InputFile, offset: int, target: Array, shape: types.Shape, box: Box) -> None:
+    """Reads a box that isn't empty: at once where it is in one piece, some rows at a time where gaps are small."""
+    low, high = (number * target.itemsize for number in boxes.offsets(box, shape))
+    low, span = offset + low, high - low
+    if span == target.nbytes:
+        file.read_into(low, target.reshape(-1).view(np.uint8).data)
+        return
+    axis = next(at for at, count in enumerate(target.shape) if count > 1)
+    rows = target.reshape(target.shape[axis:])
+    pitch = math.prod(shape[axis + 1 :]) * target.itemsize
+    length = span - (len(rows) - 1) * pitch
+    if pitch - rows[0].nbytes <= _GAP:
+        _sift(file, rows, low, length, shape[axis:])
+    elif length == rows[0].nbytes:
+        file.read_rows(low, pitch, rows.reshape(-1).view(np.uint8).data, length)
+    else:
+        for index, row in enumerate(rows):
+            own = (slice(0, part.stop - part.start) for part in box[axis + 1 :])
+            _read(file, low + index * pitch, row, shape[axis + 1 :], tuple(own))
+
+
+def _sift(file: InputFile, target: Array, low: int, length: int, shape: types.Shape) -> None:
+    """Reads rows with what lies between their elements.
+
+    Args:
+        file: The file.
+        target: The elements.
+        low: Where in the file the first of them is.
+        length: Bytes from a row's first element to its last.
+        shape: The shape of the tensor of which they are a box.
+    """
+    strides = tuple(math.prod(shape[axis + 1 :]) * target.itemsize for axis in range(len(shape)))
+    count = max(1, _SIFTED // strides[0])
+    buffer = np.empty((min(count, len(target)) - 1) * strides[0] + length, np.uint8)
+    for start in range(0, len(target), count):
+        part = target[start : start + count]
+        needed = (len(part) - 1) * strides[0] + length
+        file.read_into(low + start * strides[0], buffer[:needed].data)
+        part[...] = np.ndarray(part.shape, target.dtype, buffer, 0, strides)
 
 
 class BufferSource(Source):

@@ -13,7 +13,7 @@ from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute, Type
-from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, StringAttr
+from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
@@ -23,6 +23,58 @@ SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
 INDEX_PATH = "tf_saved_model.index_path"
 ENTRY_FUNCTION = "tf.entry_function"
+
+
+def entry_names(function: FuncOp, which: str) -> list[str]:
+    """Returns the names of an entry function's tensors; there may be too few of them.
+
+    Args:
+        function: The function.
+        which: `inputs` or `outputs`.
+    """
+    entry = function.attributes.get(ENTRY_FUNCTION)
+    names = entry.data.get(which) if isinstance(entry, DictionaryAttr) else None
+    return names.data.split(",") if isinstance(names, StringAttr) and names.data else []
+
+
+def index_path(attributes: Attribute | None, position: int) -> str:
+    """Returns an argument's or a result's name in the signature; empty if it has none.
+
+    Args:
+        attributes: The function's attributes of arguments or of results.
+        position: Which of them.
+    """
+    dictionaries = attributes.data if isinstance(attributes, ArrayAttr) else ()
+    dictionary = dictionaries[position] if position < len(dictionaries) else None
+    path = dictionary.data.get(INDEX_PATH) if isinstance(dictionary, DictionaryAttr) else None
+    if not isinstance(path, ArrayAttr):
+        return ""
+    parts = [
+        str(part.value) if isinstance(part, IntegerAttr) else part.data
+        for part in path.data
+        if isinstance(part, IntegerAttr | StringAttr)
+    ]
+    return "/".join(parts)
+
+
+def port_names(function: FuncOp, which: str) -> list[str]:
+    """Returns a name for each of an entry function's arguments or results: its tensor's, or its number.
+
+    Args:
+        function: The function.
+        which: `inputs` or `outputs`.
+    """
+    is_input = which == "inputs"
+    attributes = function.arg_attrs if is_input else function.res_attrs
+    kinds = function.function_type.inputs if is_input else function.function_type.results
+    known = entry_names(function, which)
+    known += [""] * (len(kinds) - len(known))
+    paths = [index_path(attributes, index) for index in range(len(kinds))]
+    # Among names that commas separate there can be none with a comma; the signature has it.
+    return [
+        (path if "," in path else name or path) or f"{which[:-1]}_{index}"
+        for index, (path, name) in enumerate(zip(paths, known, strict=False))
+    ]
 
 
 class GlobalTensorOp(Operation):

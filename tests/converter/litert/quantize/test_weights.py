@@ -15,8 +15,9 @@ from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize.weights import quantize_weight, symmetric_scales
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.quant import UniformType
-from tfconvert.schema.dialects.sources import FileSlice, MappedFile
+from tfconvert.schema.dialects.sources import FileSlice
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
+from tfconvert.schema.files import InputFile
 from tfconvert.schema.ir.types import IntegerType, TensorType
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -31,7 +32,7 @@ def _in_file(folder: Path, value: Array) -> TensorData:
     path.write_bytes(value.tobytes())
     kind = types.tensor(types.F32, value.shape)
     assert isinstance(kind, TensorType)
-    return TensorData.get(kind, FileSlice(MappedFile(str(path)), 0, value.nbytes))
+    return TensorData.get(kind, FileSlice(InputFile(path), 0, value.nbytes))
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.data())
@@ -101,7 +102,7 @@ def test_what_is_no_number_has_no_integer(wrong: float) -> None:
 
 
 def test_nothing_is_computed_before_it_is_needed(tmp_path: Path) -> None:
-    """Of a weight of 64 MB that is transposed and scaled, no more than blocks are in memory."""
+    """Of a weight of 64 MB that is transposed and scaled, no more than a block and a tile are in memory."""
     value = np.broadcast_to(_random(64, 1), (64, 1 << 18)).copy()
     turned = tensor_data.defer("transpose", (_in_file(tmp_path, value),), (1 << 18, 64), (1, 0))
     scaled = tensor_data.defer("mul", (turned, tensor_data.of_array(_random(1, 64))), (1 << 18, 64))
@@ -111,4 +112,4 @@ def test_nothing_is_computed_before_it_is_needed(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert quantized is not None
     assert isinstance(quantized.stored, TensorData)
-    assert peak < value.nbytes * 0.6
+    assert peak < value.nbytes * 0.65

@@ -1,0 +1,258 @@
+"""What a model may read is a file in its own folder: nothing of another's comes out in a result or an error."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import h5py
+import pytest
+
+import tfconvert
+from tests.conftest import SourceFile
+from tests.hardening import models
+from tfconvert.importers.checkpoint.bundle import Checkpoint
+from tfconvert.importers.keras_files import check_config, check_hdf5
+from tfconvert.schema import files
+from tfconvert.schema.diagnostics import ConversionError
+
+_OPENING = frozenset({
+    "File", "FileIO", "InputFile", "ZipFile", "copy2", "copyfile", "copytree", "fdopen", "fromfile", "genfromtxt",
+    "load", "load_model", "loadtxt", "memmap", "mmap", "open", "open_code", "open_file", "read_bytes", "read_file",
+    "read_text", "run_path", "unpack_archive",
+})  # fmt: skip
+"""Names of functions that read a file, or return one."""
+
+_DOOR = frozenset({"InputFile", "files.open_file", "files.read_file", "open_file", "read_file"})
+"""The only functions that open a model's files, all in `tfconvert.schema.files`: regular ones only, of bounded size."""
+
+_NAMED_BY_THE_USER = "the path is the user's own, not the model's"
+_OURS = "the file is the package's own"
+_OPENS_NO_FILE = "what is called so opens no file here"
+_ALLOWED = {
+    ("importers.containment", "self.open"): "the door's own method",
+    ("importers.keras", "archive.open"): "a part of an archive, of bounded size",
+    ("importers.keras", "os.fdopen"): "a descriptor from the door",
+    ("importers.keras", "zipfile.ZipFile"): "the file has been through the door",
+    ("importers.keras", "h5py.File"): "the file has been through the door; links out of it are refused",
+    ("importers.keras", "keras.models.load_model"): "the file has been through the door, and holds no names of others",
+    ("converter.api", "source.open"): _OPENS_NO_FILE,
+    ("converter.cli.build", "path.open"): _NAMED_BY_THE_USER,
+    ("converter.cli.build", "tomllib.load"): _NAMED_BY_THE_USER,
+    ("converter.cli.cache", "os.fdopen"): "a descriptor from the door",
+    ("converter.cli.opt_job", "self._source.open"): _OPENS_NO_FILE,
+    ("converter.cli.streams", "os.open"): "the null device, to write to",
+    ("converter.compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
+    ("converter.compat.table", "page.read_text"): _OURS,
+    ("converter.compat.tflite_converter_v1", "source.open"): _OPENS_NO_FILE,
+    ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
+    ("converter.conversion", "source.open"): _OPENS_NO_FILE,
+    ("converter.conversion", "target.load"): _OPENS_NO_FILE,
+    ("converter.files.bench_process", "_STATM.read_text"): "what the system tells of the process",
+    ("converter.litert.child", "os.fdopen"): "the child's own output",
+    ("converter.litert.flex.conversion", "_LIST.read_text"): _OURS,
+    ("converter.litert.passes.calibrate", "calibration.load"): _NAMED_BY_THE_USER,
+    ("converter.litert.quantize.calibration", "Path(path).read_text"): _NAMED_BY_THE_USER,
+    ("converter.litert.quantize.samples", "np.load"): _NAMED_BY_THE_USER,
+    ("converter.litert.quantize.samples", "path.open"): _NAMED_BY_THE_USER,
+    ("converter.model_metadata", "path.read_bytes"): _NAMED_BY_THE_USER,
+    ("converter.plugins", "point.load"): _OPENS_NO_FILE,
+    ("converter.plugins", "runpy.run_path"): _NAMED_BY_THE_USER,
+    ("converter.report_page.page", "resources.files(PACKAGE).joinpath(name).read_text"): _OURS,
+    ("converter.validation.result_check", "source.open"): _OPENS_NO_FILE,
+}
+"""All other calls that may open a file, with the reason why each may."""
+
+
+def _calls(file: SourceFile) -> Iterator[tuple[str, str]]:
+    """Yields the calls of a file that may open others, each with the module that it is in."""
+    for each in ast.walk(file.tree):
+        if isinstance(each, ast.Call):
+            called = ast.unparse(each.func)
+            if called.rpartition(".")[2] in _OPENING and called not in _DOOR:
+                yield file.module.removeprefix("tfconvert."), called
+
+
+def test_all_files_are_opened_through_one_door(source_files: Sequence[SourceFile]) -> None:
+    found = {call for file in source_files if file.package in ("importers", "converter") for call in _calls(file)}
+    assert sorted(found - _ALLOWED.keys()) == []
+    assert sorted(_ALLOWED.keys() - found) == []
+
+
+def _code(path: Path, **settings: object) -> str:
+    """Returns the code of the error that a model ends in; empty if it is converted."""
+    try:
+        tfconvert.convert(path, **settings)  # type: ignore[arg-type]
+    except ConversionError as problem:
+        return problem.code
+    return ""
+
+
+@pytest.fixture
+def model(digits_model: Path, tmp_path: Path) -> Path:
+    """Returns the folder of a model with variables."""
+    return Path(shutil.copytree(digits_model, tmp_path / "model"))
+
+
+_PARTS = ["saved_model.pb", "variables", "variables/variables.index", "variables/variables.data-00000-of-00001"]
+
+
+@pytest.mark.parametrize("part", [*_PARTS, "debug/saved_model_debug_info.pb", "keras_metadata.pb"])
+def test_links_of_a_model_stay_in_its_folder(model: Path, part: str) -> None:
+    """Those that lead out are followed only if that is asked for, as caches need it that link to shared files."""
+    place, other = model / part, model.with_name("other") / part
+    place.parent.mkdir(exist_ok=True)
+    other.parent.mkdir(parents=True)
+    if not place.exists():
+        place.write_bytes(b"")
+    place.rename(other)
+    place.symlink_to(other)
+    is_read = part != "keras_metadata.pb"  # Only that of a model with several outputs is.
+    assert _code(model) == ("outside-model" if is_read else "")
+    assert _code(model, follow_links=True) == ""
+    place.unlink()
+    inside = model / "inside"
+    other.rename(inside)
+    place.symlink_to(inside)
+    assert _code(model) == ""
+
+
+def test_a_link_to_the_model_itself_is_followed(model: Path) -> None:
+    """Whoever names the folder, or a file, knows where that is."""
+    link = model.with_name("link")
+    link.symlink_to(model)
+    assert _code(link) == ""
+    frozen = model.with_name("frozen.pb")
+    frozen.write_bytes(models.NEGATION.SerializeToString())
+    link = model / "link.pb"
+    link.symlink_to(frozen)
+    assert _code(link) == ""
+
+
+def test_a_checkpoint_of_its_own_has_its_own_folder(model: Path) -> None:
+    """That of a message in memory, or a test's."""
+    data = model / _PARTS[-1]
+    other = model.with_name("data")
+    data.rename(other)
+    data.symlink_to(other)
+    with pytest.raises(ConversionError) as caught:
+        Checkpoint(model / "variables" / "variables")
+    assert caught.value.code == "outside-model"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "socket", "folder", "circle"])
+@pytest.mark.parametrize("part", [*_PARTS[:1], *_PARTS[2:]])
+def test_only_files_are_read(model: Path, part: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe would wait for ever, a device never end."""
+    _replace(model / part, kind, monkeypatch)
+    assert _code(model) in ("unreadable-file", "not-a-saved-model", "outside-model")
+    assert _code(model, follow_links=True) in ("unreadable-file", "not-a-saved-model")
+
+
+@pytest.mark.parametrize("kind", ["fifo", "zero", "socket", "circle"])
+@pytest.mark.parametrize("ending", ["pb", "pbtxt", "meta", "mlir", "tflite", "keras", "h5", "index", "other"])
+def test_only_files_are_models(tmp_path: Path, ending: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / f"model.{ending}"
+    place.write_bytes(b"")
+    _replace(place, kind, monkeypatch)
+    code = "model-not-found" if ending == "tflite" else "unreadable-file"
+    assert _code(place) == code
+
+
+def test_a_state_of_checkpoints_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "graph.meta").write_bytes(models.saved().meta_graphs[0].SerializeToString())
+    os.mkfifo(tmp_path / "checkpoint")
+    assert _code(tmp_path / "graph.meta") == ""
+    assert _code(tmp_path) == "not-a-saved-model"
+
+
+def _replace(place: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts something that is not a file in a file's place."""
+    place.unlink()
+    if kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "zero":
+        place.symlink_to("/dev/zero")
+    elif kind == "socket":
+        monkeypatch.chdir(place.parent)  # The path of a socket may not be long.
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(place.name)
+    elif kind == "folder":
+        place.mkdir()
+    else:
+        place.symlink_to(place.name)
+
+
+def test_what_takes_a_file_s_place_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a path and its opening there may be time."""
+    place = tmp_path / "file"
+    place.write_bytes(b"content")
+    state = place.stat()
+    place.unlink()
+    os.mkfifo(place)
+    monkeypatch.setattr(Path, "stat", lambda self, *, follow_symlinks=True: state)
+    with pytest.raises(OSError, match="not a regular file"):
+        files.open_file(place)
+
+
+def test_files_are_not_read_beyond_what_is_bearable(tmp_path: Path) -> None:
+    large = tmp_path / "large.pb"
+    with large.open("wb") as file:
+        file.truncate(files.LARGEST + 1)
+    with pytest.raises(ConversionError, match="2147483648 bytes") as caught:
+        tfconvert.convert(large)
+    assert caught.value.code == "unreadable-file"
+
+
+def test_text_names_no_files_unless_it_may(tmp_path: Path) -> None:
+    """Not even one that is not there: whether it is would be told."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("words of somebody else\n")
+    for name in (secret, tmp_path / "nothing"):
+        text = tmp_path / "leak.mlir"
+        text.write_text(f'"tf_saved_model.asset"() <{{filename = "{name}", sym_name = "a"}}> : () -> ()\n')
+        for root in (None, tmp_path / "root"):
+            with pytest.raises(ConversionError) as caught:
+                tfconvert.convert(text, asset_root=root)
+            assert caught.value.code == "bad-asset"
+            assert "words" not in str(caught.value)
+
+
+@pytest.mark.parametrize("layer", ["StringLookup", "IntegerLookup", "TextVectorization"])
+def test_keras_files_name_no_vocabulary(layer: str) -> None:
+    settings: dict[str, object] = {"vocabulary": "/etc/hostname"}
+    config = {"config": {"layers": [{"class_name": layer, "config": settings}]}}
+    with pytest.raises(ConversionError, match="/etc/hostname") as caught:
+        check_config(Path("model.keras"), config, runs_code=False)
+    assert caught.value.code == "unsafe-model"
+    settings["vocabulary"] = ["a", "b"]
+    check_config(Path("model.keras"), config, runs_code=False)
+
+
+@pytest.mark.parametrize("kind", ["link", "external", "virtual", "deep"])
+def test_hdf5_files_hold_all_that_they_seem_to(tmp_path: Path, kind: str) -> None:
+    path, other = tmp_path / "model.h5", tmp_path / "other.h5"
+    with h5py.File(other, "w") as file:
+        file["secret"] = [1.0, 2.0]
+    with h5py.File(path, "w") as file:
+        file.create_group("layer")["own"] = [3.0]
+        file["layer/circle"] = file["/"]
+        file["layer/soft"] = h5py.SoftLink("/layer/own")
+        check_hdf5(path, file)
+        if kind in ("link", "deep"):
+            place = "stolen" if kind == "link" else "layer/deeper/stolen"
+            file[place] = h5py.ExternalLink(str(other), "secret")
+        elif kind == "external":
+            file.create_dataset("layer/stolen", (2,), "f4", external=[(str(other), 0, 8)])
+        else:
+            layout = h5py.VirtualLayout((2,), "f4")
+            layout[:] = h5py.VirtualSource(str(other), "secret", (2,))
+            file["layer"].create_virtual_dataset("stolen", layout)
+    with h5py.File(path) as file, pytest.raises(ConversionError) as caught:
+        check_hdf5(path, file)
+    assert caught.value.code == "unsafe-model"
+    assert _code(path) == "unsafe-model"

@@ -1,0 +1,236 @@
+"""Files that are read: regular ones only, which neither wait for anybody nor go on for ever.
+
+A pipe, a device or a socket in a file's place, or a link to one, is an `OSError` as a missing file is, and so is a path
+that no file can have. What is opened is looked at before and after: nothing but a regular file is ever opened, and
+nothing else can take its place in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tfconvert.schema.diagnostics import ConversionError, error
+
+LARGEST = (1 << 31) - 1
+"""Bytes of the largest file that is read at once: no message of protocol buffers is larger."""
+
+# Windows has neither pipes nor terminals among files, but text files, which other bytes come out of than are in them.
+_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"))
+
+_READ = 1 << 30
+"""Systems read less than 2 GiB at once."""
+
+_CAN_READ_INTO = hasattr(os, "preadv")
+
+_TURN = allocate_lock()
+"""Taken where a file can be read at its own position only."""
+
+AnyPath = str | os.PathLike[str]
+
+
+def is_file(path: AnyPath) -> bool:
+    """Returns whether a path leads to a regular file, as far as it can be looked at."""
+    return _has_mode(path, stat.S_ISREG)
+
+
+def is_folder(path: AnyPath) -> bool:
+    """Returns whether a path leads to a folder, as far as it can be looked at."""
+    return _has_mode(path, stat.S_ISDIR)
+
+
+def is_missing(path: AnyPath) -> bool:
+    """Returns whether a path leads to nothing; one that can't be looked at leads to something."""
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def open_file(path: AnyPath, *, follow_links: bool = True) -> int:
+    """Returns the descriptor of a regular file that is open for reading.
+
+    Args:
+        path: The file's path.
+        follow_links: Whether the path may be a link.
+
+    Raises:
+        OSError: There is no such file, it can't be opened, or it is not a regular file.
+    """
+    try:
+        _check(Path(path).stat(follow_symlinks=follow_links))
+        descriptor = os.open(path, _FLAGS | (0 if follow_links else getattr(os, "O_NOFOLLOW", 0)))
+    except ValueError as problem:
+        # A zero byte, or a character that the system's encoding doesn't have.
+        raise OSError(errno.EINVAL, "no file can have this name") from problem
+    try:
+        _check(os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_file(path: AnyPath, limit: int = LARGEST) -> bytes:
+    """Returns the bytes of a regular file.
+
+    Args:
+        path: The file's path.
+        limit: How many bytes it may have.
+
+    Raises:
+        OSError: It can't be read, is not a regular file, or is larger.
+    """
+    return read_all(open_file(path), limit)
+
+
+def read_all(descriptor: int, limit: int = LARGEST) -> bytes:
+    """Returns the bytes of an open file, as many as it has now, and closes it.
+
+    Raises:
+        OSError: It can't be read, or is larger than the limit.
+    """
+    with open(descriptor, "rb", buffering=0) as file:
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            raise OSError(errno.EFBIG, f"it has {size} bytes, more than the {limit} that are read at once")
+        pieces = []
+        while size > 0 and (piece := file.read(min(size, _READ))):
+            pieces.append(piece)
+            size -= len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class InputFile:
+    """A regular file whose bytes are read where they are needed.
+
+    It isn't mapped: pages of a mapped file that is made shorter end the process when they are touched.
+
+    Attributes:
+        path: Its path, for messages.
+        size: Its bytes when it was opened.
+    """
+
+    __slots__ = ("_descriptor", "_identity", "path", "size")
+
+    def __init__(self, path: AnyPath, descriptor: int | None = None, *, stays_open: bool = True) -> None:
+        """Opens a file.
+
+        Args:
+            path: Its path.
+            descriptor: The file, if it is open already; it is closed with this object.
+            stays_open: Whether it stays open; if not, it is opened anew for each part that is read.
+
+        Raises:
+            OSError: It can't be opened, or is not a regular file.
+        """
+        self._descriptor: int | None = open_file(path) if descriptor is None else descriptor
+        self.path = os.fspath(path)
+        state = os.fstat(self._descriptor)
+        self.size = state.st_size
+        self._identity = (state.st_dev, state.st_ino)
+        if not stays_open:
+            self.close()
+
+    def read_into(self, offset: int, target: memoryview) -> None:
+        """Fills memory with the bytes from an offset.
+
+        Raises:
+            ConversionError: The file doesn't have them any more (`changed-input`).
+        """
+        with self._opened() as descriptor:
+            self._fill(descriptor, offset, target)
+
+    def read_rows(self, offset: int, pitch: int, target: memoryview, length: int) -> None:
+        """Fills memory with rows of the same length from places that are a pitch apart, the first at an offset.
+
+        Raises:
+            ConversionError: The file doesn't have them any more (`changed-input`).
+        """
+        with self._opened() as descriptor:
+            for start in range(0, len(target), length):
+                row = target[start : start + length]
+                # What is read in one call, nearly always, needs no other to find that out.
+                if not _CAN_READ_INTO or os.preadv(descriptor, (row,), offset) != length:
+                    self._fill(descriptor, offset, row)
+                offset += pitch
+
+    def close(self) -> None:
+        """Closes the file; what is read of it later is read from the path again, if that is still the same file."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if getattr(self, "_descriptor", None) is not None:
+            self.close()
+
+    def _fill(self, descriptor: int, offset: int, target: memoryview) -> None:
+        filled = 0
+        try:
+            while filled < len(target):
+                count = _read_at(descriptor, target[filled : filled + _READ], offset + filled)
+                if not count:
+                    raise self._changed("is shorter now than when it was opened")
+                filled += count
+        except OSError as problem:
+            raise self._changed(f"can't be read any more: {problem.strerror}") from problem
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        if self._descriptor is not None:
+            yield self._descriptor
+            return
+        descriptor = self._reopened()
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _reopened(self) -> int:
+        try:
+            descriptor = open_file(self.path)
+        except OSError as problem:
+            raise self._changed(f"can't be opened again: {problem.strerror}") from problem
+        state = os.fstat(descriptor)
+        if (state.st_dev, state.st_ino) != self._identity:
+            os.close(descriptor)
+            raise self._changed("is another file now than when it was opened")
+        return descriptor
+
+    def _changed(self, what: str) -> ConversionError:
+        return error("changed-input", f"{self.path} {what}",
+                     hint="leave the model's files alone until the conversion is over")  # fmt: skip
+
+
+def _read_at(descriptor: int, target: memoryview, offset: int) -> int:
+    """Reads into memory from an offset, and returns how many bytes there were."""
+    if _CAN_READ_INTO:
+        return os.preadv(descriptor, [target], offset)
+    with _TURN:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        data = os.read(descriptor, len(target))
+    target[: len(data)] = data
+    return len(data)
+
+
+def _check(state: os.stat_result) -> None:
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(state.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _has_mode(path: AnyPath, test: Callable[[int], bool]) -> bool:
+    try:
+        return test(Path(path).stat().st_mode)
+    except (OSError, ValueError):
+        return False
