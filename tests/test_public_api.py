@@ -17,6 +17,7 @@ PUBLIC = [
     "ConversionError",
     "Diagnostic",
     "Interpreter",
+    "Limits",
     "Model",
     "OpsSet",
     "Optimize",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.inspection.op_support import supported_ops
     from tfconvert.converter.quantization import Quantize
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+    from tfconvert.schema.limits import Limits
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "ConversionError",
     "Diagnostic",
     "Interpreter",
+    "Limits",
     "Model",
     "OpsSet",
     "Optimize",
@@ -52,6 +54,7 @@ _HOMES = {
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
     "Interpreter": "tfconvert.converter.compat.interpreter",
+    "Limits": "tfconvert.schema.limits",
     "Model": "tfconvert.converter.api",
     "OpsSet": "tfconvert.converter.compat.enumerators",
     "Optimize": "tfconvert.converter.compat.enumerators",

@@ -16,6 +16,7 @@ from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
+from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
@@ -105,6 +106,7 @@ def convert(
     batch: int | None = None,
     order: Literal["written", "official", "official-v1", "flattened"] = "written",
     follow_links: bool = False,
+    limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -148,6 +150,7 @@ def convert(
         batch: The size that replaces every input's unknown first dimension.
         order: SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters.
         follow_links: Whether links in the model's folder may lead out of it; only for models that you trust.
+        limits: How much the conversion may make out of the model: `Limits(constant_bytes=1 << 33)`.
 
     Returns:
         The model, not yet written to anywhere.
@@ -163,7 +166,7 @@ def convert(
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
-        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops),
+        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
     )  # fmt: skip
     return convert_source(source, options)
 
@@ -189,7 +192,7 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     on_stage("open")
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
-    with ExitStack() as undo:
+    with limited(options.limits), ExitStack() as undo:
         undo.callback(source.discard)
         file, report = conversion.run(source, options, on_stage)
         if options.verify:

@@ -21,6 +21,7 @@ from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
@@ -143,6 +144,18 @@ def run(
     Raises:
         ConversionError: The model can't be converted.
     """
+    check_options(options)
+    with limited(options.limits):
+        return _run(source, options, on_stage, target, on_import)
+
+
+def _run(
+    source: Source,
+    options: Options,
+    on_stage: Callable[[str], None],
+    target: Target,
+    on_import: Callable[[ModuleOp], None],
+) -> tuple[TFLiteFile, Report]:
     recorder = Recorder()
     loading = 0.0
 
@@ -154,7 +167,6 @@ def run(
         recorder.stages.append(StageTime(name, time.perf_counter() - start))
         return result
 
-    check_options(options)
     keep = _graph_keeper(options)
     watching = instruments(options) if keep is None else [*instruments(options), keep]
     timed("load", lambda: _load(target))
@@ -167,8 +179,9 @@ def run(
             recorder.stages.append(StageTime(done.name, done.seconds))
             loading += done.loading
     except ConversionError as problem:
-        raise _explained(problem, recorder.notes) from problem.__cause__
+        raise _explained(problem, [*recorder.notes, *budget().notes()]) from problem.__cause__
     file = timed("export", lambda: target.export(module, options))
+    recorder.notes += budget().notes()
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch)
     report = recorder.report(source.name)._replace(
@@ -185,7 +198,7 @@ def run(
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
-    """Returns an error that also names the functions whose fusion would have removed what fails.
+    """Returns an error that also names what would have removed what fails: fusion of functions, folding.
 
     Where ops of the graph are told without their source lines, it says how to get these.
     """
@@ -193,7 +206,7 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
     nodes = [each for each in problem.diagnostics if each.op and each.node]
     is_unlocated = bool(nodes) and not any(_SOURCE_LINE.search(each.location) for each in nodes)
-    kept = (note for note in notes if note.code == KEPT)
+    kept = (note for note in notes if note.code in (KEPT, NOT_FOLDED))
     return ConversionError(
         [*problem.diagnostics, *kept], [*problem.advice, *([_HOW_TO_LOCATE] if is_unlocated else [])]
     )

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfconvert.schema.limits import Limits
+
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
 
@@ -35,6 +37,7 @@ class Options(NamedTuple):
         compare_layers: Whether verifying also finds the first operator whose result differs.
         allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes.
         flex_ops: Names, or patterns of names, of ops that the user's Flex delegate takes beside the usual ones.
+        limits: How much the conversion may make out of the model.
     """
 
     allow_custom_ops: bool = False
@@ -52,6 +55,7 @@ class Options(NamedTuple):
     compare_layers: bool = False
     allow_flex: bool = False
     flex_ops: Sequence[str] = ()
+    limits: Limits = Limits()
 
     @property
     def fuses_recurrent(self) -> bool:

@@ -20,6 +20,7 @@ from tfconvert.schema.files import read_file
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.errors import ParseError
+from tfconvert.schema.limits import check_size
 
 _WINDOW = 100
 """The number of characters of a long line that are shown around an error."""
@@ -39,9 +40,10 @@ def import_mlir(
         asset_root: The folder below which the text may name files to be read; it may name none by default.
 
     Raises:
-        ConversionError: It can't be parsed (`malformed-mlir`), breaks a rule of a dialect (`invalid-ir`), or names a
-            file outside of the asset root (`bad-asset`).
+        ConversionError: It is too long (`too-large-text`), can't be parsed (`malformed-mlir`), breaks a rule of a
+            dialect (`invalid-ir`), or names a file outside of the asset root (`bad-asset`).
     """
+    check_size(len(text), "text_bytes")
     module = _parse(text, filename, first_line)
     broken = first_broken(module)
     if broken is not None:

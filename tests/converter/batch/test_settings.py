@@ -17,13 +17,14 @@ GOOD: list[dict[str, Any]] = [
     {},
     {"signatures": ["serve"], "batch": 3, "recurrent": "loop"},
     {"input_shapes": {"x": [1, None, -1]}, "rename": {"x": "y"}},
-    {"quantize": "dynamic", "verify": True},
+    {"quantize": "dynamic", "verify": True, "limits": {"operations": 10}},
     {"quantize": {"mode": "int8", "io": ["int8", "float32"], "per_channel": "not-dense", "weights": 8}},
 ]
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"quantise": "dynamic"}, "'quantise' is not known\n.*did you mean 'quantize'"),
     ({"nonsense": 1}, "'nonsense' is not known\n.*known are: inputs"),
     ({"batch": True}, "'batch' can't be True"),
+    ({"limits": {"memory": 1}}, "'limits' can't be"),
     ({"batch": 0}, "'batch' can't be 0"),
     ({"signatures": "serve"}, "'signatures' can't be 'serve'"),
     ({"input_shapes": {"x": [1.5]}}, "'input_shapes' can't be"),

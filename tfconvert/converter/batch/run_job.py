@@ -15,6 +15,7 @@ from tfconvert.converter.quantization import Quantize
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.limits import Limits
 
 
 def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
@@ -56,6 +57,7 @@ def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
     elif quantize is not None:
         ends = quantize.get("io", "float32")
         quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
+    rest["limits"] = Limits(**rest.get("limits", {}))
     rest["verify"] = rest.get("verify", False) or rest.get("compare_layers", False) or "verify_data" in rest
     return source, Options(**rest, quantize=quantize)
 

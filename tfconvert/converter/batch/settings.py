@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from tfconvert.converter.options import RECURRENT
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.limits import Limits
 
 _MODES = ("dynamic", "float16", "int8", "int16", "weights")
 _IO = ("float32", "int8", "uint8", "int16")
@@ -97,6 +98,11 @@ QUANTIZE: Mapping[str, Setting] = {
 """The fields of `Quantize` that data can have."""
 
 
+def _are_limits(value: Any) -> bool:
+    return isinstance(value, dict) and all(name in Limits._fields and _is_whole(each) and each >= 0
+                                           for name, each in value.items())  # fmt: skip
+
+
 def _is_quantize(value: Any) -> bool:
     return value in _MODES or isinstance(value, dict)
 
@@ -127,6 +133,11 @@ SETTINGS: Mapping[str, Setting] = {
     "check_passes": _flag(),
     "verify_data": _texts(is_path=True),
     "keep_graphs": _flag(),
+    "follow_links": _flag()._replace(is_path=True),
+    "limits": Setting(
+        {"type": "object", "properties": {name: {"type": "integer", "minimum": 0} for name in Limits._fields},
+         "additionalProperties": False},
+        _are_limits),
     "quantize": Setting(
         {"oneOf": [{"enum": list(_MODES)},
                    {"type": "object", "properties": {name: each.schema for name, each in QUANTIZE.items()},

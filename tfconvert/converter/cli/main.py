@@ -16,6 +16,7 @@ from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    limits_option,
     recurrent_option,
     rule_options,
     source_options,
@@ -138,6 +139,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
               help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.")  # fmt: skip
 @click.option("--check-passes", is_flag=True,
               help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
+@limits_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")

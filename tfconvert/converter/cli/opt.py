@@ -14,6 +14,7 @@ from tfconvert.converter.cli.failure import show_failure, tell_more
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    limits_option,
     recurrent_option,
     rule_options,
     show,
@@ -83,6 +84,7 @@ Examples:
 @click.option("--allow-custom-ops", is_flag=True, help="Pipelines: turn ops that LiteRT doesn't have into custom ops.")
 @recurrent_option
 @rule_options
+@limits_option
 def opt(model: str | None, output_file: str | None, list_passes: bool, **settings: Any) -> None:
     """Print a model as MLIR, after the requested passes.
 

@@ -27,6 +27,7 @@ from tfconvert.importers.mlir import import_mlir, read_mlir
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, ConversionError, Diagnostic, error
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.limits import limited
 
 _STDIN = "-"
 _SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -140,6 +141,10 @@ class Job:
         Raises:
             ConversionError: The source can't be read.
         """
+        with limited(self.request.options.limits):
+            return self._run()
+
+    def _run(self) -> Outcome:
         outcome = Outcome()
         if not self.request.is_text:
             self._source = self.request.source.on_disk()

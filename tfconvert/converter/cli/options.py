@@ -17,6 +17,7 @@ from tfconvert.converter.options import RECURRENT
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
+from tfconvert.schema.limits import Limits
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -51,6 +52,32 @@ class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only i
         if not old or not new:
             self.fail(f"{value!r} is not OLD=NEW, as in output_0=scores", param, ctx)
         return old, new
+
+
+class LimitOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`NAME=VALUE`: one of the `Limits`, its name with dashes, and a number."""
+
+    name = "NAME=N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Parses one value."""
+        name, _, number = str(value).partition("=")
+        field = name.strip().replace("-", "_")
+        if field not in Limits._fields:
+            self.fail(
+                f"{name!r} is not one of {', '.join(each.replace('_', '-') for each in Limits._fields)}", param, ctx
+            )
+        if not number.isascii() or not number.isdigit() or len(number) > 18:
+            self.fail(f"{value!r} is not NAME=N, as in constant-bytes=4294967296", param, ctx)
+        return field, int(number)
+
+
+limits_option = click.option(
+    "--limit", "limits", type=LimitOption(), multiple=True,
+    callback=lambda _context, _option, pairs: Limits(**dict(pairs)),
+    help="How much may be made out of the model, as constant-bytes=4294967296; repeatable.",
+)  # fmt: skip
+"""The option that sets limits of a conversion."""
 
 
 _SOURCE_OPTIONS = (

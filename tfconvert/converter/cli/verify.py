@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tfconvert.converter.cli.options import CONTEXT, SOURCE_SETTINGS, show, source_options, to_source
+from tfconvert.converter.cli.options import CONTEXT, SOURCE_SETTINGS, limits_option, show, source_options, to_source
 from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.validation.result_check import Verification
@@ -33,7 +34,16 @@ Examples:
 @click.option("--compare-layers", is_flag=True, help="Find the first operator whose result differs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @source_options
-def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, as_json: bool, **settings: Any) -> None:
+@limits_option
+def verify(
+    file: str,
+    model: str,
+    data: tuple[str, ...],
+    compare_layers: bool,
+    as_json: bool,
+    limits: Limits,
+    **settings: Any,
+) -> None:
     """Compare a .tflite FILE with the TensorFlow model that it was made of.
 
     The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
@@ -46,12 +56,13 @@ def verify(file: str, model: str, data: tuple[str, ...], compare_layers: bool, a
 
     try:
         source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
-        found = check(source, file, list(data) or None, compare_layers=compare_layers)
+        with limited(limits):
+            found = check(source, file, list(data) or None, compare_layers=compare_layers)
     except ConversionError as problem:
         if as_json:
             _print_json(problem.to_dict())
         show(problem.diagnostics)
-        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout") else 2)
+        sys.exit(1 if problem.code in ("runtime-error", "litert-timeout", "run-timeout") else 2)
     if as_json:
         _print_json(found.to_dict())
     else:

@@ -86,6 +86,7 @@ def _iterations(machine: Machine, op: Operation) -> Iterator[None]:
     limit, count = machine.max_iterations, 0
     while limit is None or count <= limit:
         count += 1
+        machine.deadline.iterate()
         yield
     raise endless(op, limit)
 

@@ -27,6 +27,7 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.limits import Deadline
 
 _STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
@@ -63,7 +64,7 @@ def run(
     Raises:
         ConversionError: There is no such function, ops have no reference kernel (`no-reference-kernel`, all of the
             reachable ones at once), an op can't be computed from its operands, a graph's result is dead
-            (`dead-fetch`), or a loop goes on for too long (`endless-loop`).
+            (`dead-fetch`), a loop goes on for too long (`endless-loop`), or the whole run does (`run-timeout`).
     """
     return Executor(module, observer, max_iterations).run(function_name, inputs)
 
@@ -89,6 +90,7 @@ class Executor:
         tables: The tables whose handles were taken so far, by name.
         states: The states of operators that compute one step of a sequence, kept from their last run.
         initialized: The functions that run only once, and have.
+        deadline: The time and the iterations that the run may take, by the limits of the conversion.
     """
 
     module: ModuleOp
@@ -99,6 +101,7 @@ class Executor:
     tables: dict[str, Table] = field(default_factory=dict)
     states: dict[Operation, Results] = field(default_factory=dict)
     initialized: set[str] = field(default_factory=set)
+    deadline: Deadline = field(default_factory=Deadline)
     _functions: Mapping[str, FuncOp] = field(init=False)
     _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
     _initializers: list[str] = field(init=False)
@@ -119,9 +122,10 @@ class Executor:
         problems = self.problems(function_name)
         if problems:
             raise ConversionError(problems)
+        self.deadline = Deadline()
         while self._initializers:
-            drive(self.begin(self._initializers.pop(0)))
-        return list(drive(self.call(function_name, tuple(inputs))))
+            drive(self.begin(self._initializers.pop(0)), self.deadline)
+        return list(drive(self.call(function_name, tuple(inputs)), self.deadline))
 
     def problems(self, function_name: str) -> list[Diagnostic]:
         """Returns why a function can't be run: ops without a kernel or a value in it and in what it may call.
@@ -173,6 +177,7 @@ class Executor:
             values: The values visible to the block; its own ones are added and dropped.
         """
         for step in self._plan(block):
+            self.deadline.check_time()
             op = step.op
             operands = tuple(map(values.__getitem__, op.operands))
             if op.name in _TERMINATORS:

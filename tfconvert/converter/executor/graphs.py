@@ -311,6 +311,7 @@ class GraphRun:
     def _begin(self, frame: Frame) -> Iteration:
         next_values, frame.next_values = frame.next_values, []
         now = frame.begin()
+        self._machine.deadline.iterate()
         limit = self._machine.max_iterations
         if limit is not None and now.number > limit:
             raise control_flow.endless(self._nodes[next_values[0][0]].op, limit)

@@ -16,6 +16,7 @@ from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.limits import Deadline
 
 MAX_DEPTH = 2000
 """Limit of the nesting of bodies, by calls or by regions: endless recursion is detected by it."""
@@ -51,6 +52,9 @@ class Machine(Protocol):
     observer: Observer | None
     max_iterations: int | None
 
+    deadline: Deadline
+    """The time and the iterations that the run may take."""
+
     def call(self, name: str, inputs: Results) -> Task:
         """Returns the task that runs a function."""
 
@@ -64,15 +68,17 @@ class Machine(Protocol):
         """Returns the value that a variable begins with, `None` if it has to be assigned first."""
 
 
-def drive(task: Task) -> Results:
+def drive(task: Task, deadline: Deadline) -> Results:
     """Runs a task, and those that it waits for, to its end.
 
     Raises:
-        ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), or what a task raises.
+        ConversionError: Bodies are nested deeper than `MAX_DEPTH` (`call-depth`), the time is over (`run-timeout`), or
+            what a task raises.
     """
     stack = [task]
     results: Results | None = None
     while True:
+        deadline.check_time()
         try:
             inner = stack[-1].send(results)  # type: ignore[arg-type]  # A task that begins is sent None.
         except StopIteration as done:

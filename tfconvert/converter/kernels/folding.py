@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.kernels import registry
+from tfconvert.converter.kernels.cost import cost_of
 from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf_effects, types
@@ -16,6 +17,7 @@ from tfconvert.schema.dialects.tf_traits import IDENTITIES
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult
+from tfconvert.schema.limits import budget
 
 _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "TensorArray", "TensorList")
 """These hold quantization parameters, which folding would lose, or create a list, which is not a constant."""
@@ -38,7 +40,7 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         return None
     if name in IDENTITIES:
         return list(constants)
-    inputs = sum(map(size_of, constants))
+    inputs = _size_of_all(constants)
     outputs = sum(_result_size(result, shape) for result, shape in zip(op.results, shapes, strict=True))
     # A result may always be small; beyond that it must not be larger than its operands.
     limit = max(tensor_data.MAX_READ_BYTES, inputs)
@@ -48,7 +50,18 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         deferred = _deferred(name, op, constants, shapes[0])
         if deferred is not None:
             return [deferred]
+    cost = cost_of(name, op, constants, shapes)
+    if not budget().can_fold(op.name, cost.made, cost.transient, cost.work):
+        return None
     return _computed(op, constants, limit)
+
+
+def _size_of_all(constants: Sequence[Constant]) -> int:
+    """Returns the size of constants in bytes, each counted once."""
+    size = sum(map(size_of, constants))
+    if size > tensor_data.MAX_READ_BYTES:
+        size = sum(map(size_of, set(constants)))
+    return size
 
 
 def can_fold(op_name: str) -> bool:

@@ -12,6 +12,7 @@ from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.child import Child, ChildError, Message, serve
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.limits import budget
 
 
 class Runtime:
@@ -21,7 +22,7 @@ class Runtime:
     """
 
     def __init__(self) -> None:
-        self._child = Child(__name__)
+        self._child = Child(__name__, budget().limits.run_seconds)
         self._sent: bytes | None = None
 
     def __enter__(self) -> Runtime:

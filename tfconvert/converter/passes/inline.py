@@ -1,7 +1,7 @@
 """Pass `inline`: replaces calls by the bodies of the functions they call, and drops functions that nothing calls.
 
-Calls are inlined bottom-up, so each body is moved (or copied, where there are more callers) once. A function that calls
-itself, directly or through others, can't be inlined and is an error.
+Each body is moved once, to where its calls are inlined in turn, or copied where there are more callers: such functions
+are done first. A function that calls itself, directly or through others, can't be inlined and is an error.
 
 Before:
 
@@ -50,6 +50,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.limits import budget
 
 
 class Inline:
@@ -64,7 +65,8 @@ class Inline:
 
         Raises:
             ConversionError: Functions call each other in a cycle (`recursive-function`), a callee is missing
-                (`missing-function`) or is called with other operands than it takes (`bad-call`).
+                (`missing-function`) or is called with other operands than it takes (`bad-call`), or copies have too
+                many ops (`too-many-copies`).
         """
         functions = functions_of(module)
         inside = {name: walk(function)[1:] for name, function in functions.items()}
@@ -72,20 +74,38 @@ class Inline:
         outside = names_outside(module)
         references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}
-        for name in _callees_first(functions, calls):
-            for call in calls[name]:
+        order = _callees_first(functions, calls)
+        moved, spending = _moved(functions, calls, references), budget()
+        for name in order:
+            if name in moved or not calls[name]:
+                continue
+            pending = calls[name][::-1]
+            while pending:
+                call = pending.pop()
                 callee_name = _callee(call)
                 callee, is_last = functions[callee_name], references[callee_name] == 1
+                if not is_last:
+                    spending.take_operations(_size(callee), f"the function {callee_name!r}")
                 _inline(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
                 references[callee_name] -= 1
-            if calls[name]:
-                update_function_type(functions[name])
+                if callee_name in moved:
+                    pending += reversed(calls[callee_name])
+            update_function_type(functions[name])
         erase_unreferenced(functions, outside)
         return NOTHING_DONE._replace(operations=count_operations(module))
 
 
 def _callee(call: Operation) -> str:
     return next(iter(callees(call)), "")
+
+
+def _moved(functions: dict[str, FuncOp], calls: dict[str, list[Operation]], references: Counter[str]) -> set[str]:
+    """Returns the functions whose bodies are moved to their only callers before the calls in them are inlined.
+
+    So an op at the end of a chain of calls is moved once, not once for each of them.
+    """
+    called = {_callee(call) for ops in calls.values() for call in ops}
+    return {name for name in called if references[name] == 1 and not is_marked(functions[name])}
 
 
 def _count_references(functions: dict[str, FuncOp], inside: Iterable[list[Operation]]) -> Counter[str]:
@@ -148,6 +168,10 @@ def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) 
             value.type = types.most_specific(value.type, result.type)
         result.replace_all_uses_with(value)
     erase(call)
+
+
+def _size(function: FuncOp) -> int:
+    return sum(1 for _ in function.body.walk())
 
 
 def _body(call: Operation, callee: FuncOp) -> Block:

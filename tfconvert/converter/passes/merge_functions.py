@@ -53,7 +53,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _COMPARED_FIRST = 64
-"""Functions that differ within the first so many ops are never compared op by op."""
+"""Functions that differ in the names of the first so many ops are not looked at any further."""
 
 
 class MergeFunctions:
@@ -77,7 +77,7 @@ class MergeFunctions:
                 _rename(referring[function.sym_name], renamed)
             if function.sym_name not in keys:
                 continue
-            group = groups.setdefault(keys[function.sym_name], [])
+            group = groups.setdefault((keys[function.sym_name], _digest(function)), [])
             first = next((other for other in group if _are_equal(other, function)), None)
             if first is None or not _may_go(function):
                 group.append(function)
@@ -95,6 +95,25 @@ def _key(function: FuncOp) -> Hashable:
     """Returns a hash key that equal functions share; merging doesn't change it."""
     beginning = tuple(op.name for op in islice(function.body.walk(), _COMPARED_FIRST))
     return function.function_type, EXPORTED_NAMES in function.attributes, beginning
+
+
+def _digest(function: FuncOp) -> int:
+    """Returns a hash of a function's ops, their attributes and how they are connected, which equal functions share.
+
+    So that many functions of the same beginning aren't each compared with all others.
+    """
+    numbers: dict[Value, int] = {argument: number for number, argument in enumerate(function.body.block.args)}
+    digest = 0
+    for op in function.body.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    numbers[argument] = len(numbers)
+        operands = tuple([numbers.get(operand, -1) for operand in op.operands])
+        digest = hash((digest, op.name, operands, frozenset(op.properties.items()), len(op.results)))
+        for result in op.results:
+            numbers[result] = len(numbers)
+    return digest
 
 
 def _may_go(function: FuncOp) -> bool:

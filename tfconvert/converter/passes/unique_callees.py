@@ -60,19 +60,18 @@ from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NA
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.limits import budget
 
 _COPIED = "copied"
+
+_ALONE = 8
+"""How many ops a function without any costs as much as."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueCallees:
-    """Copies functions that several ops run.
+    """Copies functions that several ops run."""
 
-    Attributes:
-        max_operations: How many ops all copies may have together.
-    """
-
-    max_operations: int = 100_000
     name: ClassVar[str] = "unique-callees"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -80,7 +79,7 @@ class UniqueCallees:
 
         Raises:
             ConversionError: Functions run each other in a cycle (`recursive-function`), one is missing
-                (`missing-function`), or the copies grow without measure (`too-many-copies`).
+                (`missing-function`), or the copies have more ops than a conversion may make (`too-many-copies`).
         """
         functions = symbol_table.functions_of(module)
         users = {name: [op for op in function.body.walk() if op.name in KINDS] for name, function in functions.items()}
@@ -88,7 +87,7 @@ class UniqueCallees:
             return NOTHING_DONE
         outside = set(symbol_table.names_outside(module))
         roots = outside | {name for name, function in functions.items() if not symbol_table.is_private(function)}
-        _check_size(functions, users, roots, self.max_operations)
+        _pay(functions, users, roots)
         copier = _Copier(functions)
         copier.separate(roots)
         return PassResult.of({_COPIED: copier.count})
@@ -183,25 +182,21 @@ def _expanded(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operatio
 
 
 def _size(function: FuncOp) -> int:
-    return sum(1 for _ in function.body.walk())
+    """Returns what a copy of a function costs, in ops."""
+    return _ALONE + sum(1 for _ in function.body.walk())
 
 
-def _check_size(
-    functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], roots: Iterable[str], limit: int
-) -> None:
-    """Checks how many ops would be copied.
+def _pay(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], roots: Iterable[str]) -> None:
+    """Takes what will be copied from the conversion's budget.
 
     Raises:
-        ConversionError: More than the limit.
+        ConversionError: There is not so much left.
     """
     sizes = _expanded(functions, users)
     copied = sum(sizes[name] for name in roots if name in sizes) - sum(map(_size, functions.values()))
-    if copied > limit:
+    if copied > 0:
         shared = Counter(name for ops in users.values() for op in ops for name in set(callees(op)))
-        ((name, _),) = shared.most_common(1)
-        user = next(op for ops in users.values() for op in ops if name in callees(op))
-        message = f"functions like {name!r} are shared so much that copies for each use have more than {limit} ops"
-        raise error_at(user, "too-many-copies", message, "write what is used so often as a loop")
+        budget().take_operations(copied, f"the function {shared.most_common(1)[0][0]!r}")
 
 
 def _checked(op: Operation, functions: Mapping[str, FuncOp], path: set[str]) -> list[str]:

@@ -12,17 +12,20 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 Op = TypeVar("Op", bound=Operation)
 
+MAX_FUSED = 64
+"""How many locations one of several holds: a chain of any length may become one op."""
+
 
 def fuse_locations(locations: Sequence[Location]) -> Location:
     """Returns the location of something that replaces several ops; nested fusions are flattened.
 
-    The last location stays the last one, which gives the result its name.
+    The last location stays the last one, which gives the result its name; of too many, the first are left out.
     """
     flat: dict[Location, None] = {}
     for location in reversed(locations):
         parts = location.locations if isinstance(location, FusedLoc) else (location,)
         for part in reversed(parts):
-            if part is not UNKNOWN_LOC:
+            if part is not UNKNOWN_LOC and len(flat) < MAX_FUSED:
                 flat.setdefault(part)
     if len(flat) <= 1:
         return next(iter(flat), UNKNOWN_LOC)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import numpy as np
 
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import tensor_data
-from tfconvert.schema.dialects.tensor_data import Array, Constant, TensorData
+from tfconvert.schema.dialects.expressions import Handle
+from tfconvert.schema.dialects.sources import BLOCK
+from tfconvert.schema.dialects.tensor_data import Array, Constant, Deferred, SplatSource, TensorData
+from tfconvert.schema.limits import budget
 
 PACKED = {"INT4": 2, "UINT4": 2, "INT2": 4}
 """Types of which several elements share a byte, and how many."""
+
+_REUSED = 16
+"""How many times as large as what is stored all that is made of it may be, by casts and other layouts, at no charge."""
 
 
 class Buffer:
@@ -42,6 +50,28 @@ def string_bytes(values: Array) -> bytes:
     texts = [bytes(value) if isinstance(value, bytes) else str(value).encode() for value in values.ravel().tolist()]
     ends = np.cumsum([4 * (len(texts) + 2), *map(len, texts)], dtype=np.int64)
     return struct.pack(f"<{len(ends) + 1}i", len(texts), *ends.tolist()) + b"".join(texts)
+
+
+def _repeated_text(text: bytes, count: int) -> Buffer:
+    """Returns the buffer of a tensor that holds one string many times, in the form of `string_bytes`.
+
+    Raises:
+        ConversionError: The offsets, of 32 bits, don't reach to its end (`absurd-shape`).
+    """
+    size = 4 * (count + 2) + len(text) * count
+    if size >= 1 << 31:
+        raise error("absurd-shape", f"{count} strings are beyond LiteRT")
+
+    def blocks() -> Iterator[bytes]:
+        yield struct.pack("<i", count)
+        number = max(1, BLOCK // max(8, len(text)))
+        for start in range(0, count + 1, number):
+            places = np.arange(start, min(start + number, count + 1), dtype=np.int64)
+            yield (4 * (count + 2) + len(text) * places).astype("<i4").tobytes()
+        for start in range(0, count, number):
+            yield text * min(number, count - start)
+
+    return Buffer(size, blocks)
 
 
 def packed_bytes(values: Array, per_byte: int) -> bytes:
@@ -79,6 +109,10 @@ def _blocks(handle: TensorData, per_byte: int) -> Iterator[bytes | memoryview]:
         del block  # before the next one is made
 
 
+def _size_of(handle: Handle) -> int:
+    return math.prod(handle.shape) * handle.dtype.itemsize
+
+
 class Buffers:
     """All buffers of a model; index 0 is the empty one that computed tensors have.
 
@@ -90,6 +124,9 @@ class Buffers:
         self.entries: list[Buffer] = []
         self._small: dict[bytes, int] = {}
         self._large: dict[tuple[int, Hashable], list[tuple[TensorData, int]]] = {}
+        self._texts: dict[tuple[bytes, int], int] = {}
+        self._free = 0
+        self._read: set[int] = set()  # the ids of the sources that something was made of, which constants keep alive
 
     def add_bytes(self, data: bytes) -> int:
         """Adds bytes, unless they are there; returns the buffer's index."""
@@ -106,12 +143,24 @@ class Buffers:
             type_name: Enumerator of `TensorType`, which decides on the form of strings and 4-bit integers.
         """
         if type_name == "STRING":
-            return self.add_bytes(string_bytes(tensor_data.to_array(constant)))
+            return self._add_strings(constant)
         per_byte = PACKED.get(type_name, 1)
         if isinstance(constant, TensorData):
             return self._add_handle(constant, per_byte)
         value = tensor_data.to_array(constant)
         return self.add_bytes(packed_bytes(value, per_byte) if per_byte > 1 else value.tobytes())
+
+    def _add_strings(self, constant: Constant) -> int:
+        source = constant.source if isinstance(constant, TensorData) else None
+        if not isinstance(source, SplatSource):
+            return self.add_bytes(string_bytes(tensor_data.to_array(constant)))
+        count = math.prod(constant.shape)
+        known = self._texts.get((source.value.item(), count))
+        if known is None:
+            buffer = _repeated_text(source.value.item(), count)
+            budget().take_bytes(buffer.size, f"a constant of the shape {list(constant.shape)}")
+            known = self._texts[source.value.item(), count] = self._append(buffer)
+        return known
 
     def _add_handle(self, handle: TensorData, per_byte: int) -> int:
         candidates = self._large.setdefault((per_byte, handle.source.fingerprint()), [])
@@ -119,9 +168,30 @@ class Buffers:
             if other.source is handle.source or _equal(other, handle):
                 return index
         size = -(-handle.nbytes // per_byte)
+        self._pay(handle, size)
         index = self._append(Buffer(size, lambda: _blocks(handle, per_byte)))
         candidates.append((handle, index))
         return index
+
+    def _pay(self, handle: TensorData, size: int) -> None:
+        """Takes a constant's bytes from the conversion's budget, but for those that are the model's own.
+
+        Raises:
+            ConversionError: There are not so many left (`too-large-constants`).
+        """
+        pending = [(handle.source, handle.nbytes)]
+        while pending:
+            source, length = pending.pop()
+            if id(source) in self._read:
+                continue
+            self._read.add(id(source))
+            if isinstance(source, Deferred):
+                pending += [(argument.source, _size_of(argument)) for argument in source.arguments]
+            elif not isinstance(source, SplatSource):
+                self._free += length * _REUSED
+        paid = max(0, size - self._free)
+        self._free -= size - paid
+        budget().take_bytes(paid, f"a constant of the shape {list(handle.shape)}")
 
     def _append(self, buffer: Buffer) -> int:
         self.entries.append(buffer)

@@ -8,6 +8,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.limits import check_size
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -23,7 +24,9 @@ def parse_proto(data: bytes, kind: type[AnyMessage], *, is_text: bool) -> AnyMes
 
     Raises:
         DecodeError: It is neither; the error is that of the format that its name states.
+        ConversionError: It is larger than the conversion's limits allow (`too-large-text`, `too-large-file`).
     """
+    check_size(len(data), "text_bytes" if is_text else "proto_bytes")
     parsers = (_text, _binary) if is_text else (_binary, _text)
     problem: DecodeError | None = None
     for parse in parsers:

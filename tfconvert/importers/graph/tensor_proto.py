@@ -8,6 +8,7 @@ import numpy as np
 
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.limits import budget
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 MAX_BYTES = 1 << 33
@@ -61,22 +62,29 @@ def import_tensor(tensor: pb.TensorProto, node: str) -> tensor_data.Constant:
                 node, f"holds {len(content)} bytes, but its shape {list(shape)} needs {elements * row.dtype.itemsize}"
             )
         return tensor_data.of_array(np.frombuffer(content, row.dtype).reshape(shape), row.mlir)
-    return tensor_data.of_array(_from_values(tensor, row, elements, node).reshape(shape), row.mlir)
+    return _from_values(tensor, row, shape, elements, node)
 
 
-def _from_values(tensor: pb.TensorProto, row: types.ElementType, elements: int, node: str) -> tensor_data.Array:
+def _from_values(
+    tensor: pb.TensorProto, row: types.ElementType, shape: types.Shape, elements: int, node: str
+) -> tensor_data.Constant:
     field: Any = getattr(tensor, _FIELDS[row.number])
     values = _decode(field, row)
     if len(values) > elements:
         raise _bad(node, f"holds {len(values)} values for {elements} elements")
     if len(values) == elements:
-        return values
-    if len(values) == 0:
-        return np.full(elements, b"", object) if row.dtype == object else np.zeros(elements, row.dtype)
-    padded = np.empty(elements, row.dtype)
-    padded[: len(values)] = values
-    padded[len(values) :] = values[-1]
-    return padded
+        return tensor_data.of_array(values.reshape(shape), row.mlir)
+    last = values[-1:] if len(values) else np.array([b""] if row.dtype == object else [0], row.dtype)
+    if len(values) <= 1:
+        return tensor_data.of_array(np.broadcast_to(last.reshape(()), shape), row.mlir)
+    rest = np.broadcast_to(last, elements - len(values))
+    if row.dtype == object or elements * row.dtype.itemsize <= tensor_data.MAX_READ_BYTES:
+        # Strings take a pointer each; few values of anything are read as they are.
+        budget().take_bytes(elements * row.dtype.itemsize, f"the constant of the node {node!r}")
+        return tensor_data.of_array(np.concatenate((values, rest)).reshape(shape), row.mlir)
+    pieces = tuple(tensor_data.of_array(piece, row.mlir) for piece in (values, rest))
+    whole = tensor_data.defer("concat", pieces, (elements,), 0)
+    return tensor_data.defer("reshape", (whole,), shape, shape)
 
 
 def _decode(field: Any, row: types.ElementType) -> tensor_data.Array:

@@ -55,6 +55,8 @@ def literal(value: Array, element: Attribute) -> Iterator[str]:
 
 def _is_splat(flat: Array) -> bool:
     """Returns whether all elements have the same bits."""
+    if flat.strides == (0,):
+        return True
     if flat.dtype == object:
         return all(item == flat[0] for item in flat)
     bits = np.ascontiguousarray(flat).view(np.uint8).reshape(len(flat), -1)
@@ -135,7 +137,7 @@ def from_hexadecimal(data: bytes, count: int, element: Attribute) -> Array | Non
     else:
         values = np.frombuffer(data, dtype)
     if len(values) == 1 and count > 0:
-        return np.repeat(values, count)
+        return np.broadcast_to(values, count)
     return values if len(values) == count else None
 
 
@@ -144,5 +146,5 @@ def _from_bits(data: bytes, count: int) -> Array | None:
     if len(data) == -(-count // 8):
         return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little").astype(np.bool_)
     if len(data) == 1:
-        return np.full(count, data[0] != 0)
+        return np.broadcast_to(np.bool_(data[0] != 0), count)
     return np.frombuffer(data, np.uint8) != 0 if len(data) == count else None

@@ -21,6 +21,12 @@ from tfconvert.schema.ir.types import TensorType
 MAX_DEPTH = 16
 """A deferred expression deeper than this is computed at once, so that reading one never recurses far."""
 
+_REPEATED = 4
+"""An expression in which the same ones are computed more often than this, on average, is computed at once, too."""
+
+_FEW = 64
+"""Expressions of fewer others aren't looked at for that."""
+
 _WIDE = 4
 """How many blocks make one where each is gathered from all of its argument, which is gone through less often then."""
 
@@ -69,11 +75,12 @@ class Deferred(Source):
         parameter: The function's parameter: a permutation, a shape, a dtype, ...
         shape: Shape of what the function returns; the value may have more or fewer dimensions of 1.
         depth: How deep expressions are nested.
+        evaluations: How many expressions are computed to read a box of this one, as often as they occur in it.
         wide: Whether a block is gathered from all over some argument.
         itemsize: Bytes of the largest elements among those that it is computed from.
     """
 
-    __slots__ = ("arguments", "depth", "function", "itemsize", "parameter", "shape", "wide")
+    __slots__ = ("arguments", "depth", "evaluations", "function", "itemsize", "parameter", "shape", "wide")
 
     def __init__(self, function: str, arguments: tuple[Handle, ...], parameter: Any = None) -> None:
         self.function = function
@@ -83,9 +90,24 @@ class Deferred(Source):
         inner = [argument.source for argument in self.arguments if isinstance(argument.source, Deferred)]
         self.shape: types.Shape = expression.shape(self)
         self.depth: int = 1 + max((source.depth for source in inner), default=0)
+        self.evaluations: int = 1 + sum(source.evaluations for source in inner)
         self.wide: bool = expression.wide or any(source.wide for source in inner)
         sizes = (argument.dtype.itemsize for argument in self.arguments)
         self.itemsize: int = max((*sizes, *(source.itemsize for source in inner)), default=1)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether it is nested deep, or the same expressions occur in it many times: both may double with each."""
+        if self.depth > MAX_DEPTH or self.evaluations <= _FEW:
+            return self.depth > MAX_DEPTH
+        pending, seen = [self], {id(self)}
+        while pending:
+            for argument in pending.pop().arguments:
+                source = argument.source
+                if isinstance(source, Deferred) and id(source) not in seen:
+                    seen.add(id(source))
+                    pending.append(source)
+        return self.evaluations > _REPEATED * len(seen)
 
     def part(self, dtype: np.dtype[Any], shape: types.Shape, box: Box) -> Array:
         """Computes a box of the value."""

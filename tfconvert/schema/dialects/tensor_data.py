@@ -15,14 +15,16 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, types
+from tfconvert.schema.dialects import boxes, dense_text, expressions, sources, splats, types
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
+from tfconvert.schema.limits import budget
 
 Array = boxes.Array
 Source = sources.Source
 BufferSource = sources.BufferSource
+SplatSource = splats.SplatSource
 Deferred = expressions.Deferred
 
 SMALL = 1024
@@ -183,7 +185,7 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     """Returns the attribute of a value in memory: dense where small, else a handle that keeps the array.
 
     Args:
-        array: The value; `object` arrays hold bytes (strings).
+        array: The value; `object` arrays hold bytes (strings). What `np.broadcast_to` makes of one element stays that.
         element: The MLIR element type where the dtype doesn't tell (quantised types).
     """
     element = element or types.from_dtype(array.dtype).mlir
@@ -191,6 +193,8 @@ def of_array(array: Array, element: Attribute | None = None) -> Constant:
     assert isinstance(tensor_type, TensorType)
     if array.nbytes <= SMALL and array.dtype.kind in "fiub" and isinstance(element, IntegerType | FloatType):
         return DenseElementsAttr.get(tensor_type, array.tobytes())
+    if array.nbytes > MAX_READ_BYTES and splats.is_splat(array):
+        return TensorData.get(tensor_type, SplatSource(array[(slice(0, 1),) * array.ndim].reshape(())))
     return TensorData.get(tensor_type, BufferSource(np.ascontiguousarray(array).reshape(array.shape)))
 
 
@@ -246,6 +250,9 @@ def defer(
     assert isinstance(tensor_type, TensorType)
     source = Deferred(function, handles, parameter)
     result = TensorData.get(tensor_type, source)
-    if result.nbytes > SMALL and source.depth <= expressions.MAX_DEPTH:
+    if result.nbytes > MAX_READ_BYTES and (splat := splats.result(source, result.dtype)) is not None:
+        return TensorData.get(tensor_type, splat)
+    if result.nbytes > SMALL and not source.is_costly:
         return result
+    budget().take_bytes(result.nbytes, "computing a constant")
     return of_array(np.asarray(result.array()), tensor_type.element_type)

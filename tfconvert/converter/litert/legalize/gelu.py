@@ -25,6 +25,8 @@ _HALF_ROOT = math.sqrt(0.5)
 _TANH_SCALE = math.sqrt(2 / math.pi)
 _CUBIC = 0.044715
 _MAX_FACTORS = 8
+_MAX_STEPS = 32
+"""Products of more multiplications are none of these."""
 _TOLERANCE = 1e-4
 _SUMS = ("tf.AddV2", "tf.Add")
 _PRODUCTS = ("tf.Mul", "tf.RealDiv", "tf.Neg")
@@ -70,7 +72,9 @@ def _step(value: Value) -> _Product | None:
 def _product(value: Value, whole: Value | None = None) -> _Product:
     """Returns a value as a number times factors; `whole`, though a product itself, is not taken apart."""
     coefficient, factors, pending = 1.0, list[Value](), [value]
-    while pending and len(factors) <= _MAX_FACTORS:
+    for _ in range(_MAX_STEPS):
+        if not pending or len(factors) > _MAX_FACTORS:
+            break
         value = pending.pop()
         step = None if value is whole else _step(value)
         if step is None:
@@ -78,18 +82,20 @@ def _product(value: Value, whole: Value | None = None) -> _Product:
         else:
             coefficient *= step[0]
             pending += step[1]
-    return coefficient, factors
+    return coefficient, factors + pending
 
 
 def _scaled(value: Value, scale: float) -> Value | None:
     """Returns `x` if a value is `scale * x`."""
     coefficient, factors = 1.0, [value]
-    while len(factors) == 1 and not _close(coefficient, scale):
+    for _ in range(_MAX_STEPS):
+        if len(factors) != 1 or _close(coefficient, scale):
+            break
         step = _step(factors[0])
         if step is None:
             return None
         coefficient, factors = coefficient * step[0], step[1]
-    return factors[0] if len(factors) == 1 else None
+    return factors[0] if len(factors) == 1 and _close(coefficient, scale) else None
 
 
 def _exponent(value: Value, x: Value) -> tuple[float, int] | None:
