@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tfconvert.converter.composites.marks import IMPLEMENTS
-from tfconvert.converter.ir.interface import entry_functions
-from tfconvert.converter.ir.symbol_table import names
+from tfconvert.converter.ir import symbol_table
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
@@ -37,6 +36,8 @@ _GRADIENT = "tf.SymbolicGradient"
 
 _NO_NAMES = StringAttr.get("")
 
+_HOW_TO_DEFINE = "include the function's definition in the text"
+
 _REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 
 
@@ -62,7 +63,9 @@ def check_graphs(module: ModuleOp) -> None:
         ConversionError: There are some; all are reported.
     """
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    _check_declared(module, functions)
+    if any(function.is_declaration for function in functions):
+        _check_declared(module, functions)
+        functions = [function for function in functions if not function.is_declaration]
     problems = [*filter(None, map(_wrong_names, functions)), *filter(None, map(_absurd_input, functions))]
     problems += [problem for function in functions for op in _refused(function) for problem in _problems(op, function)]
     if problems:
@@ -70,19 +73,24 @@ def check_graphs(module: ModuleOp) -> None:
 
 
 def _check_declared(module: ModuleOp, functions: Sequence[FuncOp]) -> None:
-    """Checks that functions without bodies, which a text may declare, are neither exported nor called.
+    """Checks that no function without a body is used, and erases these.
 
     Raises:
-        ConversionError: One is (`missing-function`).
+        ConversionError: One is called, or all are (`missing-function`).
     """
-    declared = {function.sym_name for function in functions if function.is_declaration}
-    if not declared:
-        return
-    users = [*entry_functions(module), *(op for op in module.walk() if not isinstance(op, FuncOp))]
-    for op in users:
-        named = [op.sym_name] if isinstance(op, FuncOp) else names(op)
-        if found := sorted(declared.intersection(named)):
-            raise error_at(op, "missing-function", f"the function {found[0]!r} has no body", "give it one")
+    declared = {function.sym_name: function for function in functions if function.is_declaration}
+    problems = [
+        error_at(op, "missing-function", f"the function {name!r} has no body", _HOW_TO_DEFINE).diagnostics[0]
+        for op in module.walk() for name in dict.fromkeys(symbol_table.names(op)) if name in declared
+    ]  # fmt: skip
+    for name, function in declared.items():
+        if len(declared) == len(functions) or name == "main" or ENTRY_FUNCTION in function.attributes:
+            problems += error_at(function, "missing-function", f"the function {name!r} has no body",
+                                 _HOW_TO_DEFINE).diagnostics  # fmt: skip
+    if problems:
+        raise ConversionError(problems)
+    for function in declared.values():
+        function.erase()
 
 
 def _wrong_names(function: FuncOp) -> Diagnostic | None:
@@ -94,7 +102,7 @@ def _wrong_names(function: FuncOp) -> Diagnostic | None:
     for which, count in (("inputs", len(kind.inputs)), ("outputs", len(kind.results))):
         given = entry.data.get(which, _NO_NAMES) if isinstance(entry, DictionaryAttr) else None
         text = given.data if isinstance(given, StringAttr) else None
-        if text is None or (text and len(text.split(",")) != count):
+        if text is None or (text and len(text.split(",")) > count):
             return Diagnostic("invalid-ir", f"{ENTRY_FUNCTION} doesn't name the {which} of the function",
                               function.name, function.sym_name, str(place_of(function.location)),
                               f"give a dictionary with {which}: a string with a name for each, and commas between "

@@ -55,12 +55,13 @@ def _case_region(machine: Machine, op: Operation, inputs: Results, values: Value
 def _while_region(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
     condition, body = (region.block for region in op.regions)
     for _ in _iterations(machine, op):
-        values.update(zip(condition.args, inputs, strict=True))
+        # Outlined loops of LiteRT's use what they don't change without taking it as an argument.
+        values.update(zip(condition.args, inputs, strict=False))
         # The condition yields whether to go on and, in newer texts, the loop's variables.
         again, *_rest = yield machine.run_block(condition, values)
         if not is_true(again):
             break
-        values.update(zip(body.args, inputs, strict=True))
+        values.update(zip(body.args, inputs, strict=False))
         inputs = yield machine.run_block(body, values)
     return inputs
 
@@ -71,6 +72,20 @@ def _call_once(machine: Machine, op: Operation, inputs: Results, values: Values)
         machine.initialized.add(name)
         yield machine.begin(name)
     return ()
+
+
+def _litert_if(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    return _if_region(machine, op, inputs, values) if op.regions else _if(machine, op, inputs, values)
+
+
+def _litert_while(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    return _while_region(machine, op, inputs, values) if op.regions else _while(machine, op, inputs, values)
+
+
+def _wrapped(machine: Machine, op: Operation, inputs: Results, values: Values) -> Task:
+    block = op.regions[0].block
+    values.update(zip(block.args, inputs, strict=True))
+    return (yield machine.run_block(block, values))
 
 
 def _branch(op: Operation, inputs: Results, count: int) -> int:
@@ -109,8 +124,9 @@ OPS: Mapping[str, Body] = {
     "tf.StatelessWhile": _while,
     "tf.While": _while,
     "tf.WhileRegion": _while_region,
-    "tfl.if": _if,
-    "tfl.while": _while,
+    "tfl.custom_tf": _wrapped,
+    "tfl.if": _litert_if,
+    "tfl.while": _litert_while,
     _CALL_ONCE: _call_once,
 }
 """Op -> the task of its bodies."""
@@ -122,7 +138,7 @@ def callees(op: Operation) -> list[str]:
     Raises:
         ConversionError: An attribute that should name a function doesn't (`bad-operand`).
     """
-    if op.name in _LITERT:
+    if op.name in _LITERT and not op.regions:
         return [name for key in tfl.SUBGRAPHS[op.name.removeprefix(tfl.PREFIX)] for name in _named(op, key)]
     interface = INTERFACES.get(op.name)
     if interface is None or interface.arity is None:

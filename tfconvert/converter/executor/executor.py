@@ -29,15 +29,15 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
-_STRUCTURE = frozenset({"func.return", "tf.Yield", "tf.Const"})
+_STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
 
-_CONSTANTS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst"})
+_CONSTANTS = tensor_data.CONSTANT_OPS
 
 _OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS}
 """Op -> its handler, of ops that take or yield handles, and of LiteRT's operators."""
 
-_TERMINATORS = frozenset({"func.return", "tf.Yield", "tf_executor.yield"})
+_TERMINATORS = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf_executor.yield"})
 
 
 def run(

@@ -213,6 +213,7 @@ OPS: Mapping[str, Simple] = {
     "tfl.dequantize": _dequantize,
     "tfl.lstm": _step,
     "tfl.no_value": _no_value,
+    "arith.constant": _constant,
     "tfl.pseudo_const": _constant,
     "tfl.pseudo_qconst": _constant,
     "tfl.quantize": _quantize,

@@ -22,6 +22,11 @@ def functions_of(module: ModuleOp) -> dict[str, FuncOp]:
     return {op.sym_name: op for op in module.ops if isinstance(op, FuncOp)}
 
 
+def defined_functions(module: ModuleOp) -> dict[str, FuncOp]:
+    """Returns a module's functions that have bodies by name."""
+    return {name: function for name, function in functions_of(module).items() if not function.is_declaration}
+
+
 def is_private(function: FuncOp) -> bool:
     """Returns whether only the module itself can call a function."""
     return function.sym_visibility == _PRIVATE

@@ -33,14 +33,13 @@ from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.dialects.tensor_data import Constant
-from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
+from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT, GlobalTensorOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr, SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_BOUND_INPUT = "tf_saved_model.bound_input"
 _READ = "tf.ReadVariableOp"
 _ASKED = frozenset({"tf.VarIsInitializedOp", "tf.VariableShape"})
 _WITHOUT_RESULT = frozenset({"tf.DisableCopyOnRead"})
@@ -104,7 +103,7 @@ def _bound(functions: Iterable[FuncOp]) -> set[str]:
         symbol.root
         for function in functions
         for argument in function.arg_attrs or ()
-        if isinstance(argument, DictionaryAttr) and isinstance(symbol := argument.data.get(_BOUND_INPUT), SymbolRefAttr)
+        if isinstance(argument, DictionaryAttr) and isinstance(symbol := argument.data.get(BOUND_INPUT), SymbolRefAttr)
     }
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+
 if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.ir.operation import Operation
 
 
 class OpNames:
-    """The names of a module's ops and of the attributes of its functions, erased ones included.
+    """The names of a module's ops and of the attributes of its functions and their arguments, erased ones included.
 
     The module is walked when an unknown name is queried, and only if a pass has run since the last walk.
     """
@@ -48,10 +50,13 @@ class OpNames:
 
 
 def names_in(module: ModuleOp) -> set[str]:
-    """Returns the names of all ops in a module, and of the attributes of the ops on its top level."""
+    """Returns the names of all ops in a module, and of attributes of the ops on its top level and their arguments."""
     names: set[str] = set()
     for function in module.ops:
         names.update(function.attributes)
+        arguments = function.properties.get("arg_attrs")
+        for attributes in arguments.data if isinstance(arguments, ArrayAttr) else ():
+            names.update(attributes.data if isinstance(attributes, DictionaryAttr) else ())
     pending: list[Operation] = [module]
     while pending:
         for region in pending.pop().regions:

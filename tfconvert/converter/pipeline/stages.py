@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tfconvert.converter.pipeline.stage import Stage
+from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT
 
 _V1 = ("tf_executor.Switch", "tf_executor._SwitchN", "tf_executor.Merge", "tf_executor.Enter",
        "tf_executor.ControlTrigger")  # fmt: skip
@@ -24,10 +25,15 @@ FUNCTIONAL = (*BRANCHES, *LOOPS)
 CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.while")
 """Conditionals, loops and the containers of their results, of any kind."""
 
+_FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
+"""What only texts have."""
+
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 """Ops that write a variable, or look up a part of one."""
 
 TO_FUNCTIONS: Sequence[Stage] = (
+    Stage("dialects-to-tf", "all later passes know only what files have", (_FOREIGN,)),
+    Stage("unbind-inputs", "a function's inputs are what its callers feed", ((BOUND_INPUT,),)),
     Stage("merge-functions", "signatures that compute the same are equal while their callees still stand"),
     Stage("functionalize-loops", "a frame's switches and merges are not a conditional's", (_V1_LOOPS,)),
     Stage("functionalize-conditionals", "conditional code is outlined, so that only islands are left", (_V1,)),

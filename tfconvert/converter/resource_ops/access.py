@@ -28,8 +28,10 @@ class Access(Builder):
 
     def held_shape(self, operand: int = 0) -> types.Shape | None:
         """Returns the shape of the variable that an operand is the handle of, as far as it is known."""
-        handle = self.op.operands[operand].owner
-        return tf.get(handle, "shape") if isinstance(handle, Operation) and handle.name == _HANDLE else None
+        value = self.op.operands[operand]
+        handle, held = value.owner, types.held_by(value.type)
+        declared = tf.get(handle, "shape") if isinstance(handle, Operation) and handle.name == _HANDLE else None
+        return declared if declared is not None or held is None else types.shape_of(held)
 
     def held_element(self, operand: int = 0) -> Attribute | None:
         """Returns the element type of the variable that an operand is the handle of, as far as it is known."""

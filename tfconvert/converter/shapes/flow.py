@@ -195,7 +195,7 @@ class _Flow:
             self._forget(block)
         sweep.enter(body.entry if is_outermost and not body.is_fixed else None, keeps_returns=body.is_loop)
         for op in tuple(block.ops):
-            if op.name == "tf.Const":
+            if op.name in tensor_data.CONSTANT_OPS:
                 sweep.note_constant(op)
             elif op.name in KINDS and (found := construct(op, self._functions)) is not None:
                 yield from self._run_construct(found, sweep)

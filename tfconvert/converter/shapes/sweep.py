@@ -89,12 +89,14 @@ class Sweep:
             self._known.partials[value] = fact.partial
 
     def note_constant(self, op: Operation) -> None:
-        """Notes the value of a `tf.Const`."""
+        """Notes the value of a constant, whose result gets its type."""
         result = op.results[0]
         constant = tensor_data.constant_of(result)
         if constant is not None:
             self._known.constants[result] = constant
             self._known.shapes[result] = types.shape_of(constant.type)
+            if self._writes and result.type is not constant.type and not types.is_static(types.shape_of(result.type)):
+                result.type = constant.type
 
     def settle(self, op: Operation, facts: Sequence[Fact]) -> None:
         """Notes, or writes into the IR, the facts of an op's results."""

@@ -84,8 +84,10 @@ class _Side:
         self.module = module
         self._runtime = runtime
         self.functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
-        dialects = {op.name.partition(".")[0] for op in module.walk()}
-        self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor"}
+        names = {op.name for op in module.walk()}
+        dialects = {name.partition(".")[0] for name in names}
+        # What only texts have is no file's either.
+        self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor", "arith"} and "tfl.yield" not in names
         self._content = b""
 
     def cannot_run(self, name: str) -> str:

@@ -313,7 +313,7 @@ class Subgraph:
             return self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
         constant = _held(value)
         if constant is None:
-            self._shared.problems.append(Diagnostic("invalid-module", "a value is used that nothing computes", op=user))
+            self._shared.problems.append(_without_value(op, user))
             return _ABSENT
         assert isinstance(op, Operation)
         if is_variable or tfl_file.IS_VARIABLE in op.attributes:
@@ -386,6 +386,14 @@ def _held(value: Value) -> Constant | None:
         stored = op.properties.get("value")
         return stored if tensor_data.is_constant(stored) else None
     return _whole(value)
+
+
+def _without_value(op: Operation | object, user: str) -> Diagnostic:
+    """Returns the diagnostic of an operand that neither an operator nor a constant of the file computes."""
+    if isinstance(op, tfl.TFLOp) and op.op_name in tfl.HELD:
+        return Diagnostic("missing-value", "the constant's value was left out of the text", op.name,
+                          node_of(op.location), hint="include all constants in the text")  # fmt: skip
+    return Diagnostic("invalid-module", "a value is used that nothing computes", op=user)
 
 
 def _carried(op: Operation, position: int) -> Attribute | None:

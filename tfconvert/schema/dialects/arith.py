@@ -41,7 +41,7 @@ class ConstantOp(Operation):
         """
         value = self.properties.get("value")
         if len(self.results) != 1 or value is None or _type_of(value) is not self.results[0].type:
-            raise VerifyError("arith.constant needs the property 'value', of the type of its one result")
+            raise VerifyError(f"{self.name} needs the property 'value', of the type of its one result")
 
     def print(self, printer: Printer) -> None:
         """Prints ` {...} value`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import quant, tf, tfl, tfl_spelling, types
+from tfconvert.schema.dialects import foreign, quant, tf, tfl, tfl_attributes, tfl_regions, tfl_spelling, types
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.dense_parsing import parse_dense, parse_dense_resource
 from tfconvert.schema.dialects.func import FUNC
@@ -26,16 +26,21 @@ TF_TYPE = Dialect(
 
 TFL = Dialect(
     "tfl",
-    open_ops=tfl.class_of,
+    (tfl_regions.YieldOp, tfl_regions.CustomTfOp, tfl_regions.ControlNodeOp, tfl_regions.NumericVerifyOp),
+    open_ops=tfl_spelling.class_of,
     attributes={
         "const_bytes": tfl.ConstBytesAttr.parse_parameters,
-        "mirror_pad_attr": tfl_spelling.MirrorPadAttr.parse_parameters,
-        "lstm_kernel_type_attr": tfl_spelling.LSTMKernelTypeAttr.parse_parameters,
+        "mirror_pad_attr": tfl_attributes.MirrorPadAttr.parse_parameters,
+        "lstm_kernel_type_attr": tfl_attributes.LSTMKernelTypeAttr.parse_parameters,
+        "external_buffer": tfl_attributes.parse_external_buffer,
+        "sparsity_parameter": tfl_attributes.parse_sparsity,
     },
+    types={"control": tfl_regions.ControlType.parse_parameters},
+    assembly=tfl_regions.parse_assembly,
 )
 
 DIALECTS = DialectRegistry(
-    (BUILTIN, ARITH, FUNC, TF_TYPE, TF_EXECUTOR, TF_SAVED_MODEL, tf.TF, TFL, quant.QUANT),
+    (BUILTIN, ARITH, FUNC, TF_TYPE, TF_EXECUTOR, TF_SAVED_MODEL, tf.TF, TFL, quant.QUANT, *foreign.DIALECTS),
     {"dense": parse_dense, "dense_resource": parse_dense_resource},
 )
 """The registry of all of them."""

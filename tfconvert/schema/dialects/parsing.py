@@ -35,12 +35,16 @@ class IRParser(Parser):
             ParseError: The text is malformed.
         """
         module = super().parse_module()
+        beside: list[tfl.TFLOp] = []
         for op in module.walk():
             if isinstance(op, tf.TFOp):
                 tf.normalize(op)
             elif isinstance(op, tfl.TFLOp):
                 tfl_spelling.normalize(op)
+                if op.op_name == tfl.EXTERNAL_CONST:
+                    beside.append(op)
             for name, value in op.properties.items():
                 if isinstance(value, DenseResourceAttr) and (digits := self.resources.get(value.handle)):
                     op.properties[name] = dense_parsing.resource(self, value, digits)
+        tfl_spelling.collect_external_buffers(module, beside)
         return module

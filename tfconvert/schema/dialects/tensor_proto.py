@@ -80,7 +80,7 @@ def typed(contents: bytes, tensor_type: Attribute) -> Attribute:
     row = types.from_number(proto.dtype)
     if row is None or row.mlir is not types.element_of(tensor_type):
         raise VerifyError("the tensor has another element type")
-    if "int" not in row.name or not isinstance(tensor_type, TensorType):
+    if not isinstance(tensor_type, TensorType) or not ("int" in row.name or row.dtype.kind == "c"):
         return TensorProtoAttr.get(contents, tensor_type)
     return tensor_data.of_array(_value(proto, row, tensor_type.shape), row.mlir)
 
@@ -92,12 +92,24 @@ def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) ->
         if len(values) != count * row.dtype.itemsize:
             raise VerifyError("the tensor has another size")
         return values.view(row.dtype).reshape(shape)
+    if row.dtype.kind == "c":
+        return _complex(proto, row, shape)
     numbers = list(proto.int_val)
     if len(numbers) > count or not types.is_static(shape):
         raise VerifyError("the tensor has another size")
     # The last number is repeated for all that follow.
     numbers += (numbers[-1:] or [0]) * (count - len(numbers))
     return np.array(numbers, np.int64).astype(row.dtype).reshape(shape)
+
+
+def _complex(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) -> tensor_data.Array:
+    parts = np.array([*proto.scomplex_val, *proto.dcomplex_val], np.float64)
+    count = int(np.prod(shape))
+    if len(parts) % 2 or len(parts) > 2 * count or not types.is_static(shape):
+        raise VerifyError("the tensor has another size")
+    numbers = parts.view(np.complex128).astype(row.dtype)
+    repeated = numbers[-1:] if len(numbers) else np.zeros(1, row.dtype)
+    return np.concatenate([numbers, np.repeat(repeated, count - len(numbers))]).reshape(shape)
 
 
 def of_constant(value: tensor_data.Array, tensor_type: Any) -> TensorProtoAttr:

@@ -19,6 +19,9 @@ from tfconvert.schema.ir.values import Value
 
 YIELD = "tf.Yield"
 
+_YIELDS = (YIELD, "tfl.yield")
+"""What ends the regions of the `tf` dialect, and of `tfl.if` and `tfl.while`."""
+
 
 def verify(op: Operation, op_name: str) -> None:
     """Checks an op that TensorFlow's registry doesn't know; all but the region forms pass.
@@ -40,8 +43,9 @@ def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
     if len(region.blocks) != 1:
         _fail(op, f"the {name} region must have one block, found {len(region.blocks)}")
     last = region.block.last_op
-    if last is None or last.name != YIELD:
-        _fail(op, f"the {name} region must end in {YIELD}, found {last.name if last is not None else 'nothing'}")
+    wanted = _YIELDS[op.dialect == "tfl"]
+    if last is None or last.name != wanted:
+        _fail(op, f"the {name} region must end in {wanted}, found {last.name if last is not None else 'nothing'}")
     return last.operands
 
 
@@ -90,9 +94,11 @@ def _check_while(op: Operation) -> None:
     if not decided:
         _fail(op, "the cond region must yield whether to go on, found nothing")
     _check_scalar(op, "the value that the cond region yields", decided[0], types.I1)
-    _check_types(op, "arguments of the cond region", condition.block.args, op.operands)
+    # The official converter's outlined loops use what they don't change without taking it as an argument.
+    taken = op.operands if op.dialect == "tf" else op.operands[: len(condition.block.args)]
+    _check_types(op, "arguments of the cond region", condition.block.args, taken)
     _check_types(op, "values yielded by the body region", _yielded(op, body, "body"), op.results)
-    _check_types(op, "arguments of the body region", body.block.args, op.operands)
+    _check_types(op, "arguments of the body region", body.block.args, taken)
     _check_types(op, "results", op.results, op.operands)
 
 

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import quant, tensor_data, types
+from tfconvert.schema.dialects import quant, tensor_data, tf_regions, types
 from tfconvert.schema.dialects.tensor_data import DenseElementsAttr
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
@@ -50,6 +50,9 @@ CONSTANTS = HELD | {EXTERNAL_CONST}
 
 BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_VALUE)
 """Ops that are not operators of the runtime."""
+
+_MARKS = frozenset({"volatile"})
+"""Attributes by which the official converter keeps in mind what it may undo; no option of an operator."""
 
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
@@ -128,11 +131,18 @@ _OTHER_PROPERTIES: Mapping[str, frozenset[str]] = {
 }
 
 
+_IN_TEXTS = {"if": "is_stateless", "while": "is_stateless"}
+"""Properties that say whether functions have effects, which no file holds."""
+
+
 @cache
 def property_names(op_name: str) -> frozenset[str]:
     """Returns the names of the properties that an op can have."""
     other = _OTHER_PROPERTIES.get(op_name)
-    return frozenset((*option_fields(op_name), *SUBGRAPHS.get(op_name, ()))) if other is None else other
+    if other is not None:
+        return other
+    in_texts = (_IN_TEXTS[op_name],) if op_name in _IN_TEXTS else ()
+    return frozenset((*option_fields(op_name), *SUBGRAPHS.get(op_name, ()), *in_texts))
 
 
 class TFLOp(Operation):
@@ -159,6 +169,8 @@ class TFLOp(Operation):
             VerifyError: The op is invalid.
         """
         _verify_names(self)
+        if self.regions:
+            tf_regions.verify(self, f"{self.op_name.capitalize()}Region")
         if self.op_name in HELD:
             _verify_constant(self)
         elif self.op_name not in BESIDE:
@@ -167,7 +179,7 @@ class TFLOp(Operation):
 
 def _verify_names(op: TFLOp) -> None:
     known = property_names(op.op_name)
-    plain = [name for name in op.attributes if "." not in name and not name.startswith("_")]
+    plain = [name for name in op.attributes if "." not in name and name[0] != "_" and name not in _MARKS]
     for name in (*op.properties, *plain):
         if name not in known:
             raise VerifyError(f"{op.name} has no property '{name}'")
@@ -177,7 +189,7 @@ def _verify_names(op: TFLOp) -> None:
 
 def _verify_constant(op: TFLOp) -> None:
     value = op.properties.get("value")
-    if not isinstance(value, DenseElementsAttr | tensor_data.TensorData):
+    if not isinstance(value, DenseElementsAttr | tensor_data.TensorData | tensor_data.DenseResourceAttr):
         raise VerifyError(f"{op.name} needs the property 'value', a tensor's value")
     elements = [quant.storage_of(types.element_of(result.type)) for result in op.results]
     if elements != [types.element_of(value.type)]:
@@ -201,7 +213,7 @@ def _verify_builtin(op: TFLOp) -> None:
     for name, value in op.properties.items():
         if name in calls:
             _verify_symbol(op, name, value)
-        elif not fits(fields[name], value):
+        elif name in fields and not fits(fields[name], value):
             raise VerifyError(f"property '{name}' of {op.name} can't be {value}")
 
 

@@ -10,8 +10,10 @@ from tfconvert.schema.ir.operation import Operation
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
+    from tfconvert.schema.ir.parser import Parser
 
     Syntax = Callable[[AttributeParser], Attribute]
+    Assembly = Callable[[Parser], Operation]
 
 
 class Dialect(NamedTuple):
@@ -24,6 +26,8 @@ class Dialect(NamedTuple):
             to list.
         attributes: The parsers of the parameters of attributes, by name without the dialect's.
         types: The parsers of the parameters of types, by name without the dialect's.
+        assembly: Parses what follows the name of an op whose class has no text of its own; such ops are read in that
+            form, and printed in the generic one.
     """
 
     name: str
@@ -31,6 +35,7 @@ class Dialect(NamedTuple):
     open_ops: Callable[[str], type[Operation] | None] | None = None
     attributes: Mapping[str, Syntax] = {}
     types: Mapping[str, Syntax] = {}
+    assembly: Assembly | None = None
 
 
 class DialectRegistry:
@@ -53,6 +58,18 @@ class DialectRegistry:
             return found
         dialect = self.dialects.get(name.partition(".")[0])
         return dialect.open_ops(name) if dialect is not None and dialect.open_ops is not None else None
+
+    def assembly(self, name: str) -> Assembly | None:
+        """Returns the parser of what follows an op's name in its own text, `None` if it has no such text.
+
+        Args:
+            name: The op's full name, which a dialect has.
+        """
+        found = self.op(name)
+        if found is not None and found.HAS_ASSEMBLY:
+            return found.parse  # type: ignore[attr-defined, no-any-return]  # as HAS_ASSEMBLY promises
+        dialect = self.dialects.get(name.partition(".")[0]) if found is not None else None
+        return dialect.assembly if dialect is not None else None
 
     def attribute(self, name: str) -> Syntax | None:
         """Returns the parser of an attribute's parameters by its full name, `None` if no dialect has it."""

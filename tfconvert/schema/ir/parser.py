@@ -29,7 +29,7 @@ from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.value_parser import ValueParser
 
 if TYPE_CHECKING:
-    from tfconvert.schema.ir.dialect import DialectRegistry
+    from tfconvert.schema.ir.dialect import Assembly, DialectRegistry
 
 _OP_BEGINS = frozenset({PERCENT, STRING, BARE})
 
@@ -168,7 +168,15 @@ class Parser(ValueParser):
         """Parses `"dialect.op"(%a)[^bb1] <{properties}> ({regions}) {attributes} : (types) -> types loc(...)`."""
         position = self.token[1]
         name = self.parse_str_literal()
-        cls = self._classes.get(name) or self._find_class(name, position)
+        return self.parse_generic_form(name, self._classes.get(name) or self._find_class(name, position))
+
+    def parse_generic_form(self, name: str, cls: type[Operation]) -> Operation:
+        """Parses what follows the name of an op in the generic form.
+
+        Args:
+            name: The op's full name.
+            cls: Its class.
+        """
         operands = self.parse_operand_list()
         successors = self._parse_successors() if self.token[0] == "[" else ()
         properties = self.parse_optional_properties_dict()
@@ -202,12 +210,12 @@ class Parser(ValueParser):
     def _parse_assembly(self) -> Operation:
         """Parses an op in a form of its own."""
         _, position, end, _ = self.token
-        name, cls = self._class_with_assembly(self.text[position:end], position)
+        name, cls, parse = self._class_with_assembly(self.text[position:end], position)
         self.token = self._lex(end)
         self._enter(cls, name)
         self.op_name = name
         try:
-            op: Operation = cls.parse(self)  # type: ignore[attr-defined]  # as HAS_ASSEMBLY promises
+            op = parse(self)
         except VerifyError as problem:
             self.raise_error(str(problem), position)
         self._exit()
@@ -216,13 +224,16 @@ class Parser(ValueParser):
             op.location = location
         return op
 
-    def _class_with_assembly(self, word: str, position: int) -> tuple[str, type[Operation]]:
-        """Returns the full name and the class of an op; the dialects of the ops around it may be left out."""
+    def _class_with_assembly(self, word: str, position: int) -> tuple[str, type[Operation], Assembly]:
+        """Returns the full name and the class of an op, and the parser of its text.
+
+        The dialects of the ops around it may be left out.
+        """
         dialects = () if "." in word else dict.fromkeys(reversed(self._dialects))
         for name in [f"{dialect}.{word}" for dialect in dialects] or [word]:
-            found = self.registry.op(name)
-            if found is not None and found.HAS_ASSEMBLY:
-                return name, found
+            found, parse = self.registry.op(name), self.registry.assembly(name)
+            if found is not None and parse is not None:
+                return name, found, parse
         if "." in word and self.registry.op(word) is not None:
             self.raise_error(f'Operation {word} does not have a custom format; write "{word}"(...)', position)
         return self.raise_error(f"Operation {word} is not registered", position)

@@ -44,11 +44,12 @@ def _table(op: Operation, emit: Emit) -> Value:
 
 
 def _is_held(op: Operation) -> Failure | None:
-    kind = op.properties.get("dtype")
+    held = types.held_by(op.results[0].type)
+    kind = op.properties.get("dtype") or (None if held is None else types.element_of(held))
     if kind is None:
         return Failure("the variable's element type is not known")
-    held = element_name(kind)
-    return None if held in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {held}")
+    name = element_name(kind)
+    return None if name in HELD else Failure(f"LiteRT's variables hold {', '.join(HELD)}, not {name}")
 
 
 def _is_initialized(op: Operation, emit: Emit) -> Value:

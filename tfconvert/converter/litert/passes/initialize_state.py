@@ -43,7 +43,7 @@ from tfconvert.converter.litert.legalize.variables import HELD
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
 from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
@@ -57,7 +57,10 @@ _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
 _ASSIGN = "tf.AssignVariableOp"
 _SHAPE_IS_KEPT = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape"})
-_HANDLES = frozenset({_VARIABLE, "tf.HashTableV2"})
+_TABLE = "tf.HashTableV2"
+_HANDLES = {_VARIABLE: _VARIABLE, _TABLE: _TABLE, "tfl.var_handle": _VARIABLE, "tfl.hashtable": _TABLE}
+"""The ops that make handles, and the kind of handle; texts may have LiteRT's already."""
+_CALL_ONCE = "tfl.call_once"
 
 State = tuple[str, str]
 """A kind of handle and the name of its variable or table."""
@@ -79,10 +82,11 @@ class InitializeState:
         """
         initializers = _initializers(module)
         functions = symbol_table.functions_of(module)
+        tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
+        _take_values(module, [functions[name] for name in initializers if name in functions], tensors)
         handles = [op for function in functions.values() for op in function.body.walk() if op.name in _HANDLES]
         if not handles and not initializers:
             return NOTHING_DONE
-        tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
         variables: dict[str, list[Operation]] = {}
         for op in handles:
             if op.name == _VARIABLE:
@@ -93,7 +97,7 @@ class InitializeState:
         initializers += _hoist(module, functions.values())
         functions = symbol_table.functions_of(module)
         filled = {name: _states(name, functions) for name in initializers if name in functions}
-        needed: set[str] = set()
+        needed = {name for function in functions.values() for name in _called(function)}
         for name, function in functions.items():
             if not symbol_table.is_private(function):
                 used = _states(name, functions)
@@ -106,8 +110,25 @@ class InitializeState:
 
 
 def _state(handle: Operation) -> State:
+    kind = _HANDLES[handle.name]
+    if handle.name == "tfl.hashtable":
+        return kind, str(tfl.attribute(handle, "table_id"))
     name = handle.properties.get("shared_name")
-    return handle.name, name.data if isinstance(name, StringAttr) else ""
+    return kind, name.data if isinstance(name, StringAttr) else ""
+
+
+def _take_values(module: ModuleOp, initializers: Iterable[FuncOp], tensors: dict[str, GlobalTensorOp]) -> None:
+    """Makes global tensors of the constants that initializers assign to variables without one."""
+    for op in [op for function in initializers for op in function.body.walk() if op.name == _ASSIGN]:
+        handle, value = op.operands[0].owner, tensor_data.constant_of(op.operands[1])
+        if value is None or not isinstance(handle, Operation) or handle.name != _VARIABLE:
+            continue
+        name = _state(handle)[1]
+        if name not in tensors and handle.results[0].has_one_use():
+            tensors[name] = GlobalTensorOp.build(name, value.type, value, is_mutable=True, location=handle.location)
+            module.body.block.add_op(tensors[name])
+            erase(op)
+            erase(handle)
 
 
 def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]) -> None:
@@ -222,7 +243,13 @@ def _states(root: str, functions: Mapping[str, FuncOp]) -> set[State]:
     return states
 
 
+def _called(function: FuncOp) -> set[str]:
+    """Returns the initializers that a function calls already."""
+    return {name for op in function.body.walk() if op.name == _CALL_ONCE for name in symbol_table.names(op)}
+
+
 def _call(function: FuncOp, initializers: Sequence[str]) -> None:
     insert = Builder.at_block_begin(function.body.block, function.location)
-    for name in initializers:
+    already = _called(function)
+    for name in [name for name in initializers if name not in already]:
         insert.tfl_op("call_once", (), (), {"session_init_function": attrs.symbol(name)})

@@ -32,7 +32,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tfconvert.converter.ir.edit import walk
+from tfconvert.converter.ir.edit import update_function_types, walk
 from tfconvert.converter.litert.optimize import registry
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.rewrite import user_patterns
@@ -67,18 +67,21 @@ class Optimize:
         """
         applied: Counter[str] = Counter()
         watched = user_patterns.watched(self.patterns, "tfl.", module, allow_custom_ops=self.allow_custom_ops)
+        functions = [op for op in module.ops if isinstance(op, FuncOp)]
         names = {op.name for op in walk(module)}
         while True:
             known = registry.patterns_for(names)
             patterns = user_patterns.joined(known, [each.pattern for each in watched])
             before = applied.total()
-            for function in module.ops:
-                if isinstance(function, FuncOp):
-                    applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
+            for function in functions:
+                applied += rewrite_greedily(function.body, patterns, tfl.has_side_effects)
             if applied.total() == before:
                 break
             # What was made may need patterns that nothing before did.
             names.update(op.name for op in walk(module))
             if registry.patterns_for(names) is known:
                 break
+        if applied:
+            # A result may be a constant now, whose type says more.
+            update_function_types(functions)
         return PassResult(applied, [*patterns.notes(applied), *unused(watched, applied)], "fused and folded")

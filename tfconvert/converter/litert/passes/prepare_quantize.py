@@ -78,7 +78,7 @@ class PrepareQuantize:
         for function in module.ops:
             if not isinstance(function, FuncOp):
                 continue
-            for op in tuple(function.body.block.ops):
+            for op in tuple(function.body.blocks[0].ops if function.body.blocks else ()):
                 make = _REPLACEMENTS.get(op.name)
                 if make is not None and is_float(op.results[0]) and not exclusion.excludes(op):
                     counts[op.name] += 1

@@ -70,7 +70,7 @@ class QuantizeOps:
         notes += [_SLOW] if wanted.mode == "int16" else []
         problems: list[Diagnostic] = []
         for function in module.ops:
-            if not isinstance(function, FuncOp):
+            if not isinstance(function, FuncOp) or function.is_declaration:
                 continue
             own = settings.of_function(function, bodies)
             plan = Plan(function, own)

@@ -109,7 +109,7 @@ class SeparateResults:
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites the functions; returns how many values are copied."""
-        functions = symbol_table.functions_of(module)
+        functions = symbol_table.defined_functions(module)
         if len(functions) < 2:
             return NOTHING_DONE  # there are no calls
         bodies: set[str] = set()
