@@ -60,7 +60,7 @@ ROOMS = {
         ("containment", "keras_files", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
         ("graph",),
-        ("graph_def", "official_order", "saved_model"),
+        ("graph_def", "official_order", "op_lists", "saved_model"),
         ("concrete_functions", "keras", "meta_graph"),
         ("model_files",),
         ("open_model",),

@@ -39,7 +39,7 @@ def check(op: str) -> None:
             "operand 'inputs' must have elements of type !tf_type.string, found f32",
         ),
         ('"tf.Pack"() : () -> tensor<2xf32>', "operand 'values' must have at least 1 values, found 0"),
-        ('"tf.ConcatV2"(%f) : (tensor<2xf32>) -> tensor<2xf32>', "operand 'values' must have at least 2 values"),
+        ('"tf.ConcatV2"(%f) : (tensor<2xf32>) -> tensor<2xf32>', "operand 'values' must have at least 1 values"),
         ('"tf.ConcatV2"() : () -> tensor<2xf32>', "expected at least 1 operands, found 0"),
         (
             '"tf.IdentityN"(%f, %i) : (tensor<2xf32>, tensor<2xi32>) -> (tensor<2xf32>)',

@@ -64,7 +64,7 @@ def test_operands(name: str, union: str, least: int, most: int, variables: tuple
 def test_properties_are_made_from_python_values() -> None:
     options: dict[str, attrs.Value] = {"padding": "SAME", "stride_w": 2, "stride_h": 1, "dilation_w_factor": 3}
     op = tfl.build("conv_2d", values(2), [PAIR], options, NameLoc.get("here"))
-    verify(op)
+    op.verify_()
     assert op.properties["padding"] == StringAttr.get("SAME")
     assert op.properties["stride_w"] == IntegerAttr.get(2, types.I32)
     assert op.properties["stride_w"] is attrs.int32(2)
@@ -97,7 +97,7 @@ def test_kinds_of_properties(name: str, field: str, value: Any, attribute: Any, 
     count = operator.operand_range[0]
     results = [PAIR] * operator.result_range[0]
     op = tfl.build(name, values(count), results, {field: value})
-    verify(op)
+    op.verify_()
     assert op.properties[field] == attribute
     assert tfl.attribute(op, field) == (tuple(value) if isinstance(value, list) else value)
     assert tfl.attribute(tfl.build(name, values(count), results), field) == default
@@ -105,7 +105,7 @@ def test_kinds_of_properties(name: str, field: str, value: Any, attribute: Any, 
 
 def wrong(op: Operation) -> str:
     with pytest.raises(VerifyError) as caught:
-        verify(op)
+        op.verify_()
     return str(caught.value)
 
 

@@ -97,7 +97,10 @@ def test_spellings_of_values(op: str, signature: str, option: str, value: object
 
 def test_functions_are_named_by_strings_or_symbols() -> None:
     for name in ('"init"', "@init"):
-        op = op_of(f'func.func @main() {{ "tfl.call_once"() {{session_init_function = {name}}} : () -> () return }}')
+        call = f'func.func @main() {{ "tfl.call_once"() {{session_init_function = {name}}} : () -> () return }}'
+        main, _ = import_mlir(f"{call} func.func @init() {{ return }}").ops
+        op = main.regions[0].block.first_op
+        assert isinstance(op, TFLOp)
         assert tfl.attribute(op, "session_init_function") == "init"
 
 

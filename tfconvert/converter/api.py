@@ -107,6 +107,7 @@ def convert(
     order: Literal["written", "official", "official-v1", "flattened"] = "written",
     follow_links: bool = False,
     limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
+    op_defs: object = None,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT.
 
@@ -151,6 +152,7 @@ def convert(
         order: SavedModels: the order of inputs and outputs: the function's, or that of TensorFlow's own converters.
         follow_links: Whether links in the model's folder may lead out of it; only for models that you trust.
         limits: How much the conversion may make out of the model: `Limits(constant_bytes=1 << 33)`.
+        op_defs: Definitions of custom ops that a GraphDef uses: the path of an OpList, text or binary, or the message.
 
     Returns:
         The model, not yet written to anywhere.
@@ -161,7 +163,7 @@ def convert(
     quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
-    source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links)
+    source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links, op_defs=op_defs)
     verify = verify or compare_layers or verify_data is not None
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,

@@ -18,12 +18,13 @@ from tfconvert.importers.graph.entry_points import (
     override_shape,
     versions_attribute,
 )
+from tfconvert.importers.graph.function_graphs import as_graph
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
-from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
-from tfconvert.importers.graph.reachability import unused_nodes
+from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
@@ -86,10 +87,21 @@ def import_graph(
     if not graph.node:
         raise error("not-a-graph-def", "the GraphDef holds no nodes", hint=_WANTED)
     check_versions(graph.versions)
-    nodes = {node.name: node for node in graph.node}
-    context = ImportContext(OpRegistry(), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional)
-    output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
-    entry = named_entry(nodes, context, inputs, output_names, input_shapes)
+    nodes: Mapping[str, pb.NodeDef] = {node.name: node for node in graph.node}
+    function = as_graph(nodes)
+    if function is not None:
+        nodes = function.nodes
+        inputs = function.inputs if inputs is None else inputs
+        outputs = function.outputs if outputs is None and function.outputs else outputs
+    is_raw = is_raw or wishes.is_raw
+    context = ImportContext(
+        OpRegistry(wishes.op_defs), FunctionLibrary(graph.library), is_raw=is_raw, is_functional=functional
+    )
+    if wishes.is_raw and outputs is None:
+        entry = _whole_entry(nodes, context, inputs)
+    else:
+        output_names = list(outputs) if outputs is not None else _sinks(nodes, context)
+        entry = named_entry(nodes, context, inputs, output_names, input_shapes)
     functions = import_entries(nodes, context, fitted([entry], wishes))
     if not is_raw:
         check_values(functions)
@@ -133,6 +145,18 @@ def named_entry(
         raise error("unknown-input", f"input_shapes names {sorted(shapes)}, which the graph doesn't feed",
                     hint=f"the inputs are {list(names)}")  # fmt: skip
     return EntryPoint("main", [], sources, [_graph_output(name, nodes, context) for name in outputs])
+
+
+def _whole_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, inputs: Sequence[str] | None) -> EntryPoint:
+    """Returns the entry point that runs every node and fetches nothing; placeholders stay unless they are named."""
+    reached = needed_nodes(nodes, [TensorName(name, "", 0) for name in unused_nodes(nodes)])
+    sources = [_graph_input(name, nodes, context, {}, is_optional=False) for name in inputs or ()]
+    fed = set(inputs or ())
+    # Nodes that nothing but a cycle reaches have no end that is unused.
+    ends = [
+        name for name in (*unused_nodes(nodes), *(name for name in nodes if name not in reached)) if name not in fed
+    ]
+    return EntryPoint("main", [], sources, [], list(dict.fromkeys(ends)))
 
 
 def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:

@@ -142,7 +142,7 @@ def import_meta_graph(
     graph = meta_graph.graph_def
     check_versions(graph.versions)
     nodes = {node.name: node for node in graph.node}
-    registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
+    registry = OpRegistry((*wishes.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
     context = ImportContext(registry, FunctionLibrary(graph.library), is_functional=functional)
     entries: list[EntryPoint]
     if signatures is not None or (meta_graph.signature_def and inputs is None and outputs is None):

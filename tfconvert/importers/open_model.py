@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tfconvert.importers.graph.wishes import Wishes
     from tfconvert.importers.temporary_model import TemporaryModel
     from tfconvert.schema.ir.builtin import ModuleOp
+    from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import OpDef
 
 _NO_TENSORS = "names tensors of a GraphDef; a SavedModel has signatures"
 _SIGNATURES = "choose signatures instead"
@@ -75,6 +76,14 @@ class Selection(Protocol):
     @property
     def results(self) -> Mapping[str, Sequence[str]]:
         """SavedModels: names of outputs by signature, in the order of the function's results."""
+
+    @property
+    def op_defs(self) -> object:
+        """A file or a message with definitions of custom ops."""
+
+    @property
+    def is_raw(self) -> bool:
+        """GraphDefs: whether to import every node as it is, though it can't be converted so."""
 
 
 ORDERS = ("written", "official", "official-v1", "flattened")
@@ -196,7 +205,7 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
             path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
         )
     if path.suffix in (".mlir", ".tflite"):
-        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch"),
+        _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
                 f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
         return _import_ir(path, options)
     from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
@@ -237,7 +246,18 @@ def _wishes(options: Selection) -> Wishes:
     results = options.results
     if options.order == "flattened":
         results = {key: sorted(names) for key, names in results.items()}
-    return Wishes(sort_key, results, options.batch, options.rename or {}, options.follow_links)
+    op_defs = _op_defs(options)
+    return Wishes(
+        sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw
+    )
+
+
+def _op_defs(options: Selection) -> Sequence[OpDef]:
+    if options.op_defs is None:
+        return ()
+    from tfconvert.importers.op_lists import read_op_defs
+
+    return read_op_defs(options.op_defs)
 
 
 def _import_ir(path: Path, options: Selection) -> ModuleOp:

@@ -167,7 +167,7 @@ def import_message(
     graph = meta_graph.graph_def
     nodes = {node.name: node for node in graph.node}
     check_versions(graph.versions)
-    registry = OpRegistry(meta_graph.meta_info_def.stripped_op_list.op)
+    registry = OpRegistry((*wishes.op_defs, *meta_graph.meta_info_def.stripped_op_list.op))
     if not wishes.results and any(len(each.outputs) > 1 for each in meta_graph.signature_def.values()):
         names = output_names(files.folder, meta_graph)
         wishes = wishes._replace(results=dict.fromkeys(meta_graph.signature_def, names) if names else {})

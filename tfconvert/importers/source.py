@@ -37,6 +37,9 @@ class Source(NamedTuple):
             and results, `flattened`, which is the same but has the results of a dictionary by key, or `official` or
             `official-v1`, as TensorFlow's own converters order them.
         follow_links: Whether links may lead out of the model's folder; they may not by default.
+        op_defs: A file with definitions of custom ops (an OpList, as text or binary), or such a message: what a
+            GraphDef doesn't say itself.
+        is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
     """
 
     model: object
@@ -52,6 +55,8 @@ class Source(NamedTuple):
     batch: int | None = None
     order: str = "written"
     follow_links: bool = False
+    op_defs: object = None
+    is_raw: bool = False
 
     @property
     def name(self) -> str:

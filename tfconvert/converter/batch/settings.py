@@ -133,6 +133,7 @@ SETTINGS: Mapping[str, Setting] = {
     "check_passes": _flag(),
     "verify_data": _texts(is_path=True),
     "keep_graphs": _flag(),
+    "op_defs": _text(is_path=True),
     "follow_links": _flag()._replace(is_path=True),
     "limits": Setting(
         {"type": "object", "properties": {name: {"type": "integer", "minimum": 0} for name in Limits._fields},

@@ -25,9 +25,11 @@ from tfconvert.converter.targets import PIPELINES
 from tfconvert.exporters.mlir import save_mlir, write_mlir, write_modules
 from tfconvert.importers.mlir import import_mlir, read_mlir
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ERROR, ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import ERROR, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.limits import limited
+
+_GRAPHS = (".pb", ".pbtxt", ".prototxt")
 
 _STDIN = "-"
 _SPLIT = re.compile(r"^// -----[^\n]*(?:\n|\Z)", re.MULTILINE)
@@ -148,7 +150,7 @@ class Job:
         outcome = Outcome()
         if not self.request.is_text:
             self._source = self.request.source.on_disk()
-            module = self._source.open()
+            module = _opened(self._source, outcome)
             self._rewrite(module, outcome.diagnostics)
             outcome.modules.append(module)
         else:
@@ -246,6 +248,22 @@ def described_passes() -> str:
 
 def _as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _opened(source: Source, outcome: Outcome) -> ModuleOp:
+    """Returns the module to show: a GraphDef that can't be imported for a conversion has all its nodes as they are."""
+    try:
+        return source.open()
+    except ConversionError as problem:
+        if Path(source.name).suffix not in _GRAPHS:
+            raise
+        try:
+            module = source._replace(is_raw=True).open()
+        except ConversionError:
+            raise problem from None
+        first = problem.diagnostics[0]
+        outcome.diagnostics.append(first._replace(severity=WARNING, message=f"shown as it is: {first.message}"))
+        return module
 
 
 def _requested(request: Request) -> list[Pass]:

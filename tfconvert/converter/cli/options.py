@@ -100,10 +100,13 @@ _SOURCE_OPTIONS = (
                  help="MLIR: the folder below which the text may name files to be read. Default: none."),
     click.option("--follow-links", is_flag=True,
                  help="Follow links that lead out of the model's folder; only for models that you trust."),
+    click.option("--op-defs", metavar="FILE", type=click.Path(),
+                 help="Definitions of custom ops, an OpList as text or binary: a GraphDef has none."),
 )  # fmt: skip
 
 SOURCE_SETTINGS = (
-    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order", "follow_links"
+    "signatures", "tags", "inputs", "outputs", "input_shapes", "asset_root", "batch", "rename", "order", "follow_links",
+    "op_defs",
 )  # fmt: skip
 """The parameters that `source_options` adds to a command."""
 
@@ -151,6 +154,7 @@ def to_source(
     rename: Iterable[tuple[str, str]] = (),
     order: str = ORDERS[0],
     follow_links: bool = False,
+    op_defs: str | None = None,
 ) -> Source:
     """Returns a model's source with the options of `source_options`."""
     return Source(
@@ -165,6 +169,7 @@ def to_source(
         rename=dict(rename) or None,
         order=order,
         follow_links=follow_links,
+        op_defs=op_defs,
     )
 
 

@@ -40,7 +40,9 @@ def function_named(functions: Mapping[str, FuncOp], name: str, op: Operation) ->
     """
     function = functions.get(name)
     if function is None or not function.body.blocks:
-        what = f"there is no function {name!r}" if name else "it doesn't name a function"
+        what = "it doesn't name a function"
+        if name:
+            what = f"there is no function {name!r}" if function is None else f"the function {name!r} has no body"
         raise error_at(op, "missing-function", what, "the model file is damaged")
     return function
 

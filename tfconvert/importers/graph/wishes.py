@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 class Wishes(NamedTuple):
@@ -20,6 +21,8 @@ class Wishes(NamedTuple):
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         rename: New names of inputs and outputs.
         follow_links: Whether links may lead out of the model's folder.
+        op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
+        is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
@@ -27,6 +30,8 @@ class Wishes(NamedTuple):
     batch: int | None = None
     rename: Mapping[str, str] = {}
     follow_links: bool = False
+    op_defs: Sequence[pb.OpDef] = ()
+    is_raw: bool = False
 
 
 AS_WRITTEN = Wishes()

@@ -16,12 +16,21 @@ from tfconvert.schema.dialects.tf_attributes import NO_PROPERTIES, FunctionAttr,
 from tfconvert.schema.dialects.tf_effects import has_side_effects
 from tfconvert.schema.dialects.tf_traits import SAME_TYPE, full_names
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, BytesAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr
+from tfconvert.schema.ir.attributes import (
+    ArrayAttr,
+    BytesAttr,
+    DenseArrayAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+)
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -141,6 +150,18 @@ def normalize(op: TFOp) -> None:
         op.properties.pop(name, None)
     for name in plan.attributes.keys() & op.attributes.keys():
         op.properties.setdefault(name, op.attributes.pop(name))
+    if op.name == "tf.Const" and len(op.results) == 1:
+        _shape_constant(op)
+
+
+def _shape_constant(op: TFOp) -> None:
+    """Gives a constant's value the shape of its result, where both are scalars or hold one element."""
+    value, result = op.properties.get("value"), op.results[0].type
+    if not isinstance(value, tensor_data.DenseElementsAttr) or not isinstance(result, TensorType):
+        return
+    ones = all(dim == 1 for dim in (*value.type.shape, *result.shape))
+    if ones and value.type.shape != result.shape and value.type.element_type == result.element_type:
+        op.properties["value"] = tensor_data.DenseElementsAttr.get(result, value.data)
 
 
 def python_value(attribute: Attribute) -> Any:
@@ -161,6 +182,8 @@ def python_value(attribute: Attribute) -> Any:
         return _items(attribute)
     if isinstance(attribute, ShapeAttr):
         return attribute.shape
+    if isinstance(attribute, DenseArrayAttr):
+        return tuple(attribute.values)
     if isinstance(attribute, FunctionAttr):
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):

@@ -12,6 +12,7 @@ from typing import NoReturn
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.tf_executor.values import compatible
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
@@ -49,13 +50,29 @@ def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
     return last.operands
 
 
-def _check_types(op: Operation, what: str, values: Sequence[Value], expected: Sequence[Value]) -> None:
-    """Checks numbers and element types, and that no shapes contradict."""
-    if len(values) != len(expected):
-        _fail(op, f"expected {len(expected)} {what}, found {len(values)}")
-    for index, (value, other) in enumerate(zip(values, expected, strict=True)):
-        if not compatible(value.type, other.type):
-            _fail(op, f"number {index} of the {what} must agree with {other.type}, found {value.type}")
+def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequence[Attribute]) -> None:
+    """Checks that types that are handed on may be those of one value, one by one.
+
+    Raises:
+        VerifyError: They are not as many, or two don't agree.
+    """
+    if len(found) != len(expected):
+        _fail(op, f"expected {len(expected)} {what}, found {len(found)}")
+    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
+        if not fits(one, other):
+            _fail(op, f"number {index} of the {what} must agree with {other}, found {one}")
+
+
+def fits(one: Attribute, other: Attribute) -> bool:
+    """Returns whether a value of one type may be handed on as one of another, what handles hold included."""
+    if not compatible(one, other):
+        return False
+    a, b = types.element_of(one), types.element_of(other)
+    if isinstance(a, types.RefType) != isinstance(b, types.RefType):
+        return False
+    if isinstance(a, types.ResourceType) and isinstance(b, types.ResourceType) and a.subtypes and b.subtypes:
+        return compatible(a.subtypes[0], b.subtypes[0])
+    return True
 
 
 def _check_scalar(op: Operation, what: str, value: Value, element: Attribute) -> None:
@@ -71,7 +88,7 @@ def _check_branches(op: Operation, what: str, element: Attribute) -> None:
         values = _yielded(op, region, f"number {number}")
         if region.block.args:
             _fail(op, f"the number {number} region must have no arguments, found {len(region.block.args)}")
-        _check_types(op, f"values yielded by region {number}", values, op.results)
+        agree(op, f"values that region {number} yields", [value.type for value in values], op.result_types)
 
 
 def _check_if(op: Operation) -> None:
@@ -94,12 +111,57 @@ def _check_while(op: Operation) -> None:
     if not decided:
         _fail(op, "the cond region must yield whether to go on, found nothing")
     _check_scalar(op, "the value that the cond region yields", decided[0], types.I1)
-    # The official converter's outlined loops use what they don't change without taking it as an argument.
-    taken = op.operands if op.dialect == "tf" else op.operands[: len(condition.block.args)]
-    _check_types(op, "arguments of the cond region", condition.block.args, taken)
-    _check_types(op, "values yielded by the body region", _yielded(op, body, "body"), op.results)
-    _check_types(op, "arguments of the body region", body.block.args, taken)
-    _check_types(op, "results", op.results, op.operands)
+    if op.dialect != "tf":
+        _check_outlined(op, condition, body)
+        return
+    if len(decided) > 1 and tuple(decided[1:]) != condition.block.args:
+        _fail(op, "the cond region must yield its own arguments after the condition, or nothing")
+    yielded = [value.type for value in _yielded(op, body, "body")]
+    check_loop(op, [value.type for value in condition.block.args], [value.type for value in body.block.args], yielded)
+
+
+def _check_outlined(op: Operation, condition: Region, body: Region) -> None:
+    """Checks a loop of LiteRT's: the official converter's use what they don't change without taking it."""
+    taken = op.operand_types[: len(condition.block.args)]
+    agree(op, "arguments of the cond region", [value.type for value in condition.block.args], taken)
+    agree(op, "arguments of the body region", [value.type for value in body.block.args], taken)
+    agree(op, "values yielded by the body region", [value.type for value in _yielded(op, body, "body")], op.result_types)
+    agree(op, "results", op.result_types, op.operand_types)
+
+
+def _changes_shapes(op: Operation) -> bool:
+    """Returns whether shapes may change from step to step: the flag is a unit attribute, or a boolean that is true."""
+    flag = op.properties.get("shape_invariant") or op.attributes.get("shape_invariant")
+    return flag is not None and not (isinstance(flag, IntegerAttr) and not flag.value)
+
+
+def check_loop(
+    op: Operation, cond: Sequence[Attribute], body: Sequence[Attribute], yielded: Sequence[Attribute]
+) -> None:
+    """Checks the types of a loop's variables wherever one is handed on to another.
+
+    Args:
+        op: The loop.
+        cond: The types of its condition's arguments.
+        body: Those of its body's arguments.
+        yielded: Those of its body's results.
+
+    Raises:
+        VerifyError: Two don't agree. Where shapes may change from step to step, those that go in need not agree with
+            those that come out.
+    """
+    taken, results = op.operand_types, op.result_types
+    if not _changes_shapes(op):
+        agree(op, "operands", taken, results)
+    elif len(taken) != len(results):
+        _fail(op, f"its operands must be {len(results)}, found {len(taken)}")
+    for what, found in (("arguments of the condition", cond), ("arguments of the body", body)):
+        agree(op, what, found, taken)
+        agree(op, what, found, results)
+    agree(op, "results of the body", yielded, results)
+    agree(op, "results of the body", yielded, cond)
+    agree(op, "results of the body", yielded, body)
+    agree(op, "arguments of the body", body, cond)
 
 
 def _check_yield(op: Operation) -> None:

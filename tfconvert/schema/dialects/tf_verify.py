@@ -46,8 +46,34 @@ _KINDS: Mapping[str, tuple[type[Attribute], ...]] = {
     "func": (SymbolRefAttr, FunctionAttr),
 }
 
-_DERIVED_FROM_HANDLES = frozenset({"type", "list(type)", "shape", "list(shape)"})
-"""Kinds of attributes that MLIR leaves out where they follow from a handle's subtypes."""
+_SHAPES = frozenset({"output_shapes"})
+_BUCKETS = frozenset({"quantization_config_high", "quantization_config_low", "quantization_config_num_buckets"})
+
+_LEFT_OUT: Mapping[str, frozenset[str]] = {
+    "EmptyTensorList": frozenset({"element_dtype"}),
+    "InfeedDequeueTuple": frozenset({"shapes"}),
+    "IteratorGetNext": _SHAPES,
+    "IteratorGetNextSync": _SHAPES,
+    "MultiDeviceIteratorGetNextFromShard": _SHAPES,
+    "OptionalGetValue": _SHAPES,
+    "PlaceholderWithDefault": frozenset({"shape"}),
+    "TensorListReserve": frozenset({"element_dtype"}),
+    "UncompressElement": _SHAPES,
+    "VarHandleOp": frozenset({"dtype", "shape"}),
+    "XlaSparseDenseMatmulCustomCombinerOnTcWithCsrInput": _BUCKETS,
+    "XlaSparseDenseMatmulWithCsrInput": _BUCKETS,
+    "XlaSparseDenseMatmulWithStaticBufferSize": _BUCKETS,
+    "_TPUReplicate": frozenset({"num_replicas"}),
+}
+"""Attributes without a default that MLIR leaves out: most follow from types, by op."""
+
+_OF_ONE = frozenset({"tf.Concat", "tf.ConcatV2"})
+"""Ops that MLIR takes with one value, though their OpDefs want more."""
+
+_OF_ANY_TYPE: Mapping[str, frozenset[str]] = dict.fromkeys(
+    ("tf.MatrixDiagV2", "tf.MatrixDiagV3"), frozenset({"padding_value"})
+)
+"""Operands whose element type MLIR doesn't tie to that of the others."""
 
 
 class Argument(NamedTuple):
@@ -198,6 +224,30 @@ def derived_values(op: Operation, op_name: str) -> dict[str, object]:
     return {name: value for name, (value, _) in bound.items()}
 
 
+def values_by_argument(op: Operation, op_name: str) -> Mapping[str, Sequence[Value]] | None:
+    """Returns an op's operands and results by the names of its arguments; `None` if it doesn't say which are whose.
+
+    Args:
+        op: An op that keeps to its OpDef.
+        op_name: Its name in TensorFlow's registry.
+    """
+    plan = plan_of(op_name)
+    if plan is None:
+        return None
+    bound: dict[str, tuple[object, str]] = {}
+    found: dict[str, Sequence[Value]] = {}
+    for side, values in ((plan.operands, op.operands), (plan.results, op.results)):
+        _check_side(op, side, values, bound)
+        lengths = _lengths(op, side, len(values), bound)
+        if lengths is None:
+            return None
+        start = 0
+        for argument, length in zip(side.arguments, lengths, strict=True):
+            found[argument.name] = values[start : start + length]
+            start += length
+    return found
+
+
 def _fail(op: Operation, message: str) -> NoReturn:
     raise VerifyError(f"{op.name}: {message}")
 
@@ -206,6 +256,7 @@ def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[
     lengths = _lengths(op, side, len(values), bound)
     if lengths is None:
         return
+    loose = _OF_ANY_TYPE.get(op.name, frozenset())
     start = 0
     for argument, length in zip(side.arguments, lengths, strict=True):
         place = f"{side.what} {argument.name!r}"
@@ -218,7 +269,8 @@ def _check_side(op: Operation, side: Side, values: Sequence[Value], bound: dict[
             continue
         for element in map(types.dereferenced, elements):
             if argument.element is None:
-                _bind(op, bound, argument.type_attr, element, place)
+                if argument.name not in loose:
+                    _bind(op, bound, argument.type_attr, element, place)
             elif element is not argument.element and element != argument.element:
                 _fail(op, f"{place} must have elements of type {_shown(argument.element)}, found {_shown(element)}")
 
@@ -272,18 +324,14 @@ def _segments(op: Operation, side: Side, segments: Attribute, count: int) -> Seq
 
 
 def _check_attributes(op: Operation, plan: Plan) -> None:
+    left_out = _LEFT_OUT.get(op.name[len("tf.") :], frozenset())
     for name, limits in plan.attributes.items():
         value = op.properties.get(name)
         if value is None:
-            if limits.is_required and not (limits.kind in _DERIVED_FROM_HANDLES and _has_handle(op)):
+            if limits.is_required and name not in left_out:
                 _fail(op, f"the attribute {name!r} is missing")
         elif not isinstance(value, PlaceholderAttr | NoneType):
             _check_kind(op, name, limits, value)
-
-
-def _has_handle(op: Operation) -> bool:
-    elements = (types.element_of(value.type) for value in (*op.operands, *op.results))
-    return any(isinstance(element, types.ResourceType | types.VariantType) for element in elements)
 
 
 def _check_kind(op: Operation, name: str, limits: Limits, value: Attribute) -> None:
@@ -324,8 +372,9 @@ def _is_tensor(value: Attribute) -> bool:
 
 def _check_derived(op: Operation, name: str, limits: Limits, value: object, place: str) -> None:
     """Checks derived attributes against the limits of their attribute."""
-    if limits.minimum is not None and not isinstance(value, Attribute) and _length(value) < limits.minimum:
-        _fail(op, f"{place} must have at least {limits.minimum} values, found {_length(value)}")
+    least = 1 if op.name in _OF_ONE else limits.minimum
+    if least is not None and not isinstance(value, Attribute) and _length(value) < least:
+        _fail(op, f"{place} must have at least {least} values, found {_length(value)}")
     if limits.allowed and not isinstance(value, int):
         for element in value if isinstance(value, tuple) else (value,):
             if element not in limits.allowed and types.from_mlir(element) is not None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
+from tfconvert.schema.dialects.relations import check as relations
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
@@ -142,6 +143,7 @@ class _Walk:
             what.verify_()
             if isinstance(what, CallOp):
                 what.verify_symbols(self._symbols_around(what))
+            relations.check(what, lambda: self._symbols_around(what))
         except _RULE_BROKEN as problem:
             return Broken(what, str(problem).strip() or f"its verifier failed with {type(problem).__name__}")
         return None

@@ -56,6 +56,8 @@ class DefaultSizes:
     def apply(self, module: ModuleOp) -> PassResult:
         """Annotates the arguments of exported functions."""
         for function in entry_functions(module):
+            if function.is_declaration:
+                continue
             open_ones: dict[Value, Shape] = {
                 argument: shape for argument in function.body.block.args if (shape := _open(argument))
             }

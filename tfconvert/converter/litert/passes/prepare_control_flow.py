@@ -59,6 +59,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import CASES, IFS, LOOPS, callees
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import error_at
+from tfconvert.schema.ir.attributes import FALSE
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -166,8 +167,8 @@ class _Case:
         properties: dict[str, attrs.Value] = {
             "then_branch": attrs.symbol(then_branch), "else_branch": attrs.symbol(else_branch),
         }  # fmt: skip
-        if not is_stateless and "is_stateless" in self._op.properties:
-            properties["is_stateless"] = self._op.properties["is_stateless"]
+        if not is_stateless:
+            properties["is_stateless"] = self._op.properties.get("is_stateless", FALSE)
         name = "StatelessIf" if is_stateless else "If"
         return insert.tf_op(name, [condition, *operands], self._op.result_types, properties).results
 

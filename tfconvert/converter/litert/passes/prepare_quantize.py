@@ -76,7 +76,7 @@ class PrepareQuantize:
         exclusion = Exclusion(self.quantize.exclude)
         counts: Counter[str] = Counter()
         for function in module.ops:
-            if not isinstance(function, FuncOp):
+            if not isinstance(function, FuncOp) or function.is_declaration:
                 continue
             for op in tuple(function.body.blocks[0].ops if function.body.blocks else ()):
                 make = _REPLACEMENTS.get(op.name)

@@ -72,10 +72,10 @@ class QuantizeIo:
         Raises:
             ConversionError: Nothing is known of the range of one (`unknown-range`).
         """
-        functions = [op for op in module.ops if isinstance(op, FuncOp)]
+        functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_declaration]
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
-            for function in entry_functions(module):
+            for function in (each for each in entry_functions(module) if not each.is_declaration):
                 counts += _Boundary(function, *self.quantize.ends).rewrite()
                 update_function_type(function)
         for function in functions:

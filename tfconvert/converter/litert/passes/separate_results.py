@@ -147,7 +147,7 @@ def _is_text(value: Value) -> bool:
 
 def _separate_moved(branch: FuncOp) -> int:
     """Copies values that a branch computes and returns more than once, and those that are known before it runs."""
-    last = branch.body.block.last_op
+    last = None if branch.is_declaration else branch.body.block.last_op
     if last is None:
         return 0
     early = _known_early(branch)

@@ -1,0 +1,119 @@
+"""Element types and ranks of `tfl` ops' operands and results, from the table of LiteRT's dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tfconvert.schema.dialects import quant, types
+from tfconvert.schema.dialects.quant import UniformType
+from tfconvert.schema.dialects.relations.view import View
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
+from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite import operators
+
+TABLE = Path(operators.__file__).parent / "dialect_types.tsv"
+
+
+class Kind(NamedTuple):
+    """What an operand or a result may be.
+
+    Attributes:
+        elements: The names of its element types, empty if any.
+        ranks: The least and the most ranks.
+    """
+
+    elements: frozenset[str]
+    ranks: tuple[int, int]
+
+
+class Row(NamedTuple):
+    """What an operator's operands and results may be.
+
+    Attributes:
+        operands: The kinds of its first operands.
+        results: The kinds of its first results.
+        alike: Arguments of one element type.
+    """
+
+    operands: tuple[Kind, ...]
+    results: tuple[Kind, ...]
+    alike: tuple[str, ...]
+
+
+_MOST = 1 << 16
+
+
+@cache
+def rows() -> Mapping[str, Row]:
+    """Returns the rows of the table, by operator."""
+    lines = (line for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    return {
+        name: Row(_kinds(operands), _kinds(results), () if alike == "-" else tuple(alike.split(",")))
+        for name, operands, results, alike in (line.split("\t") for line in lines)
+    }
+
+
+def _kinds(text: str) -> tuple[Kind, ...]:
+    return () if text == "-" else tuple(map(_kind, text.split(" ")))
+
+
+def _kind(text: str) -> Kind:
+    ranks, _, elements = text.rpartition(":")
+    least, _, most = ranks.rstrip("+").partition("-")
+    limits = (int(least or 0), _MOST if not ranks or ranks[-1] == "+" else int(most or least))
+    return Kind(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
+
+
+def check(view: View, operator: operators.Operator) -> None:
+    """Checks the element types and ranks of an op.
+
+    Raises:
+        VerifyError: One is not as the dialect has it.
+    """
+    row = rows().get(operator.name)
+    if row is None:
+        return
+    for kinds, declared in ((row.operands, operator.operands), (row.results, operator.results)):
+        for kind, argument in zip(kinds, declared, strict=False):
+            for value in view.values(argument.name):
+                _check(view, argument.name, kind, value)
+    first: Attribute | None = None
+    for name in row.alike:
+        for value in view.values(name):
+            element = stored(value.type)
+            if first is not None and element != first:
+                view.fail(f"{', '.join(map(repr, row.alike))} must have one element type, found {first} and {element}")
+            first = element
+
+
+def _check(view: View, name: str, kind: Kind, value: Value) -> None:
+    if not isinstance(value.type, TensorType | UnrankedTensorType):
+        return
+    if kind.elements and _name(types.element_of(value.type)) not in kind.elements:
+        view.fail(f"{name!r} must have elements of type {', '.join(sorted(kind.elements))}, found {value.type}")
+    shape = types.shape_of(value.type)
+    if shape is not None and not kind.ranks[0] <= len(shape) <= kind.ranks[1]:
+        view.fail(f"{name!r} must have rank {_ranks(kind.ranks)}, found {value.type}")
+
+
+def _ranks(ranks: tuple[int, int]) -> str:
+    least, most = ranks
+    return str(least) if least == most else f"{least} or more" if most == _MOST else f"{least} to {most}"
+
+
+def stored(tensor: Attribute) -> Attribute:
+    """Returns the element type of a tensor as it is stored."""
+    return quant.storage_of(types.element_of(tensor))
+
+
+def _name(element: Attribute) -> str:
+    """Returns the name that the table has for an element type."""
+    if isinstance(element, UniformType | quant.BlockedType):
+        return f"q{quant.storage_of(element)}"
+    if isinstance(element, types.HandleType | types.StringType):
+        return element.NAME.removeprefix("tf_type.")
+    return str(element).removeprefix("!tf_type.")
