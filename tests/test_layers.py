@@ -49,8 +49,8 @@ ROOMS = {
         ("cli",),
     ),
     "tfconvert.converter.litert": (
-        ("fake_quant", "flex"),
-        ("child", "hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
+        ("fake_quant", "flex", "kernel_outcomes"),
+        ("child", "fitting", "hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
         ("fusions", "runtime_process", "tflite_file"),
         ("quantize",),
         ("passes",),
@@ -100,6 +100,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.litert.optimize.fold_constants",
     "tfconvert.converter.litert.optimize.registry",
     "tfconvert.converter.litert.passes.calibrate",
+    "tfconvert.converter.litert.passes.fit_kernels",
     "tfconvert.converter.litert.passes.legalize",
     "tfconvert.converter.pipeline.registry",
     "tfconvert.converter.report",

@@ -1,8 +1,9 @@
 """Tries all calls in the installed LiteRT and regenerates the schema's table.
 
-    python -m benchmarks.kernel_probe [--output TABLE.tsv] [--cases CASES.tsv]
+    python -m benchmarks.kernel_probe [--output TABLE.tsv] [--cases CASES.tsv] [--only OPERATOR ...]
 
-The second file has a line for each call, with how far it was off.
+The second file has a line for each call, with how far it was off. With `--only` the rows of other operators stay as
+they are.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.kernel_probe import plain
 from benchmarks.kernel_probe.judge import Found, probe
-from benchmarks.kernel_probe.table import all_cases, write
+from benchmarks.kernel_probe.table import all_cases, rows, rows_in, write
 from tfconvert.schema.tflite import kernels
 
 
@@ -31,9 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kernel_probe", description=__doc__)
     parser.add_argument("--output", type=Path, default=kernels.TABLE, help="where the table goes")
     parser.add_argument("--cases", type=Path, help="where the single calls go")
+    parser.add_argument("--only", nargs="*", default=(), help="the operators that are tried")
     options = parser.parse_args(arguments)
-    found = probe(list(all_cases()))
-    options.output.write_text(write(found, version("ai-edge-litert")), "utf-8")
+    chosen = set(options.only)
+    quantized = probe([case for case in all_cases() if not chosen or case.operator in chosen])
+    others = plain.measure([family for family in plain.families() if not chosen or family.operator in chosen])
+    known = rows_in(kernels.table(), chosen) if chosen else {}
+    options.output.write_text(write({**known, **rows(quantized, others)}, version("ai-edge-litert")), "utf-8")
+    found = [*quantized, *others]
     if options.cases is not None:
         options.cases.write_text("".join(f"{_line(each)}\n" for each in found), "utf-8")
     counts = Counter((each.builtin, each.xnnpack) for each in found)

@@ -36,6 +36,7 @@ class Case:
         options: Fields of the options table.
         intermediates: The tensors that the kernel has for itself.
         more: Operands that the twin has in addition: kernels for floats don't take all that others do.
+        is_special: Whether there are infinite numbers among the operands, and such that are none.
     """
 
     operator: str
@@ -44,11 +45,17 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
     intermediates: Sequence[Tensor] = ()
     more: Sequence[Tensor] = ()
+    is_special: bool = False
 
     @property
     def op(self) -> tfl.TFLOp:
         """The op; its module is freed with it."""
         return self._build()[1]
+
+    @property
+    def module(self) -> ModuleOp:
+        """The call as the only function of a module, `main`."""
+        return self._build()[0]
 
     @property
     def call(self) -> Call:
@@ -63,7 +70,7 @@ class Case:
     @property
     def file(self) -> bytes:
         """The call as a file."""
-        return export(self._build()[0]).to_bytes()
+        return export(self.module).to_bytes()
 
     @property
     def inputs(self) -> list[Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +24,10 @@ DIFFERENT = 0.02
 """Which part of other results may differ: a comparison of two close numbers may go either way."""
 
 
+Measure = Callable[[Case, Answer, Answer], float]
+"""Returns how far a case's answer is from the expected one, in units of what is allowed."""
+
+
 class Found:
     """What became of a case.
 
@@ -37,9 +41,9 @@ class Found:
 
     __slots__ = ("builtin", "case", "errors", "problems", "xnnpack")
 
-    def __init__(self, case: Case, expected: Answer, answers: Sequence[Answer]) -> None:
+    def __init__(self, case: Case, expected: Answer, answers: Sequence[Answer], measure: Measure | None = None) -> None:
         self.case = case
-        self.errors = [error_of(case, answer, expected) for answer in answers]
+        self.errors = [(measure or error_of)(case, answer, expected) for answer in answers]
         self.problems = [answer.problem for answer in answers]
         self.builtin, self.xnnpack = map(_outcome, answers, self.errors)
 

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from benchmarks.kernel_probe import elementwise, movement, recurrent, weighted
+from benchmarks.kernel_probe import elementwise, movement, rank_rows, recurrent, weighted
 from benchmarks.kernel_probe.case import Case
 from benchmarks.kernel_probe.judge import Found
+from benchmarks.kernel_probe.rank_rows import Pair, Words, words_of, worst
 from tfconvert.schema.tflite import kernels
-from tfconvert.schema.tflite.kernels import OUTCOMES, Outcome
+from tfconvert.schema.tflite.kernel_conditions import rank_of
+from tfconvert.schema.tflite.kernels import Outcome, Table
 
 HEADER = (
-    "# What LiteRT {version} makes of quantized calls; written by `python -m benchmarks.kernel_probe`.\n"
+    "# What LiteRT {version} makes of calls; written by `python -m benchmarks.kernel_probe`.\n"
     "# Operators, conditions, outcome with the builtin kernels, outcome with XNNPACK, signatures.\n"
 )
 
 RESTRICTIONS = frozenset(("same", "centred", "fixed"))
 """Conditions that make a call simpler."""
 
-Words = frozenset[str]
-Pair = tuple[str, str]
-"""The outcomes with the builtin kernels and with XNNPACK."""
-
 
 def all_cases() -> Iterator[Case]:
-    """Yields the calls that the table is made of."""
+    """Yields the calls with quantized operands that the table is made of."""
     yield from elementwise.cases()
     yield from movement.cases()
     yield from weighted.cases()
     yield from recurrent.cases()
-
-
-def _worst(pairs: Sequence[Pair]) -> Pair:
-    builtin, xnnpack = (max(each, key=OUTCOMES.index) for each in zip(*pairs, strict=True))
-    return builtin, xnnpack
 
 
 def _projected(seen: Mapping[Words, Pair], words: Words) -> dict[Words, set[Pair]]:
@@ -91,28 +84,66 @@ def gather(found: Sequence[Found]) -> dict[tuple[str, str], dict[Words, Pair]]:
         holding = kernels.conditions(each.case.operator, each.case.call)
         all_pairs[each.case.key][holding].append((each.builtin, each.xnnpack))
     return {
-        key: {holding: _worst(pairs) for holding, pairs in by_condition.items()}
+        key: {holding: worst(pairs) for holding, pairs in by_condition.items()}
         for key, by_condition in all_pairs.items()
     }
 
 
-def write(found: Sequence[Found], version: str) -> str:
+def gather_plain(found: Sequence[Found]) -> dict[tuple[str, str], dict[tuple[Words, int], Pair]]:
+    """Returns the outcomes of calls on plain numbers by operator and signature, by condition and rank."""
+    all_pairs: dict[tuple[str, str], dict[tuple[Words, int], list[Pair]]] = defaultdict(lambda: defaultdict(list))
+    for each in found:
+        call = each.case.call
+        words = kernels.conditions(each.case.operator, call) | ({"special"} if each.case.is_special else set())
+        at = words, rank_of(each.case.operator, call) or 0
+        all_pairs[each.case.key][at].append((each.builtin, each.xnnpack))
+    return {key: {at: worst(pairs) for at, pairs in seen.items()} for key, seen in all_pairs.items()}
+
+
+Rows = dict[tuple[str, Outcome], list[str]]
+"""The signatures by operator and outcome."""
+
+
+def rows(quantized: Sequence[Found], plain: Sequence[Found]) -> Rows:
+    """Returns the rows of the table.
+
+    Args:
+        quantized: What became of the cases with quantized operands.
+        plain: What became of those with plain numbers.
+    """
+    signatures: Rows = defaultdict(list)
+    for (operator, signature), seen in sorted(gather(quantized).items()):
+        for words, (builtin, xnnpack) in rows_of(seen).items():
+            signatures[operator, Outcome(builtin, xnnpack, words)].append(signature)
+    for (operator, signature), by_rank in sorted(gather_plain(plain).items()):
+        for row in rank_rows.rows_of(rank_rows.without_luck(by_rank)):
+            signatures[operator, row].append(signature)
+    return signatures
+
+
+def rows_in(table: Table, without: Collection[str]) -> Rows:
+    """Returns the rows of a table on plain numbers or not, but not those of some operators."""
+    signatures: Rows = defaultdict(list)
+    for operator in table.operators:
+        if operator not in without:
+            for signature, outcomes in table.rows(operator).items():
+                for outcome in outcomes:
+                    signatures[operator, outcome].append(signature)
+    return signatures
+
+
+def write(rows: Rows, version: str) -> str:
     """Returns the text of the table.
 
     Args:
-        found: What became of the cases.
+        rows: The rows.
         version: The runtime's version.
     """
-    signatures: dict[tuple[str, Outcome], list[str]] = defaultdict(list)
-    for (operator, signature), seen in sorted(gather(found).items()):
-        for words, (builtin, xnnpack) in rows_of(seen).items():
-            signatures[operator, Outcome(builtin, xnnpack, words)].append(signature)
     operators: dict[tuple[Outcome, tuple[str, ...]], list[str]] = defaultdict(list)
-    for (operator, outcome), each in signatures.items():
-        operators[outcome, tuple(each)].append(operator)
+    for (operator, outcome), each in sorted(rows.items(), key=lambda row: row[0][0]):
+        operators[outcome, tuple(sorted(each))].append(operator)
     lines = [
-        "\t".join((" ".join(names), " ".join(sorted(outcome.conditions)) or "-", outcome.builtin, outcome.xnnpack,
-                   " ".join(each)))
+        "\t".join((" ".join(names), words_of(outcome), outcome.builtin, outcome.xnnpack, " ".join(each)))
         for (outcome, each), names in operators.items()
-    ]  # fmt: skip
+    ]
     return HEADER.format(version=version) + "".join(f"{line}\n" for line in sorted(lines))

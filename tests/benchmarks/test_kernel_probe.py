@@ -7,7 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from benchmarks.kernel_probe import child, judge, table, tensors
+from benchmarks.kernel_probe import child, draw, judge, plain, rank_rows, table, tensors
 from benchmarks.kernel_probe.case import Case
 from benchmarks.kernel_probe.child import Answer, Job
 from benchmarks.kernel_probe.tensors import like, scaled, weights, within
@@ -15,6 +15,9 @@ from tfconvert.schema.tflite import kernels
 from tfconvert.schema.tflite.kernels import CRASHES, OK, REFUSED, WRONG
 
 SAMPLE = 64
+
+WORDS_NONE, EMPTY, COMPUTED = frozenset[str](), frozenset({"empty"}), frozenset({"computed"})
+PAIR_OK, PAIR_BAD = (OK, OK), (REFUSED, REFUSED)
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +29,13 @@ def cases() -> list[Case]:
 def _sample(cases: list[Case]) -> list[Case]:
     """Returns some calls, at most two of an operator; the same ones every time."""
     by_operator: dict[str, list[Case]] = defaultdict(list)
-    draw = np.random.default_rng(7)
-    for index in draw.permutation(len(cases)):
+    rng = np.random.default_rng(7)
+    for index in rng.permutation(len(cases)):
         case = cases[index]
         if len(by_operator[case.operator]) < 2:
             by_operator[case.operator].append(case)
     chosen = [case for each in by_operator.values() for case in each]
-    return [chosen[index] for index in draw.permutation(len(chosen))[:SAMPLE]]
+    return [chosen[index] for index in rng.permutation(len(chosen))[:SAMPLE]]
 
 
 def test_litert_does_what_the_table_says(cases: list[Case]) -> None:
@@ -53,6 +56,55 @@ def test_litert_does_what_the_table_says(cases: list[Case]) -> None:
 def _is_worse(found: tuple[str, str], known: tuple[str, str]) -> bool:
     rank = kernels.OUTCOMES.index
     return any(rank(one) > rank(other) for one, other in zip(found, known, strict=True))
+
+
+def test_litert_does_what_the_table_says_of_plain_numbers() -> None:
+    """A call of each operator with floats or integers, of a rank that nobody would choose."""
+    rng, sample = np.random.default_rng(11), list[Case]()
+    for family in plain.families():
+        kind = "f32" if "f32" in family.types else family.types[int(rng.integers(len(family.types)))]
+        tried = [case for case in plain.cases(family, kind, max(family.ranks)) if not case.is_special]
+        sample += tried[:1]
+    assert len({case.operator for case in sample}) > 110
+    wrong = []
+    for each in plain.probe(sample):
+        known = kernels.outcome(each.case.operator, each.case.call)
+        if known is None or _is_worse((each.builtin, each.xnnpack), (known.builtin, known.xnnpack)):
+            wrong.append(f"{each.case.key}: {each.builtin} {each.xnnpack} instead of {known}, {each.problems}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plain_numbers_have_negative_ones_and_extremes() -> None:
+    drawn = draw.Draw("ADD", "i16", 3).x().value
+    assert {drawn.min(), drawn.max()} == {-32768, 32767}
+    assert draw.Draw("ADD", "f32", 3).x().value.min() < 0
+    np.testing.assert_array_equal(drawn, draw.Draw("ADD", "i16", 3).x().value)
+    assert draw.kind_of(drawn) == "i16"
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        ({(WORDS_NONE, 2): PAIR_OK, (WORDS_NONE, 5): PAIR_OK}, ["-"]),
+        ({(WORDS_NONE, 2): PAIR_OK, (WORDS_NONE, 5): PAIR_BAD}, ["rank0-4", "rank5-"]),
+        ({(WORDS_NONE, 2): PAIR_OK, (EMPTY, 2): PAIR_BAD}, ["-", "empty"]),
+        ({(WORDS_NONE, 7): PAIR_BAD, (COMPUTED, 7): PAIR_OK, (COMPUTED, 2): PAIR_OK}, ["-", "computed"]),
+    ],
+)
+def test_rows_of_ranks(seen: rank_rows.Seen, expected: list[str]) -> None:
+    rows = rank_rows.rows_of(seen)
+    assert sorted(map(rank_rows.words_of, rows)) == expected
+    for (words, rank), pair in seen.items():
+        found = kernels.decide(rows, words, rank)
+        assert found is not None
+        assert (found.builtin, found.xnnpack) == pair
+
+
+def test_rows_of_other_operators_stay() -> None:
+    text = kernels.TABLE.read_text("utf-8")
+    version = text.split()[3]
+    assert table.write(table.rows_in(kernels.Table(text), ()), version) == text
+    assert not any(operator == "ABS" for operator, _ in table.rows_in(kernels.Table(text), ("ABS",)))
 
 
 def test_every_call_is_in_the_table(cases: list[Case]) -> None:
@@ -150,6 +202,6 @@ def test_of_several_outcomes_the_table_has_the_worst() -> None:
     ((key, seen),) = table.gather(founds).items()
     assert key == ("ABS", "i8>i8")
     assert list(seen.values()) == [(WRONG, CRASHES)]
-    text = table.write(founds, "9.9")
+    text = table.write(table.rows(founds, []), "9.9")
     assert text.startswith("# What LiteRT 9.9 ")
     assert text.splitlines()[-1] == "ABS\t-\twrong\tcrashes\ti8>i8"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tfconvert.schema.tflite import kernels, operators
+from tfconvert.schema.tflite import kernel_conditions, kernels, operators
 from tfconvert.schema.tflite.kernels import CRASHES, OK, OUTCOMES, REFUSED, WRONG, Outcome
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
@@ -122,7 +122,7 @@ TABLE = (
 def test_the_row_with_the_most_conditions_decides(
     operator: str, operand: Operand, result: Operand, expected: tuple[str, str] | None
 ) -> None:
-    found = kernels.find(kernels.parse(TABLE), operator, Call((operand, INDICES), (result,)))
+    found = kernels.find(kernels.Table(TABLE), operator, Call((operand, INDICES), (result,)))
     assert (found and (found.builtin, found.xnnpack)) == expected
     assert found is None or found.is_ok is (expected == (OK, OK))
 
@@ -144,7 +144,8 @@ def test_of_rows_with_as_many_conditions_the_worst_decides() -> None:
         ("CONCATENATION", Call((U8, integers("UINT8", 0.25)), (U8,)), (OK, OK)),
         ("CONCATENATION", Call((I8, integers("INT8", 0.25)), (I8,)), (REFUSED, REFUSED)),
         ("POW", Call((I8, I8), (I8,)), (REFUSED, REFUSED)),
-        ("POW", Call((F32, F32), (F32,)), None),
+        ("POW", Call((F32, F32), (F32,)), (OK, OK)),
+        ("CUSTOM", Call((F32, F32), (F32,)), None),
     ],
 )
 def test_outcomes(operator: str, call: Call, expected: tuple[str, str] | None) -> None:
@@ -163,17 +164,106 @@ def test_what_a_call_would_need() -> None:
 
 
 def test_fixed_results() -> None:
-    assert kernels.fixed_result("SOFTMAX", "INT8") == (1 / 256, -128)
-    assert kernels.fixed_result("SOFTMAX", "FLOAT32") is None
-    assert kernels.fixed_result("ADD", "INT8") is None
+    assert kernel_conditions.fixed_result("SOFTMAX", "INT8") == (1 / 256, -128)
+    assert kernel_conditions.fixed_result("SOFTMAX", "FLOAT32") is None
+    assert kernel_conditions.fixed_result("ADD", "INT8") is None
 
 
 def test_the_table_is_in_the_words_that_the_lookup_knows() -> None:
-    rows = kernels.table()
-    assert len(rows) > 800
-    for (operator, _), found in rows.items():
-        assert operators.lookup(operator.lower()) is not None
+    table = kernels.table()
+    words = set(kernel_conditions.CONDITIONS) | set(kernel_conditions.PLAIN_CONDITIONS)
+    rows = [found for operator in table.operators for found in table.rows(operator).values()]
+    assert len(rows) > 3000
+    assert all(operators.lookup(operator.lower()) is not None for operator in table.operators)
+    for found in rows:
         assert all({row.builtin, row.xnnpack} <= set(OUTCOMES) for row in found)
-        assert all(row.conditions <= set(kernels.CONDITIONS) for row in found)
-        assert len({row.conditions for row in found}) == len(found)
-    assert any(row == Outcome(OK, OK, frozenset()) for found in rows.values() for row in found)
+        assert all(row.conditions <= words for row in found)
+        assert len({(row.conditions, row.low) for row in found}) == len(found)
+    assert any(row == Outcome(OK, OK, frozenset()) for found in rows for row in found)
+
+
+def plain(type: str, *shape: int, is_constant: bool = False) -> Operand:
+    """Returns an operand whose numbers are stored as they are."""
+    return Operand(type, shape, is_constant=is_constant)
+
+
+AXES = plain("INT32", 1, is_constant=True)
+LONGS = plain("INT64", 2)
+
+
+@pytest.mark.parametrize(
+    ("operator", "call", "expected"),
+    [
+        ("PAD", Call((plain("FLOAT32", 2), AXES), (plain("FLOAT32", 4),)), "f32,int32>f32"),
+        ("CONCATENATION", Call((LONGS, LONGS), (LONGS,)), "int64>int64"),
+        ("LESS", Call((LONGS, LONGS), (plain("BOOL", 2),)), "int64,int64>bool"),
+        ("CONV_2D", Call((F32, F32, ABSENT), (F32,)), "f32,f32,absent>f32"),
+    ],
+)
+def test_signatures_of_plain_calls_have_all_types(operator: str, call: Call, expected: str) -> None:
+    assert kernels.signature(operator, call) == expected
+
+
+@pytest.mark.parametrize(
+    ("operator", "call", "expected"),
+    [
+        ("MEAN", Call((F32, AXES), (plain("FLOAT32", 2),)), set()),
+        ("MEAN", Call((F32, plain("INT32", 1)), (plain("FLOAT32", 2),)), {"computed"}),
+        ("ADD", Call((F32, plain("FLOAT32", 4)), (F32,)), {"broadcast"}),
+        ("ADD", Call((plain("FLOAT32", 0),) * 2, (plain("FLOAT32", 0),)), {"empty"}),
+        ("GATHER_ND", Call((F32, plain("INT32", 3, 0)), (plain("FLOAT32", 3, 2, 4),)), {"hollow"}),
+        ("RESHAPE", Call((plain("FLOAT32", 1), plain("INT32", 0, is_constant=True)), (plain("FLOAT32"),)), set()),
+    ],
+)
+def test_conditions_of_plain_calls(operator: str, call: Call, expected: set[str]) -> None:
+    assert kernels.conditions(operator, call) == expected
+
+
+def test_parameters_have_no_part_in_the_rank() -> None:
+    pads = plain("INT32", 1, 2, is_constant=True)
+    assert kernel_conditions.rank_of("PAD", Call((plain("FLOAT32", 3), pads), (plain("FLOAT32", 5),))) == 1
+    assert kernel_conditions.rank_of("ADD", Call((plain("FLOAT32", 3), F32), (F32,))) == 2
+    assert kernel_conditions.rank_of("ADD", Call((Operand("FLOAT32"), F32), (Operand("FLOAT32"),))) is None
+    assert kernel_conditions.rank_of("CONV_2D", Call((F32, F32, ABSENT), (F32,))) == 2
+
+
+RANKS = """# A comment
+MEAN	rank0-6	ok	ok	f32,int32>f32
+MEAN	rank7-	ok	refused	f32,int32>f32
+MEAN	computed	ok	ok	f32,int32>f32
+MEAN SUM	-	refused	refused	bool,int32>bool
+"""
+
+
+@pytest.mark.parametrize(
+    ("rank", "axes", "expected"),
+    [(3, AXES, OK), (6, AXES, OK), (7, AXES, REFUSED), (8, AXES, REFUSED), (8, plain("INT32", 1), OK)],
+)
+def test_a_row_may_be_for_some_ranks(rank: int, axes: Operand, expected: str) -> None:
+    operand = plain("FLOAT32", *([2] * rank))
+    found = kernels.find(kernels.Table(RANKS), "MEAN", Call((operand, axes), (plain("FLOAT32", 2),)))
+    assert found is not None
+    assert found.xnnpack == expected
+
+
+def test_of_an_unknown_rank_only_rows_for_all_ranks_say_something() -> None:
+    table, unknown = kernels.Table(RANKS), Operand("FLOAT32")
+    assert kernels.find(table, "MEAN", Call((unknown, AXES), (unknown,))) is None
+    of_booleans = kernels.find(table, "SUM", Call((Operand("BOOL"), AXES), (Operand("BOOL"),)))
+    assert of_booleans == Outcome(REFUSED, REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind", "rank", "expected"),
+    [
+        ("NOT_EQUAL", "INT16", 2, WRONG),
+        ("EQUAL", "INT16", 2, OK),
+        ("NOT_EQUAL", "INT32", 8, OK),
+        ("EQUAL", "INT8", 1, CRASHES),
+    ],
+)
+def test_outcomes_of_comparisons(operator: str, kind: str, rank: int, expected: str) -> None:
+    operand, result = plain(kind, *([2] * rank)), plain("BOOL", *([2] * rank))
+    found = kernels.outcome(operator, Call((operand, operand), (result,)))
+    assert found is not None
+    assert found.builtin == expected

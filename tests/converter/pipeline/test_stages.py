@@ -43,7 +43,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 NAMES = [
     "merge-functions", "inline", "freeze-variables", "canonicalize", "shape-inference",
-    "initialize-state", "legalize", "cse", "optimize", "cse",
+    "initialize-state", "legalize", "cse", "optimize", "cse", "fit-kernels",
 ]  # fmt: skip
 
 FORBIDDEN_LAST = ("tf.", "tf_executor.", "tf_saved_model.")
@@ -93,12 +93,12 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 EVERYTHING = [
     "dialects-to-tf", "unbind-inputs", "merge-functions", "functionalize-loops", "functionalize-conditionals",
     "executor-to-functional", "prepare-composite-functions", "regions-to-functional", "tensor-arrays-to-lists",
-    "inline", "unique-callees",
+    "inline", "verify-control-flow", "unique-callees",
     "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
     "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
     "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse", "optimize", "cse",
-    "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
+    "fit-kernels", "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
     "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights",
     "verify-quantized",
 ]  # fmt: skip

@@ -50,11 +50,11 @@ def _product(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
-    total = _sum(x, axes, keep)
     if is_integer(x.dtype):
-        # Rounded towards zero, as C++ divides.
-        return np.asarray(np.trunc(total / max(count, 1)))
-    return np.asarray(total / typed(count, x.dtype))
+        # Summed up in 64 bits, and rounded towards zero, as C++ divides.
+        total = np.sum(x, axis=axes, keepdims=keep, dtype=np.uint64 if x.dtype.kind == "u" else np.int64)
+        return np.asarray((np.sign(total) * (np.abs(total) // max(count, 1))).astype(x.dtype))
+    return np.asarray(_sum(x, axes, keep) / typed(count, x.dtype))
 
 
 def _max(x: Array, axes: tuple[int, ...], keep: bool) -> Array:

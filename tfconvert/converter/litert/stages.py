@@ -52,6 +52,7 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "a duplicate op is a second use of its operand, which prevents fusing"),
     Stage("optimize", "fusing needs the target's ops, which have fused forms", takes=("patterns", "allow_custom_ops")),
     Stage("cse", "folding leaves duplicates behind"),
+    Stage("fit-kernels", "the kernels' limits are the operators', which are final but for copies and integers"),
     Stage("prepare-quantize", "ops without an integer kernel are replaced by ops that have one", _STATIC, ("quantize",),
           "quantize"),
     Stage("separate-reads", "reads of one variable may be merged until here, but crash",

@@ -52,6 +52,7 @@ STANDARD: Sequence[Stage] = (
           forbids=_ARRAYS),
     Stage("inline", "folding and fusing see through calls",
           forbids=("tf.PartitionedCall", "tf.StatefulPartitionedCall")),
+    Stage("verify-control-flow", "later passes rely on it, and none has decided yet which branch runs", (FUNCTIONAL,)),
     Stage("unique-callees", "the arguments of a branch or a loop are the operands of one op", (FUNCTIONAL,)),
     Stage("stacks-to-lists", "a function that is used once shows which stack it pushes to", (_STACKS,),
           forbids=_STACKS),

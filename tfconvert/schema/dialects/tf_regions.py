@@ -125,7 +125,8 @@ def _check_outlined(op: Operation, condition: Region, body: Region) -> None:
     taken = op.operand_types[: len(condition.block.args)]
     agree(op, "arguments of the cond region", [value.type for value in condition.block.args], taken)
     agree(op, "arguments of the body region", [value.type for value in body.block.args], taken)
-    agree(op, "values yielded by the body region", [value.type for value in _yielded(op, body, "body")], op.result_types)
+    yielded = [value.type for value in _yielded(op, body, "body")]
+    agree(op, "values yielded by the body region", yielded, op.result_types)
     agree(op, "results", op.result_types, op.operand_types)
 
 

@@ -1,25 +1,28 @@
-"""Which quantized calls the runtime's kernels compute correctly, from the table in `kernels.tsv`.
+"""Which calls the runtime's kernels take and compute right, from the table in `kernels.tsv`.
 
 The runtime checks little: a kernel that does not know a mixture of types, or assumes equal scales, may compute
-nonsense. So each form of call was tried. `python -m benchmarks.kernel_probe` runs operators alone, with the builtin
-kernels and with XNNPACK, compares them with the same operators on floats, and writes the table. It is read when it is
-first needed.
+nonsense; one that has the type may have it for few ranks only. So each form of call was tried. `python -m
+benchmarks.kernel_probe` runs operators alone, with the builtin kernels and with XNNPACK, on all types and ranks,
+compares plain ones with the reference executor and quantized ones with the same operators on floats, and writes the
+table. An operator's rows are read when it is first asked for.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
-`operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` that must hold; of several
-rows for a signature the one with the most conditions decides.
+`operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` and `PLAIN_CONDITIONS` that
+must hold, and the ranks, `rank0-4` or `rank5-`: the greatest rank among the operands and results must be one of these.
+Of several rows for a signature the one with the most conditions decides.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.schema.tflite import operators
-from tfconvert.schema.tflite.versions import ABSENT as ABSENT_OPERAND
+from tfconvert.schema.tflite.kernel_conditions import CONDITIONS, PLAIN_CONDITIONS, is_plain, rank_of
 from tfconvert.schema.tflite.versions import Call, Operand
 
 TABLE = Path(__file__).parent / "kernels.tsv"
@@ -33,11 +36,13 @@ OUTCOMES = (OK, WRONG, REFUSED, CRASHES)
 
 ABSENT = "absent"
 
+ANY_RANK = 99
+"""The greatest rank of a row that has no greatest."""
+
+_RANKS = re.compile(r"rank(\d+)-(\d*)")
+
 _MANY_OPERANDS = 6
 """An operator with more operands, such as an LSTM, has only the distinct forms of them in its signatures."""
-
-_BIAS_TOLERANCE = 1e-3
-"""The part of a bias's scale by which it may be off."""
 
 _FORMS: Mapping[str, str] = {
     "FLOAT32": "f32", "FLOAT16": "f16", "BFLOAT16": "bf16", "INT64": "i64", "INT32": "i32", "INT16": "i16",
@@ -51,14 +56,6 @@ _OTHER_TYPES = frozenset(("BOOL", "INT32", "INT64", "STRING", "RESOURCE", "VARIA
 A bias is not, so that one without a scale is a form that was not tried, rather than no bias.
 """
 
-_FIXED: Mapping[str, Mapping[str, tuple[float, int]]] = {
-    "LOGISTIC": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
-    "SOFTMAX": {"INT8": (1 / 256, -128), "UINT8": (1 / 256, 0), "INT16": (1 / 32768, 0)},
-    "LOG_SOFTMAX": {"INT8": (16 / 256, 127), "UINT8": (16 / 256, 255)},
-    "TANH": {"INT8": (1 / 128, 0), "UINT8": (1 / 128, 128), "INT16": (1 / 32768, 0)},
-    "L2_NORMALIZATION": {"INT8": (1 / 128, 0), "UINT8": (1 / 128, 128)},
-}
-
 
 class Outcome(NamedTuple):
     """What becomes of a call.
@@ -67,114 +64,20 @@ class Outcome(NamedTuple):
         builtin: With the kernels of the runtime alone; one of `OUTCOMES`.
         xnnpack: With XNNPACK, which the runtime has by default.
         conditions: The conditions under which it was so, without those that do not matter.
+        low: The least rank for which it was so.
+        high: The greatest rank for which it was so.
     """
 
     builtin: str
     xnnpack: str
     conditions: frozenset[str] = frozenset()
+    low: int = 0
+    high: int = ANY_RANK
 
     @property
     def is_ok(self) -> bool:
         """Whether the call is computed right either way."""
         return self.builtin == self.xnnpack == OK
-
-
-def fixed_result(operator: str, type: str) -> tuple[float, int] | None:
-    """Returns the scale and zero point that an operator's result should have, `None` if any will do.
-
-    Args:
-        operator: Enumerator of `BuiltinOperator`.
-        type: Enumerator of `TensorType`.
-    """
-    return _FIXED.get(operator, {}).get(type)
-
-
-def _has_same_scales(operator: str, call: Call) -> bool:
-    quantized = [operand for operand in (*call.inputs, *call.outputs) if operand.scales]
-    return operator not in _FIXED and all(
-        operand.scales == quantized[0].scales and operand.zero_points == quantized[0].zero_points
-        for operand in quantized
-    )
-
-
-def _has_no_offset(operator: str, call: Call) -> bool:
-    return not any(any(operand.zero_points) for operand in (*call.inputs, *call.outputs))
-
-
-def _has_offset_constant(operator: str, call: Call) -> bool:
-    return any(operand.is_constant and any(operand.zero_points) for operand in call.inputs)
-
-
-def _has_fixed_result(operator: str, call: Call) -> bool:
-    result = call.result(0)
-    return (result.scales, result.zero_points) == _one_scale(fixed_result(operator, result.type))
-
-
-def _one_scale(fixed: tuple[float, int] | None) -> tuple[tuple[float, ...], tuple[int, ...]] | None:
-    return None if fixed is None else ((fixed[0],), (fixed[1],))
-
-
-_PRODUCT = (("input",), ("filter", "weights"), ("bias",))
-"""The names of the operand, of the weights and of the bias of the operators that have these."""
-
-
-def _has_other_bias(operator: str, call: Call) -> bool:
-    """Returns whether a bias is not in units of the product of the operand's scale and the weights'."""
-    named = _named(operator, call)
-    x, weights, bias = (next((named[name] for name in names if name in named), ABSENT_OPERAND) for names in _PRODUCT)
-    if not (x.scales and weights.scales and bias.scales):
-        return False
-    expected = [x.scales[0] * scale for scale in weights.scales]
-    if len(expected) != len(bias.scales):
-        return True
-    off = any(abs(own - wanted) > _BIAS_TOLERANCE * wanted for own, wanted in zip(bias.scales, expected, strict=True))
-    return off or any(bias.zero_points)
-
-
-def _named(operator: str, call: Call) -> Mapping[str, Operand]:
-    declared = operators.lookup(operator.lower())
-    names = [value.name for value in declared.operands] if declared is not None else []
-    return dict(zip(names, call.inputs, strict=False))
-
-
-def _has_groups(operator: str, call: Call) -> bool:
-    shapes = call.operand(0).shape, call.operand(1).shape
-    return operator == "CONV_2D" and all(shapes) and shapes[0][-1:] != shapes[1][-1:]  # type: ignore[index]
-
-
-def _has_powers_of_two(operator: str, call: Call) -> bool:
-    scales = [scale for operand in (*call.inputs, *call.outputs) for scale in operand.scales]
-    is_asked = operator in ("ADD", "SUB") and bool(call.options.get("pot_scale_int16", True))
-    return is_asked and all(math.frexp(scale)[0] == 0.5 for scale in scales)
-
-
-def _is_asymmetric(operator: str, call: Call) -> bool:
-    return bool(call.options.get("asymmetric_quantize_inputs"))
-
-
-def _is_adjoint(operator: str, call: Call) -> bool:
-    return bool(call.options.get("adj_y"))
-
-
-CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
-    "same": _has_same_scales,
-    "centred": _has_no_offset,
-    "fixed": _has_fixed_result,
-    "offset": _has_offset_constant,
-    "other-bias": _has_other_bias,
-    "grouped": _has_groups,
-    "asymmetric": _is_asymmetric,
-    "adjoint": _is_adjoint,
-    "powers": _has_powers_of_two,
-}
-"""Facts about a call besides its types.
-
-`same`: all scales and zero points are equal; `centred`: all zero points are 0; `fixed`: the result has the scale and
-the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
-product of the other two; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
-with a zero point; `adjoint`: the second matrix is taken transposed; `powers`: all scales are
-powers of two, and the option does not exclude that the kernel makes use of it.
-"""
 
 
 def form(operand: Operand) -> str:
@@ -207,63 +110,127 @@ def signature(operator: str, call: Call) -> str:
     """Returns the forms of a call's operands and results, `i8,i8w>i8`.
 
     Of a variable number of operands or results only the distinct forms are stated, and of very many operands those that
-    are there. States are not constants, whatever defines their initial values.
+    are there. States are not constants, whatever defines their initial values. Where integers represent real numbers,
+    parameters are left out.
     """
     declared = operators.lookup(operator.lower())
-    if declared is None:
-        return f"{','.join(_forms(call.inputs))}>{','.join(_forms(call.outputs))}"
-    operands = [
-        operand._replace(is_constant=operand.is_constant and index not in declared.variables)
-        for index, operand in enumerate(call.inputs)
-    ]
-    bias = next((index for index, value in enumerate(declared.operands) if value.name == "bias"), -1)
-    inputs, outputs = _forms(operands, bias), _forms(call.outputs)
-    if len(declared.operands) > _MANY_OPERANDS:
-        inputs = [each for each in dict.fromkeys(inputs) if each != ABSENT]
-    elif any(value.variadic for value in declared.operands):
-        inputs = sorted(set(inputs))
-    if any(value.variadic for value in declared.results):
-        outputs = sorted(set(outputs))
+    if is_plain(call):
+        inputs, outputs = [form(operand) for operand in call.inputs], [form(operand) for operand in call.outputs]
+    elif declared is None:
+        inputs, outputs = _forms(call.inputs), _forms(call.outputs)
+    else:
+        operands = [
+            operand._replace(is_constant=operand.is_constant and index not in declared.variables)
+            for index, operand in enumerate(call.inputs)
+        ]
+        bias = next((index for index, value in enumerate(declared.operands) if value.name == "bias"), -1)
+        inputs, outputs = _forms(operands, bias), _forms(call.outputs)
+    return joined(declared, inputs, outputs)
+
+
+def joined(declared: operators.Operator | None, inputs: Iterable[str], outputs: Iterable[str]) -> str:
+    """Returns a signature of the forms of an operator's operands and results."""
+    if declared is not None:
+        if len(declared.operands) > _MANY_OPERANDS:
+            inputs = [each for each in dict.fromkeys(inputs) if each != ABSENT]
+        elif any(value.variadic for value in declared.operands):
+            inputs = sorted(set(inputs))
+        if any(value.variadic for value in declared.results):
+            outputs = sorted(set(outputs))
     return f"{','.join(inputs)}>{','.join(outputs)}"
 
 
 def conditions(operator: str, call: Call) -> frozenset[str]:
     """Returns the conditions that hold for a call."""
-    return frozenset(name for name, holds in CONDITIONS.items() if holds(operator, call))
+    known = PLAIN_CONDITIONS if is_plain(call) else CONDITIONS
+    return frozenset(name for name, holds in known.items() if holds(operator, call))
 
 
-Rows = Mapping[tuple[str, str], tuple[Outcome, ...]]
-"""The outcomes of an operator and a signature, by conditions."""
+Rows = Mapping[str, tuple[Outcome, ...]]
+"""The outcomes of one operator's signatures, by conditions."""
 
 
-def parse(text: str) -> Rows:
-    """Returns the rows of a table."""
-    rows: dict[tuple[str, str], tuple[Outcome, ...]] = {}
-    for line in text.splitlines():
-        if line.startswith("#"):
-            continue
-        names, needed, builtin, xnnpack, signatures = line.split("\t")
-        outcome = Outcome(builtin, xnnpack, frozenset(needed.split(" ")) if needed != "-" else frozenset())
-        for name in names.split(" "):
-            for each in signatures.split(" "):
-                rows[name, each] = (*rows.get((name, each), ()), outcome)
+class Table:
+    """The rows of all operators; those of one are parsed when it is asked for.
+
+    Args:
+        text: The table's text.
+    """
+
+    __slots__ = ("_lines", "_rows")
+
+    def __init__(self, text: str) -> None:
+        self._rows: dict[str, Rows] = {}
+        self._lines: dict[str, list[str]] = defaultdict(list)
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                names, _, rest = line.partition("\t")
+                for name in names.split(" "):
+                    self._lines[name].append(rest)
+
+    @property
+    def operators(self) -> Sequence[str]:
+        """The operators that have rows."""
+        return sorted(self._lines)
+
+    def rows(self, operator: str) -> Rows:
+        """Returns the rows of an operator.
+
+        Args:
+            operator: Enumerator of `BuiltinOperator`.
+        """
+        found = self._rows.get(operator)
+        if found is None:
+            found = self._rows[operator] = _parsed(self._lines.get(operator, ()))
+        return found
+
+
+def _parsed(lines: Iterable[str]) -> Rows:
+    rows: dict[str, tuple[Outcome, ...]] = {}
+    for line in lines:
+        needed, builtin, xnnpack, signatures = line.split("\t")
+        outcome = _outcome(needed.split(" ") if needed != "-" else [], builtin, xnnpack)
+        for each in signatures.split(" "):
+            rows[each] = (*rows.get(each, ()), outcome)
     return rows
 
 
+def _outcome(words: list[str], builtin: str, xnnpack: str) -> Outcome:
+    low, high = 0, ANY_RANK
+    for word in words:
+        found = _RANKS.fullmatch(word)
+        if found is not None:
+            low, high = int(found[1]), int(found[2] or ANY_RANK)
+            words = [other for other in words if other != word]
+    return Outcome(builtin, xnnpack, frozenset(words), low, high)
+
+
 @cache
-def table() -> Rows:
-    """Returns the rows of the table that is part of the package."""
-    return parse(TABLE.read_text(encoding="utf-8"))
+def table() -> Table:
+    """Returns the table that is part of the package."""
+    return Table(TABLE.read_text(encoding="utf-8"))
 
 
-def find(rows: Rows, operator: str, call: Call) -> Outcome | None:
+def find(rows: Table, operator: str, call: Call) -> Outcome | None:
     """Returns a call's outcome according to some rows, `None` if they say nothing about it."""
-    return decide(rows.get((operator, signature(operator, call)), ()), conditions(operator, call))
+    found = rows.rows(operator).get(signature(operator, call), ())
+    return decide(found, conditions(operator, call), rank_of(operator, call)) if found else None
 
 
-def decide(rows: Iterable[Outcome], holding: frozenset[str]) -> Outcome | None:
-    """Returns the row with the most conditions of those that hold, of several the worst; `None` if there is none."""
-    return max((row for row in rows if row.conditions <= holding), key=_weight, default=None)
+def decide(rows: Iterable[Outcome], holding: frozenset[str], rank: int | None = None) -> Outcome | None:
+    """Returns the row with the most conditions of those that hold, of several the worst; `None` if there is none.
+
+    Args:
+        rows: The rows of one signature.
+        holding: The conditions that hold.
+        rank: The rank, `None` if it is unknown: then no row decides that is for some ranks only.
+    """
+    fitting = (row for row in rows if row.conditions <= holding and _has_rank(row, rank))
+    return max(fitting, key=_weight, default=None)
+
+
+def _has_rank(row: Outcome, rank: int | None) -> bool:
+    return row.low <= rank <= row.high if rank is not None else (row.low, row.high) == (0, ANY_RANK)
 
 
 def _weight(row: Outcome) -> tuple[int, int, int]:
@@ -278,9 +245,15 @@ def required(operator: str, call: Call) -> frozenset[str]:
         call: The call.
     """
     holding = conditions(operator, call)
-    rows = table().get((operator, signature(operator, call)), ())
+    rows = table().rows(operator).get(signature(operator, call), ())
     missing = [row.conditions - holding for row in rows if row.is_ok]
     return min(missing, key=len, default=frozenset())
+
+
+def is_right_on_specials(operator: str, call: Call) -> bool:
+    """Returns whether infinite numbers, and such that are none, make no difference to whether a call is right."""
+    found = table().rows(operator).get(signature(operator, call), ())
+    return all(row.is_ok for row in found if "special" in row.conditions)
 
 
 def outcome(operator: str, call: Call) -> Outcome | None:

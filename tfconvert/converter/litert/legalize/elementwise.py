@@ -47,8 +47,32 @@ def _cast_constraint(op: Operation) -> Failure | None:
         element = element_name(types.element_of(value.type))
         if element not in _CASTABLE:
             return Failure(f"tfl.cast doesn't convert {element}")
-    # TensorFlow doesn't define casts of floats outside of an integer type's range; LiteRT takes the nearest integer.
     return Failure("it truncates floats instead of rounding them") if tf.get(op, "Truncate", False) else None
+
+
+_NARROW = frozenset(("i8", "ui8", "i16", "ui16", "ui32"))
+_FLOATS = frozenset(("f32", "f64", "f16", "bf16"))
+_LIMITED = frozenset((
+    "tf.ClipByValue", "tf.Minimum", "tf.Relu6", "tf.Sigmoid", "tf.Softmax", "tf.Tanh",
+    "tfl.logistic", "tfl.minimum", "tfl.relu6", "tfl.softmax", "tfl.tanh",
+))  # fmt: skip
+_KEEPING = frozenset((
+    "tf.Ceil", "tf.Floor", "tf.Maximum", "tf.Relu", "tf.Reshape", "tf.Rint", "tf.Round", "tf.Transpose",
+    "tfl.ceil", "tfl.floor", "tfl.maximum", "tfl.relu", "tfl.reshape", "tfl.round", "tfl.transpose",
+))  # fmt: skip
+"""Ops after which numbers are as limited as before."""
+
+
+def _may_be_out_of_range(op: Operation) -> Failure | None:
+    elements = [element_name(types.element_of(value.type)) for value in (op.operands[0], op.results[0])]
+    if elements[0] not in _FLOATS or elements[1] not in _NARROW:
+        return Failure("the result's type has all numbers, or wraps them as TensorFlow does", is_special=True)
+    owner = op.operands[0].owner
+    while isinstance(owner, Operation) and owner.name in _KEEPING:
+        owner = owner.operands[0].owner
+    if isinstance(owner, Operation) and owner.name in _LIMITED:
+        return Failure("the numbers are limited", is_special=True)
+    return _cast_constraint(op)
 
 
 def _cast(op: Operation, emit: Emit) -> Value:
@@ -119,6 +143,16 @@ def _add_n(op: Operation, emit: Emit) -> Value:
 ENTRIES: tuple[Entry, ...] = (
     Lowering("Const", "pseudo_const", _constant, constraint=_constant_constraint),
     Lowering("Cast", "cast", _cast, constraint=_cast_constraint),
+    Lowering(
+        "Cast",
+        "cast",
+        _cast,
+        constraint=_may_be_out_of_range,
+        benefit=2,
+        name="Cast-to-narrow",
+        note="numbers out of the integer type's range become the nearest one within; TensorFlow leaves open what "
+        "becomes of them, and mostly takes their low bits",
+    ),
     # Arithmetic.
     Row("Abs", "abs", "f32 i32 i16"),
     Row("Add", "add", "f32 i32 i64 i16", options=_NONE),

@@ -14,7 +14,6 @@ from tfconvert.converter.litert.legalize.entry import (
     Row,
     element_of,
     ints,
-    max_rank,
     number_operand,
 )
 from tfconvert.converter.rewrite.pattern import Failure
@@ -59,6 +58,30 @@ def numbers(emit: Emit, value: Value, axis: int) -> Value:
     limit = emit.reshape(size_of(emit, value, axis), ())
     bounds = (emit.scalar(0, types.I32), limit, emit.scalar(1, types.I32))
     return emit.tf("Range", bounds, types.tensor(types.I32, (-1,)))
+
+
+def _is_without_indices(op: Operation) -> bool:
+    """Returns whether each tuple of indices is empty, so that it chooses everything."""
+    return (types.shape_of(op.operands[1].type) or (-1,))[-1] == 0
+
+
+def _has_indices(op: Operation) -> Failure | None:
+    return Failure("the tuples of indices are empty", is_special=True) if _is_without_indices(op) else None
+
+
+def _has_no_indices(op: Operation) -> Failure | None:
+    return None if _is_without_indices(op) else Failure("the tuples of indices are not empty", is_special=True)
+
+
+def _gather_everything(op: Operation, emit: Emit) -> Value:
+    """Repeats the whole for each empty tuple: the kernel takes that to be out of bounds."""
+    params, indices = op.operands
+    result = types.shape_of(op.results[0].type)
+    if result is not None and -1 not in result:
+        shape = emit.ints(result)
+    else:
+        shape = emit.concat((emit.part(emit.shape(indices), 0, -1), emit.shape(params)), (-1,))
+    return emit.tf("BroadcastTo", (params, shape), op.results[0].type)
 
 
 def _as(value: Value, element: Any) -> Any:
@@ -128,10 +151,11 @@ _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 
 
 
 ENTRIES: tuple[Entry, ...] = (
-    Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2), constraint=max_rank(5)),
+    Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
     Lowering("Gather", "gather", _gather, _PARAMS),
     Lowering("GatherV2", "gather", _gather, _PARAMS, number_operand(2, "the axis")),
-    Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string"),
+    Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
+    Lowering("GatherNd", "BroadcastTo", _gather_everything, _ANY, _has_no_indices, benefit=3),
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,

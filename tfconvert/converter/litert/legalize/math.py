@@ -255,6 +255,12 @@ def _bias_add_grad(op: Operation, emit: Emit) -> Value:
     return emit.reduce("Sum", op.operands[0], [axis for axis in range(rank) if axis != channel])
 
 
+_SPECIALS = (
+    "before it, LiteRT's kernels may make something else of infinite numbers and NaN than TensorFlow's: convolutions, "
+    "matrix products, extremes, pooling, sorting and resizing do"
+)
+"""The note for models that look for such numbers; what the kernels make of them is in their table, as `special`."""
+
 ENTRIES: tuple[Entry, ...] = (
     Lowering("Erf", "Mul AddV2 RealDiv", _erf, _FLOAT),
     Lowering("Erfc", "Mul AddV2 Exp", _erfc, _FLOAT),
@@ -272,13 +278,13 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Reciprocal", "RealDiv", _reciprocal, _FLOAT),
     Lowering("Inv", "RealDiv", _reciprocal, _FLOAT),
     Lowering("DivNoNan", "Equal RealDiv SelectV2", _div_no_nan, _FLOAT),
-    Lowering("MulNoNan", "Equal Mul SelectV2", _mul_no_nan, _FLOAT),
+    Lowering("MulNoNan", "Equal Mul SelectV2", _mul_no_nan, _FLOAT, note=_SPECIALS),
     Lowering("Xdivy", "Equal RealDiv SelectV2", _xdivy, _FLOAT),
     Lowering("Xlogy", "Equal Log Mul SelectV2", _xlogy, _FLOAT),
     Lowering("Xlog1py", "Equal Log1p Mul SelectV2", _xlog1py, _FLOAT),
-    Lowering("IsNan", "NotEqual", _is_nan, _FLOAT),
-    Lowering("IsInf", "Abs Equal", _is_inf, _FLOAT),
-    Lowering("IsFinite", "Sub Equal", _is_finite, _FLOAT),
+    Lowering("IsNan", "NotEqual", _is_nan, _FLOAT, note=_SPECIALS),
+    Lowering("IsInf", "Abs Equal", _is_inf, _FLOAT, note=_SPECIALS),
+    Lowering("IsFinite", "Sub Equal", _is_finite, _FLOAT, note=_SPECIALS),
     Lowering("ApproximateEqual", "Sub Abs Less", _approximate_equal, _FLOAT),
     Lowering("TruncateDiv", "RealDiv Ceil Floor SelectV2", _truncate_div, _FLOAT),
     Lowering("TruncateDiv", "Div", _truncate_div_of_integers, "i32"),

@@ -13,7 +13,6 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 _FLOAT = "f32"
-_MAX_RANK = 5
 
 
 def _constant_matrix(op: Operation) -> Failure | None:
@@ -43,9 +42,7 @@ def _matmul_of_values(op: Operation, emit: Emit) -> Value:
 
 def _rank_constraint(op: Operation) -> Failure | None:
     ranks = [len(shape) for operand in op.operands if (shape := types.shape_of(operand.type)) is not None]
-    if any(not 2 <= rank <= _MAX_RANK for rank in ranks):
-        return Failure(f"tfl.batch_matmul takes 2 to {_MAX_RANK} dimensions")
-    return None
+    return Failure("tfl.batch_matmul takes 2 dimensions or more") if any(rank < 2 for rank in ranks) else None
 
 
 def _layer_constraint(op: Operation) -> Failure | None:

@@ -218,6 +218,11 @@ def _mergeable(op: Operation) -> Failure | None:
     return None
 
 
+def _transpose(op: Operation, emit: Emit) -> Value:
+    """Leaves all dimensions to the kernel: few runtimes take more than six, and none more than eight."""
+    return emit.tfl("transpose", (op.operands[0], emit.i32(op.operands[1])), op.results[0].type)
+
+
 def _transpose_merged(op: Operation, emit: Emit) -> Value:
     """Transposes what is left of the dimensions when those of size 1 are dropped and neighbours that stay so joined."""
     shape = types.shape_of(op.operands[0].type) or ()
@@ -235,6 +240,7 @@ _BLOCKED = _ANY
 ENTRIES: tuple[Entry, ...] = (
     Row("Transpose", "transpose", _ANY, narrow=(1,), constraint=max_rank(_MAX_RANK)),
     Lowering("Transpose", "reshape Transpose", _transpose_merged, _ANY, _mergeable),
+    Lowering("Transpose", "transpose", _transpose, _ANY, benefit=0, name="Transpose-of-many"),
     Lowering("ConcatV2", "concatenation", _concat_v2, f"{_MOVABLE} ui32", number_operand(-1, "the axis")),
     Lowering("Concat", "concatenation", _concat_v1, f"{_MOVABLE} ui32", number_operand(0, "the axis"), typed=1),
     Lowering("Pack", "pack", _pack, "f32 i32 i64 ui8 i8 i16 ui32", benefit=2),
@@ -244,8 +250,8 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Split", "split", _split, "f32 i32 i64 ui8 i8 i16", typed=1),
     Lowering("SplitV", "split_v", _split_v, "f32 i32 i64 ui8 i8 i16"),
     Row("Tile", "tile", f"{_ANY} !tf_type.string", narrow=(1,)),
-    Row("Pad", "pad", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
-    Row("PadV2", "padv2", _MOVABLE, narrow=(1,), constraint=max_rank(5)),
+    Row("Pad", "pad", _MOVABLE, narrow=(1,)),
+    Row("PadV2", "padv2", _MOVABLE, narrow=(1,)),
     Row("MirrorPad", "mirror_pad", _ANY, narrow=(1,), options=_MODE, constraint=_mirrors),
     Lowering("ReverseV2", "reverse_v2", _reverse, _MOVABLE, _axes_are_counted),
     Row("SpaceToDepth", "space_to_depth", "f32 i32 i64 ui8 i8", options=_BLOCK_SIZE, constraint=_channels_last),
@@ -257,13 +263,13 @@ ENTRIES: tuple[Entry, ...] = (
         "Pad reshape Transpose",
         _space_to_batch,
         _BLOCKED,
-        all_of(_blocks_constraint, max_rank(4)),
+        all_of(_blocks_constraint, max_rank(5)),
     ),
     Lowering(
         "BatchToSpaceND",
         "reshape Transpose Slice",
         _batch_to_space,
         _BLOCKED,
-        all_of(_blocks_constraint, max_rank(4)),
+        all_of(_blocks_constraint, max_rank(5)),
     ),
 )

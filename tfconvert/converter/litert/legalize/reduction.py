@@ -11,9 +11,7 @@ from tfconvert.converter.litert.legalize.entry import (
     Lowering,
     ResultType,
     Row,
-    all_of,
     constant_operand,
-    max_rank,
 )
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -124,5 +122,5 @@ ENTRIES: tuple[Entry, ...] = (
     _find("ArgMax", "arg_max"),
     _find("ArgMin", "arg_min"),
     Row("Cumsum", "cumsum", _SUMS, narrow=(1,), options=_CUMSUM_OPTIONS),
-    Lowering("Cumprod", "Slice PadV2 Mul", _cumprod, _SUMS, all_of(_cumprod_constraint, max_rank(5))),
+    Lowering("Cumprod", "Slice PadV2 Mul", _cumprod, _SUMS, _cumprod_constraint),
 )

@@ -1,0 +1,69 @@
+"""What LiteRT's kernels make of the ops of a module; answers for ops that they all take come at once."""
+
+from __future__ import annotations
+
+from tfconvert.schema.dialects import tfl, types
+from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import TensorType
+from tfconvert.schema.tflite import kernels
+from tfconvert.schema.tflite.kernel_conditions import is_plain
+from tfconvert.schema.tflite.kernels import REFUSED, Outcome
+
+HIGHEST_RANK = 8
+"""The greatest rank that was tried, and the greatest that can be reshaped."""
+
+_NEVER = -1
+"""The rank up to which an op is always fine that has to be looked at each time."""
+
+OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
+"""Ops that no kernel of the runtime computes."""
+
+
+class KernelOutcomes:
+    """Answers what becomes of ops, for as long as the types of a module are alive."""
+
+    __slots__ = ("_fine",)
+
+    def __init__(self) -> None:
+        # By identity, since types are interned, and hashing one takes longer than all else here.
+        self._fine: dict[tuple[object, ...], int] = {}
+
+    def problem(self, op: Operation) -> Outcome | None:
+        """Returns what the runtime does with an op instead of computing it right, `None` if it does, or nobody knows.
+
+        Args:
+            op: An operator.
+        """
+        found = [types.element_of(value.type) for value in op.operands]
+        key = (op.name, *map(id, found), 0, *[id(types.element_of(value.type)) for value in op.results])
+        fine = self._fine.get(key)
+        if fine is None:
+            fine = self._fine[key] = _always_fine(op)
+        rank = _rank(op)
+        if rank <= fine:
+            return None
+        assert isinstance(op, tfl.TFLOp)
+        if rank > HIGHEST_RANK and op.op_name == "reshape":
+            return Outcome(REFUSED, REFUSED, low=HIGHEST_RANK + 1)
+        outcome = kernels.outcome(op.op_name.upper(), call_of(op))
+        return None if outcome is None or outcome.is_ok else outcome
+
+
+def _rank(op: Operation) -> int:
+    """Returns the greatest rank of an op's values."""
+    return max([_rank_of(value.type) for value in (*op.operands, *op.results)], default=0)
+
+
+def _rank_of(type: object) -> int:
+    return len(type.shape) if isinstance(type, TensorType) else 0
+
+
+def _always_fine(op: Operation) -> int:
+    """Returns the rank up to which the runtime takes the types of an op under all conditions, `_NEVER` if none."""
+    assert isinstance(op, tfl.TFLOp)
+    operator, call = op.op_name.upper(), call_of(op)
+    if not is_plain(call):
+        return _NEVER
+    rows = kernels.table().rows(operator).get(kernels.signature(operator, call), ())
+    return min((row.low - 1 for row in rows if not row.is_ok), default=HIGHEST_RANK)
