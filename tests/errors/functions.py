@@ -126,8 +126,8 @@ def _morphology(tf: Any, image: Any) -> Any:
     return tf.nn.fractional_max_pool(y, [1.0, 1.4, 1.4, 1.0])[0]
 
 
-def _float64(tf: Any, weights: Any, x: Any) -> Any:
-    return tf.nn.softmax(tf.tanh(tf.matmul(x, weights) + 1.0) * 2.0)
+def _complex_weights(tf: Any, weights: Any, x: Any) -> Any:
+    return tf.abs(tf.tanh(tf.matmul(x, weights) + 1.0) * 2.0)
 
 
 def _transpose(tf: Any, x: Any) -> Any:
@@ -195,7 +195,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "sets": Function({"x": ([1, 3], "float32")}, _sets),
     "sparse": Function(_ROW, _sparse),
     "morphology": Function({"image": ([1, 8, 8, 3], "float32")}, _morphology),
-    "float64": Function({"x": ([None, 4], "float64")}, _float64, _weights(4, 3, dtype="float64")),
+    "complex-weights": Function({"x": ([None, 4], "complex64")}, _complex_weights, _weights(4, 3, dtype="complex64")),
     "transpose-7d": Function({"x": ([2, 3, 2, 3, 2, 3, 2], "float32")}, _transpose),
     "determinant-with-source": Function(_SQUARE, _determinant, debug_info=True),
     "repeated": Function(_ROW, _repeated),

@@ -41,11 +41,6 @@ def _hashing(tf: Any, folder: Path) -> Path:
     return _exported(tf, tf.keras.Model(inputs, tf.keras.layers.Hashing(10)(inputs)), folder)
 
 
-def _float64(tf: Any, folder: Path) -> Path:
-    model = tf.keras.Sequential([tf.keras.Input([4], dtype="float64"), tf.keras.layers.Dense(3, dtype="float64")])
-    return _exported(tf, model, folder)
-
-
 def _fresh(make: Callable[[Any, Path], Path]) -> Callable[[Any, Path], Path]:
     """Returns a maker whose layers have the same names, whatever was made before."""
 
@@ -81,7 +76,6 @@ MODELS: Mapping[str, Callable[[Any, Path], Path]] = {
     "keras-augmentation": _fresh(_augmentation),
     "keras-text": _fresh(_text),
     "keras-hashing": _fresh(_hashing),
-    "keras-float64": _fresh(_float64),
     "queue": _queue,
     "not-frozen": _variables,
 }

@@ -92,7 +92,6 @@ def test_the_oldest_op_isconverted(tmp_path: Path) -> None:
 
 
 REFUSED = [
-    (Case("FakeQuantWithMinMaxVars", ["f32[3]", "f32[]", 1.0]), "its range is not a constant"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", 1.0, 1.0]), "its range is empty or not finite"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", -1.0, float("inf")]), "its range is empty or not finite"),
     (Case("FakeQuantWithMinMaxVars", ["f32[3]", -1.0, 1.0], {"num_bits": 17}), "num_bits is 17, not 2 to 16"),
@@ -107,3 +106,12 @@ def test_what_is_refused(case: Case, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match=reason) as caught:
         converted(case, tmp_path)
     assert "after training" in caught.value.diagnostics[0].hint
+
+
+@pytest.mark.parametrize(("bits", "narrow"), list(itertools.product((4, 8), BOTH)))
+@pytest.mark.parametrize("ends", [("@-3:-1", "@1:4"), ("@0.5:1", "@2:4"), ("@-4:-3", "@-2:-1")])
+def test_computed_ranges(bits: int, narrow: bool, ends: tuple[str, str], check: Check) -> None:
+    options = {"num_bits": bits, "narrow_range": narrow}
+    check(Case("FakeQuantWithMinMaxVars", ["f32[?2,50]", *(f"f32[]{end}" for end in ends)], options))
+    operands = ["f32[?20,7]", *(f"f32[7]{end}" for end in ends)]
+    check(Case("FakeQuantWithMinMaxVarsPerChannel", operands, options))

@@ -23,30 +23,30 @@ def refused(text: str) -> list[Diagnostic]:
     return list(refusal(text).diagnostics)
 
 
-_DOUBLE = """
-func.func @main(%x: tensor<?x4xf64>, %y: tensor<4x3xf64>) -> tensor<?x3xf64> {
-  %0 = "tf.MatMul"(%x, %y) <{transpose_b = false, transpose_a = true}> : (tensor<?x4xf64>, tensor<4x3xf64>) -> tensor<?x3xf64>
-  %1 = "tf.Tanh"(%0) : (tensor<?x3xf64>) -> tensor<?x3xf64>
-  %2 = "tf.Softmax"(%1) : (tensor<?x3xf64>) -> tensor<?x3xf64>
-  func.return %2 : tensor<?x3xf64>
+_COMPLEX = """
+func.func @main(%x: tensor<?x4xcomplex<f32>>, %y: tensor<4x3xcomplex<f32>>) -> tensor<?x3xcomplex<f32>> {
+  %0 = "tf.MatMul"(%x, %y) <{transpose_b = false, transpose_a = true}> : (tensor<?x4xcomplex<f32>>, tensor<4x3xcomplex<f32>>) -> tensor<?x3xcomplex<f32>>
+  %1 = "tf.Tanh"(%0) : (tensor<?x3xcomplex<f32>>) -> tensor<?x3xcomplex<f32>>
+  %2 = "tf.Sin"(%1) : (tensor<?x3xcomplex<f32>>) -> tensor<?x3xcomplex<f32>>
+  func.return %2 : tensor<?x3xcomplex<f32>>
 }
 """  # noqa: E501
 
 
 def test_an_element_type_that_no_kernel_takes_is_one_cause_with_consequences() -> None:
-    cause, *consequences = refused(_DOUBLE)
+    cause, *consequences = refused(_COMPLEX)
     assert cause.op == "tf.MatMul"
-    assert cause.message == "LiteRT computes it for f32, i32, i64, f16, bf16, not for f64"
-    assert "cast to float32" in cause.hint
-    assert [each.op for each in consequences] == ["tf.Tanh", "tf.Softmax"]
+    assert cause.message == "LiteRT computes it for f32, i32, i64, f16, bf16, not for complex<f32>"
+    assert "real and imaginary" in cause.hint
+    assert [each.op for each in consequences] == ["tf.Tanh", "tf.Sin"]
     assert {each.severity for each in consequences} == {"note"}
     assert "computed by tf.MatMul" in consequences[0].message
     assert not any(each.hint or each.signature for each in consequences)
 
 
 def test_types_and_attributes_other_than_the_defaults_are_told() -> None:
-    assert refused(_DOUBLE)[0].signature == (
-        "(tensor<?x4xf64>, tensor<4x3xf64>) -> tensor<?x3xf64> {transpose_a = true}"
+    assert refused(_COMPLEX)[0].signature == (
+        "(tensor<?x4xcomplex<f32>>, tensor<4x3xcomplex<f32>>) -> tensor<?x3xcomplex<f32>> {transpose_a = true}"
     )
 
 

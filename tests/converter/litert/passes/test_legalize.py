@@ -109,12 +109,12 @@ def test_transposes_that_undo_each_other_go(filecheck: FileCheck) -> None:
 
 _UNSUPPORTED = """
     // CHECK: "tfl.custom"(%x) <{custom_code = "Frobnicate", custom_option = {{.*}}
-    func.func @main(%x: tensor<2xf32>, %y: tensor<2xf64>) -> (tensor<2xf32>, tensor<2xf64>) {
+    func.func @main(%x: tensor<2xf32>, %y: tensor<2xcomplex<f32>>) -> (tensor<2xf32>, tensor<2xcomplex<f32>>) {
       %0 = "tf.Frobnicate"(%x) <{rate = 2.5 : f32, T = i64, sizes = [1, 2]}> : (tensor<2xf32>) -> tensor<2xf32>
       %1 = "tf.Frobnicate"(%0) : (tensor<2xf32>) -> tensor<2xf32>
-      %2 = "tf.Exp"(%y) : (tensor<2xf64>) -> tensor<2xf64>
+      %2 = "tf.Exp"(%y) : (tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>>
       "tf.NoOp"() : () -> ()
-      func.return %1, %2 : tensor<2xf32>, tensor<2xf64>
+      func.return %1, %2 : tensor<2xf32>, tensor<2xcomplex<f32>>
     }
     """
 
@@ -126,7 +126,7 @@ def test_all_unsupported_ops_are_told_at_once(filecheck: FileCheck) -> None:
     assert (first.code, first.op) == ("unsupported-op", "tf.Frobnicate")
     assert "2 times" in first.message
     assert second.op == "tf.Exp"
-    assert "for f32, f16, bf16, not for f64" in second.message
+    assert "for f32, f16, bf16, not for complex<f32>" in second.message
 
 
 def test_unsupported_ops_can_become_custom_ops(filecheck: FileCheck) -> None:

@@ -1,8 +1,8 @@
 """Fake quantization, with which models are trained that are to run on integers.
 
 One range for all is a `tfl.fake_quant`. Where each slice of an axis has its own, a constant is quantized and
-dequantized again, and anything else rounded by arithmetic: no kernel computes on activations of that kind. So are the
-ranges that TensorFlow takes from the values of each run.
+dequantized again, and anything else rounded by arithmetic: no kernel computes on activations of that kind. So are
+values with ranges that are computed, or that TensorFlow takes from the values of each run.
 """
 
 from __future__ import annotations
@@ -117,6 +117,32 @@ def _fake_quant(op: Operation, emit: Emit) -> Value:
     return _rounded(emit, x, emit.constant(factor), emit.constant(scales), True)
 
 
+def _range_is_computed(op: Operation) -> Failure | None:
+    bits = tf.get(op, "num_bits", 8)
+    if not 2 <= bits <= MAX_BITS:
+        return Failure(f"num_bits is {bits}, not 2 to {MAX_BITS}")
+    if _ends(op) is not None:
+        return Failure("its range is a constant", is_special=True)
+    shapes = [types.shape_of(operand.type) for operand in op.operands]
+    wanted = () if op.name != _PER_CHANNEL else None if not shapes[0] else shapes[0][-1:]
+    fits = wanted is not None and shapes[1] is not None and len(shapes[1]) == len(wanted) and shapes[1] == shapes[2]
+    return None if fits else Failure("there isn't one range for all, or one for each slice of the last dimension")
+
+
+def _by_computed_range(op: Operation, emit: Emit) -> Value:
+    """Rounds with a scale and a zero that are computed from the range as TensorFlow nudges it."""
+    x, least, greatest = op.operands
+    low, high = int(bool(tf.get(op, "narrow_range", False))), 2 ** tf.get(op, "num_bits", 8) - 1
+    span = emit.binary("Sub", greatest, least)
+    scale = emit.binary("RealDiv", span, high - low)
+    ratio = emit.binary("DivNoNan", least, scale)
+    zero = emit.unary("Floor", emit.binary("AddV2", emit.binary("Sub", low, ratio), 0.5))
+    zero = emit.binary("Maximum", emit.binary("Minimum", zero, high), low)
+    bottom, top = (emit.binary("Mul", emit.binary("Sub", end, zero), scale) for end in (low, high))
+    x = emit.binary("Maximum", emit.binary("Minimum", x, top), bottom)
+    return _rounded(emit, x, emit.binary("DivNoNan", high - low, span), scale, True)
+
+
 class _Settings(NamedTuple):
     """The settings of `QuantizeAndDequantize*`.
 
@@ -221,6 +247,10 @@ _AND_BACK = ("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDeq
 ENTRIES: tuple[Entry, ...] = (
     *(Lowering(op, "fake_quant", _fake_quant, "f32", _ranges_are_known) for op in _FAKE_QUANT[:2]),
     Lowering(_FAKE_QUANT[2], "quantize dequantize", _fake_quant, "f32", _ranges_are_known),
+    *(
+        Lowering(op, "Sub Floor Mul", _by_computed_range, "f32", _range_is_computed, benefit=0)
+        for op in _FAKE_QUANT[1:]
+    ),
     *(Lowering(op, "fake_quant", _quantize_and_dequantize, "f32", _settings_are_known) for op in _AND_BACK),
 )
 

@@ -150,6 +150,15 @@ def _one_hot(op: Operation, emit: Emit) -> Value:
 _REVERSE_SEQUENCE = {"seq_dim": Attr("seq_dim"), "batch_dim": Attr("batch_dim", 0)}
 
 
+def _dynamic_slice(op: Operation, emit: Emit) -> Value:
+    """Slices from the nearest start at which the slice is inside."""
+    source, sizes = op.operands[0], emit.i32(op.operands[2])
+    start = emit.limited_i32(op.operands[1])
+    last = emit.binary("Sub", emit.shape(source), sizes)
+    start = emit.binary("Maximum", emit.binary("Minimum", start, last), 0)
+    return emit.tf("Slice", (source, start, sizes), op.results[0].type)
+
+
 ENTRIES: tuple[Entry, ...] = (
     Row("Slice", "slice", f"{_ANY} !tf_type.string", narrow=(1, 2)),
     Lowering("Gather", "gather", _gather, _PARAMS),
@@ -157,6 +166,7 @@ ENTRIES: tuple[Entry, ...] = (
     Row("GatherNd", "gather_nd", f"{_PARAMS} !tf_type.string", constraint=_has_indices),
     Lowering("GatherNd", "BroadcastTo", _gather_everything, _ANY, _has_no_indices, benefit=3),
     Row("ScatterNd", "scatter_nd", _SCATTERED, narrow=(0, 2), typed=1),
+    Lowering("XlaDynamicSlice", "Minimum Maximum Slice", _dynamic_slice, _ANY),
     Row("XlaDynamicUpdateSlice", "dynamic_update_slice", "f32 f16 i8 ui8 i16 i32 ui32 i64 i1", narrow=(2,)),
     Row("OneHot", "one_hot", "f32 i32 i64 ui8 i8 i1", narrow=(1,), typed=2,
         options={"axis": Attr("axis", -1, _one_hot_axis)}, constraint=_one_hot_indices),

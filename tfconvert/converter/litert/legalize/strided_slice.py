@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, all_of
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -163,31 +163,128 @@ def _slice(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Va
     return emit.tfl("strided_slice", operands, result_type, options)
 
 
+class _Entries:
+    """The entries of a slice with computed bounds, an ellipsis spelled out: the kernel miscounts some.
+
+    Attributes:
+        positions: Where in the op's vectors each entry comes from, -1 for a dimension that an ellipsis takes.
+        masks: The masks for these entries; that of the ellipsis is zero.
+    """
+
+    __slots__ = ("_count", "masks", "positions")
+
+    def __init__(self, masks: dict[str, int], count: int, rank: int) -> None:
+        self._count = count
+        added = _new_axes(masks, count)
+        self.positions: list[int] = []
+        self.masks = dict.fromkeys(_MASKS, 0)
+        for position in range(count):
+            if masks["ellipsis_mask"] >> position & 1:
+                for _ in range(rank + added - (count - 1)):
+                    self._add(-1, dict.fromkeys(("begin_mask", "end_mask"), 1))
+            else:
+                self._add(position, _bits(masks, position))
+
+    def _add(self, position: int, bits: dict[str, int]) -> None:
+        for name, bit in bits.items():
+            self.masks[name] |= bit << len(self.positions)
+        self.positions.append(position)
+
+    def drop_new_axes(self) -> None:
+        """Leaves out new axes, so that the result lacks them."""
+        kept = [index for index in range(len(self.positions)) if not self.masks["new_axis_mask"] >> index & 1]
+        self.masks = {
+            name: sum((mask >> index & 1) << place for place, index in enumerate(kept))
+            for name, mask in self.masks.items()
+        }
+        self.positions = [self.positions[index] for index in kept]
+
+    def vector(self, emit: Emit, vector: Value, fill: int) -> Value:
+        """Returns begin, end or strides for these entries."""
+        count = self._count
+        if self.positions == list(range(count)):
+            return emit.limited_i32(vector)
+        constant = tensor_data.constant_of(vector)
+        if constant is not None:
+            values = tensor_data.to_array(constant).reshape(-1).tolist()
+            return emit.ints([fill if at < 0 else min(max(values[at], -_BOUND), _BOUND) for at in self.positions])
+        vector = emit.limited_i32(vector)
+        if -1 in self.positions:
+            operands = (vector, emit.ints([fill]), emit.scalar(0, types.I32))
+            vector = emit.tf("ConcatV2", operands, types.tensor(types.I32, (count + 1,)))
+        indices = emit.ints([count if at < 0 else at for at in self.positions])
+        result_type = types.tensor(types.I32, (len(self.positions),))
+        return emit.tf("GatherV2", (vector, indices, emit.scalar(0, types.I32)), result_type)
+
+
+def _bits(masks: dict[str, int], position: int) -> dict[str, int]:
+    """Returns an entry's bits without those that TensorFlow ignores beside others: the kernel doesn't."""
+    bits = {name: mask >> position & 1 for name, mask in masks.items()}
+    for name in ("new_axis_mask", "shrink_axis_mask"):
+        if bits[name]:
+            return {name: 1}
+    return bits
+
+
+def _new_axes(masks: dict[str, int], count: int) -> int:
+    """Returns how many axes a slice adds; in an ellipsis or beyond the bounds, a bit has no meaning."""
+    return (masks["new_axis_mask"] & ~masks["ellipsis_mask"] & ((1 << count) - 1)).bit_count()
+
+
+def _count(op: Operation) -> int | None:
+    """Returns how many entries a slice has, `None` if the types don't tell or contradict each other."""
+    shapes = (types.shape_of(operand.type) for operand in op.operands[1:4])
+    counts = {shape[0] for shape in shapes if shape is not None and len(shape) == 1 and shape[0] >= 0}
+    return counts.pop() if len(counts) == 1 else None
+
+
 def _computed_slice_constraint(op: Operation) -> Failure | None:
-    masks = masks_of(op)
-    if not masks["new_axis_mask"]:
-        return None
-    if masks["begin_mask"] or masks["end_mask"] or masks["ellipsis_mask"] or masks["shrink_axis_mask"]:
-        return Failure("new axes come together with other masks while begin or end are computed")
-    return None
-
-
-def _rank_constraint(op: Operation) -> Failure | None:
-    shape = types.shape_of(op.operands[0].type)
+    shape, masks = types.shape_of(op.operands[0].type), masks_of(op)
     if shape is None:
         return Failure("the input's rank is not known")
-    added = bin(masks_of(op)["new_axis_mask"]).count("1")
-    return None if len(shape) + added <= _MAX_RANK else Failure(f"the kernel takes at most {_MAX_RANK} dimensions")
+    if len(shape) > _MAX_RANK:
+        return Failure(f"the kernel takes at most {_MAX_RANK} dimensions")
+    if not masks["new_axis_mask"] and not masks["ellipsis_mask"]:
+        return None
+    count = _count(op)
+    if count is None:
+        return Failure("it has new axes or an ellipsis, and the number of its bounds is not known")
+    if len(shape) + _new_axes(masks, count) <= _MAX_RANK or types.shape_of(op.results[0].type) is not None:
+        return None
+    return Failure("the result's rank is not known")
 
 
 def _computed_slice(op: Operation, emit: Emit) -> Value:
-    operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
-    return emit.tfl("strided_slice", operands, op.results[0].type, masks_of(op))
+    count, masks, shape = _count(op), masks_of(op), types.shape_of(op.operands[0].type) or ()
+    if count is None:
+        operands = (op.operands[0], *(emit.limited_i32(operand) for operand in op.operands[1:4]))
+        return emit.tfl("strided_slice", operands, op.results[0].type, masks)
+    entries = _Entries(masks, count, len(shape))
+    too_many = len(shape) + _new_axes(masks, count) > _MAX_RANK
+    axes = _added_axes(entries.masks, len(entries.positions)) if too_many else []
+    result_type, kept = op.results[0].type, list[int]()
+    if axes:
+        entries.drop_new_axes()
+        kept = [dim for axis, dim in enumerate(types.shape_of(result_type) or ()) if axis not in axes]
+        result_type = types.tensor(types.element_of(result_type), kept)
+    vectors = (entries.vector(emit, operand, fill) for operand, fill in zip(op.operands[1:4], (0, 0, 1), strict=True))
+    value = emit.tfl("strided_slice", (op.operands[0], *vectors), result_type, entries.masks)
+    for axis in axes:
+        kept.insert(axis, 1)
+        operands = (value, emit.scalar(axis, types.I32))
+        value = emit.tf("ExpandDims", operands, types.tensor(types.element_of(result_type), kept))
+    return value
+
+
+def _added_axes(masks: dict[str, int], count: int) -> list[int]:
+    """Returns the axes of the result that are new."""
+    kept = [index for index in range(count) if (masks["new_axis_mask"] | ~masks["shrink_axis_mask"]) >> index & 1]
+    return [axis for axis, index in enumerate(kept) if masks["new_axis_mask"] >> index & 1]
 
 
 _lowering = partial(Lowering, "StridedSlice", "strided_slice", types=_ELEMENTS)
 
 ENTRIES: tuple[Entry, ...] = (
     _lowering(rewrite=_strided_slice, constraint=_constant_slice, benefit=2, name="StridedSlice-constant"),
-    _lowering(rewrite=_computed_slice, constraint=all_of(_rank_constraint, _computed_slice_constraint)),
+    _lowering(rewrite=_computed_slice, constraint=_computed_slice_constraint),
 )

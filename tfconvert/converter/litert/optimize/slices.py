@@ -15,7 +15,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.operation import Operation
@@ -23,6 +23,9 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 _SLICES = ("tfl.slice", "tfl.strided_slice")
 _BORDERLESS = ("ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+_UNSPLITTABLE = frozenset(["f16", "bf16", "f64", "i1", "ui16", "ui32", "ui64", "complex<f32>", "!tf_type.string"])
+"""Element types that the kernels of splits refuse, unlike those of slices."""
 
 _Bounds = Sequence[tuple[int, int]]
 """Begin and end along each axis."""
@@ -75,6 +78,8 @@ def _cut_axis(op: Operation, bounds: _Bounds) -> int | None:
 
 
 def _match(op: Operation) -> _Parts | Failure:
+    if str(types.element_of(op.results[0].type)) in _UNSPLITTABLE:
+        return Failure("no kernel splits this element type")
     own = _bounds(op)
     axis = None if own is None else _cut_axis(op, own)
     if own is None or axis is None or own[axis][0]:

@@ -71,8 +71,8 @@ class Legalize:
                 constant never becomes a custom op.
         """
         applied: Counter[str] = Counter()
-        phases, left = self._rewrite(module, applied)
-        notes = [note for patterns in phases for note in patterns.notes(applied)]
+        phases, left, notes = self._rewrite(module, applied)
+        notes += [note for patterns in phases for note in patterns.notes(applied)]
         if left and self.allow_flex:
             left, told = self._to_flex(left, phases[-1])
             notes += told
@@ -104,8 +104,11 @@ class Legalize:
 
         return unsupported(ops, patterns, self.flex_ops if self.allow_flex else None)
 
-    def _rewrite(self, module: ModuleOp, applied: Counter[str]) -> tuple[registry.Phases, list[Operation]]:
-        """Applies patterns; returns all that were needed, and the remaining ops."""
+    def _rewrite(
+        self, module: ModuleOp, applied: Counter[str]
+    ) -> tuple[registry.Phases, list[Operation], list[Diagnostic]]:
+        """Applies patterns; returns all that were needed, the remaining ops, and notes about float types."""
+        notes: list[Diagnostic] = []
         functions = [op for op in module.ops if isinstance(op, FuncOp)]
         names = {op.name for op in walk(module)}
         while True:
@@ -115,11 +118,33 @@ class Legalize:
                     applied += rewrite_greedily(function.body, patterns, _has_side_effects)
             left = [op for function in functions for op in _left_over(function)]
             names.update(op.name for op in left)
-            if registry.phases_for(names) is phases:
+            if registry.phases_for(names) is not phases:
+                continue
+            told = self._compute_as_floats(functions, {op.name for op in left}, phases[-1], applied) if left else None
+            if told is None:
                 break
+            notes = told
         for function in functions:
             update_function_type(function)
-        return phases, left
+        return phases, left, notes
+
+    def _compute_as_floats(
+        self,
+        functions: list[FuncOp],
+        names: set[str],
+        declined_by: PatternSet,
+        applied: Counter[str],
+    ) -> list[Diagnostic] | None:
+        """Rewrites ops that are left for their element type alone; returns notes, `None` if there are none."""
+        # Few models leave any op, and TensorFlow's own kernels compute doubles as they are.
+        from tfconvert.converter.litert.legalize import other_floats
+
+        patterns = other_floats.patterns(names, declined_by, takes_doubles=not self.allow_flex)
+        done: Counter[str] = Counter()
+        for function in functions:
+            done += rewrite_greedily(function.body, patterns, _has_side_effects)
+        applied += done
+        return other_floats.notes(applied) if done else None
 
 
 def _has_side_effects(op: Operation) -> bool:
