@@ -1,7 +1,8 @@
-"""Random V1 graphs in TensorFlow's executor and in ours: the same values, the same dead (`tests/random_graphs.py`).
+"""Random V1 graphs in TensorFlow's executor and in ours: the same values, the same dead.
 
     python -m tests.differential --count 10000
 
+compares graphs of `tests/random_executor_graphs.py`. It
 also checks that each graph's text round-trips and that TensorFlow's MLIR accepts it. What a node
 yields is seen by a PyFunc behind each of its outputs: it runs when the output is alive, in every iteration of a loop.
 """
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.random_graphs import BOOL, INT, random_graph
+from tests.random_executor_graphs import BOOL, INT, random_graph
 from tfconvert.converter.executor import executor
 from tfconvert.importers.graph.function_library import make_function
 from tfconvert.importers.graph.node_graph import ImportContext, NodeGraphImporter, parse_graph_input

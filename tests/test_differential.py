@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import differential
-from tests.random_graphs import random_graph
+from tests.random_executor_graphs import random_graph
 from tfconvert.converter.executor import executor
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError

@@ -235,6 +235,14 @@ def test_fake_quantization(shape: Shape, data: st.DataObject) -> None:
     check(deferred("fake_quant", [of(value), of(scales), of(zeros)], (axis, low, high), expected), data)
 
 
+def test_fake_quantization_of_a_scalar() -> None:
+    scale, zero = np.array([0.5], np.float32), np.array([1], np.int32)
+    got, _ = deferred(
+        "fake_quant", [of(np.array(1.7, np.float32)), of(scale), of(zero)], (None, -8, 7), np.zeros((), np.float32)
+    )
+    assert got.array() == np.float32(1.5)
+
+
 def test_every_expression_has_its_test() -> None:
     moving = {"transpose", "reshape", "cast", "reverse", "pad", "concat", "place"}
     assert set(EXPRESSIONS) == {*moving, *FUNCTIONS, "fake_quant", "quantize", "half"}

@@ -23,6 +23,11 @@ def test_gradients_of_results(agree: Agree, op: str, dtype: str) -> None:
     agree(op, (f"{dtype}[3,5]@0.1:2", f"{dtype}[3,5]@-2:2"), tolerance=tolerance)
 
 
+@pytest.mark.parametrize("op", ["InvGrad", "ReciprocalGrad", "RsqrtGrad", "SqrtGrad"])
+def test_no_slope_is_too_steep_for_a_gradient_of_zero(agree: Agree, op: str) -> None:
+    agree(op, (np.array([0, 0, np.inf, np.nan, 2], np.float32), np.array([0, 1, 0, 0, 0], np.float32)))
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "i32"])
 @pytest.mark.parametrize("op", ["ReluGrad", "Relu6Grad"])
 def test_gradients_of_rectifiers(agree: Agree, op: str, dtype: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests import differential
 from tests.converter.conftest import FileCheck
-from tests.random_graphs import random_graph
+from tests.random_executor_graphs import random_graph
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.converter.passes.island_coarsening import IslandCoarsening
 from tfconvert.schema.dialects.tf_executor import IslandOp

@@ -19,18 +19,23 @@ def _gradient(function: Function, call: Call) -> Results:
     return (typed(function(wide(x), wide(y)), x.dtype),)
 
 
+def _unless_zero(gradient: Array, result: Array) -> Array:
+    """Returns zero where the gradient is zero, however steep the function is there, as TensorFlow does."""
+    return np.where(gradient == 0, typed(0, gradient.dtype), result)
+
+
 def _of_reciprocal(y: Array, gradient: Array) -> Array:
     result = np.conj(y)
-    return np.asarray(-gradient * result * result)
+    return _unless_zero(gradient, -gradient * result * result)
 
 
 def _of_rsqrt(y: Array, gradient: Array) -> Array:
     result = np.conj(y)
-    return np.asarray((gradient * result) * (result * result) * typed(-0.5, y.dtype))
+    return _unless_zero(gradient, (gradient * result) * (result * result) * typed(-0.5, y.dtype))
 
 
 def _of_sqrt(y: Array, gradient: Array) -> Array:
-    return np.asarray(typed(0.5, y.dtype) * gradient / np.conj(y))
+    return _unless_zero(gradient, typed(0.5, y.dtype) * gradient / np.conj(y))
 
 
 def _of_sigmoid(y: Array, gradient: Array) -> Array:

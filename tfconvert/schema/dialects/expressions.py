@@ -314,8 +314,8 @@ def _fake_quant(of: Deferred, dtype: np.dtype[Any], box: Box) -> Array:
     steps = scales.array()[own].reshape(aligned)
     offsets = zero_points.array()[own].reshape(aligned).astype(np.float32)
     least = (np.float32(low) - offsets) * steps
-    # A NaN stays one in numpy's minimum and maximum.
-    result: Array = np.minimum(values.part(box), (np.float32(high) - offsets) * steps)
+    # A NaN stays one in numpy's minimum and maximum, and a scalar becomes a number, which nothing can be written to.
+    result: Array = np.asarray(np.minimum(values.part(box), (np.float32(high) - offsets) * steps))
     np.maximum(result, least, out=result)
     result -= least
     result *= np.float32(1) / steps

@@ -79,6 +79,9 @@ CASES = [_case(entry.op, element) for entry, element in _rows()]
 CASES += [
     Case("AddN", ["f32[2,3]", "f32[2,3]", "f32[2,3]"]),
     Case("AddN", ["i64[2,3]", "i64[2,3]"]),
+    Case("AddN", ["f32[2,3]"]),
+    *(Case(op, ["f32[4]@0:0", np.array([0, 1, -1, 0], np.float32)]) for op in ("SqrtGrad", "RsqrtGrad", "InvGrad")),
+    *(Case(op, ["f32[4]@-1:1", np.zeros(4, np.float32)]) for op in ("SqrtGrad", "ReciprocalGrad")),
     Case("AccumulateNV2", ["f32[2,3]", "f32[2,3]"], {"shape": [2, 3]}),
     Case("Real", ["c64[2,3]"], {"Tout": np.float32}),
     Case("Imag", ["c64[2,3]"], {"Tout": np.float32}),

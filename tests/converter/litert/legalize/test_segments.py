@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
+import tfconvert
+from tests.conftest import RunTFLite
 from tests.converter.litert.legalize.conftest import Case, Check
 
 _I64 = np.int64
@@ -88,3 +92,14 @@ def test_agrees(case: Case, check: Check) -> None:
 def test_sorted_segments_without_gaps_take_one_operator(check: Check) -> None:
     assert check(Case("SegmentSum", ["f32[3,2]", [0, 0, 1]])) == ["SEGMENT_SUM"]
     assert check(Case("SegmentSum", ["f32[3,2]", [0, 0, 2]])) == ["UNSORTED_SEGMENT_SUM"]
+
+
+@pytest.mark.parametrize("how", ["Min", "Mean"])
+def test_segments_may_be_of_unknown_rank(tf: ModuleType, run_tflite: RunTFLite, how: str) -> None:
+    module = tf.Module()
+    specs = [tf.TensorSpec([3, 2, 2], tf.float32), tf.TensorSpec(None, tf.int32)]
+    segment = getattr(tf.raw_ops, f"Segment{how}")
+    module.call = tf.function(lambda x, i: segment(data=x, segment_ids=i), specs, autograph=False)
+    operands = [np.arange(12, dtype=np.float32).reshape(3, 2, 2), np.array([0, 2, 2], np.int32)]
+    (got,) = run_tflite(bytes(tfconvert.convert(module.call)), operands)
+    np.testing.assert_array_equal(got, module.call(*operands))

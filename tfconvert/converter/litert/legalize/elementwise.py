@@ -133,6 +133,10 @@ def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
     return total
 
 
+def _several(op: Operation) -> Failure | None:
+    return None if len(op.operands) > 1 else Failure("the kernel takes two operands at least")
+
+
 def _add_n(op: Operation, emit: Emit) -> Value:
     total: Value = op.operands[0]
     for operand in op.operands[1:]:
@@ -171,7 +175,7 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("SquaredDifference", "Sub Square", _squared_difference, "i64"),
     Row("Atan2", "atan2", "f32 f64", constraint=_same_shape),
     Lowering("Atan2", "BroadcastTo", _broadcast_both, "f32 f64", _known_shapes),
-    Row("AddN", "add_n", "f32 i32"),
+    Row("AddN", "add_n", "f32 i32", constraint=_several),
     Lowering("AddN", "AddV2", _add_n),
     Lowering("AccumulateNV2", "AddV2", _add_n),
     # One operand.

@@ -222,20 +222,25 @@ def _tanh_grad(op: Operation, emit: Emit) -> Value:
     return emit.binary("Mul", gradient, emit.binary("Sub", 1.0, emit.unary("Square", y)))
 
 
+def _where_sloped(emit: Emit, gradient: Value, result: Value) -> Value:
+    """Returns zero where the gradient is zero, however steep the function is there, as TensorFlow does."""
+    return emit.select(emit.compare("Equal", gradient, 0.0), 0.0, result)
+
+
 def _rsqrt_grad(op: Operation, emit: Emit) -> Value:
     y, gradient = op.operands
     cube = emit.binary("Mul", emit.unary("Square", y), y)
-    return emit.binary("Mul", emit.binary("Mul", gradient, cube), -0.5)
+    return _where_sloped(emit, gradient, emit.binary("Mul", emit.binary("Mul", gradient, cube), -0.5))
 
 
 def _sqrt_grad(op: Operation, emit: Emit) -> Value:
     y, gradient = op.operands
-    return emit.binary("RealDiv", emit.binary("Mul", gradient, 0.5), y)
+    return _where_sloped(emit, gradient, emit.binary("RealDiv", emit.binary("Mul", gradient, 0.5), y))
 
 
 def _reciprocal_grad(op: Operation, emit: Emit) -> Value:
     y, gradient = op.operands
-    return emit.unary("Neg", emit.binary("Mul", gradient, emit.unary("Square", y)))
+    return _where_sloped(emit, gradient, emit.unary("Neg", emit.binary("Mul", gradient, emit.unary("Square", y))))
 
 
 def _relu_grad(op: Operation, emit: Emit) -> Value:
@@ -295,10 +300,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Lowering("SigmoidGrad", "Mul Sub", _sigmoid_grad, _FLOAT),
     Lowering("TanhGrad", "Square Sub Mul", _tanh_grad, _FLOAT),
-    Lowering("RsqrtGrad", "Square Mul", _rsqrt_grad, _FLOAT),
-    Lowering("SqrtGrad", "Mul RealDiv", _sqrt_grad, _FLOAT),
-    Lowering("ReciprocalGrad", "Square Mul Neg", _reciprocal_grad, _FLOAT),
-    Lowering("InvGrad", "Square Mul Neg", _reciprocal_grad, _FLOAT),
+    Lowering("RsqrtGrad", "Square Mul Equal SelectV2", _rsqrt_grad, _FLOAT),
+    Lowering("SqrtGrad", "Mul RealDiv Equal SelectV2", _sqrt_grad, _FLOAT),
+    Lowering("ReciprocalGrad", "Square Mul Neg Equal SelectV2", _reciprocal_grad, _FLOAT),
+    Lowering("InvGrad", "Square Mul Neg Equal SelectV2", _reciprocal_grad, _FLOAT),
     Lowering("ReluGrad", "Greater SelectV2", _relu_grad, _FLOAT),
     Lowering("Relu6Grad", "Greater Less SelectV2", _relu6_grad, _FLOAT),
     Lowering("BiasAddGrad", "Sum", _bias_add_grad, "f32 i32 i64", rank_is_known),

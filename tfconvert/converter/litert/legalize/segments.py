@@ -69,7 +69,7 @@ def _combined(emit: Emit, how: str, data: Value, ids: Value, count: Value) -> Va
 def _along(emit: Emit, numbers: Value, rows: Value) -> Value:
     """Returns one number per row, in the shape in which it is broadcast along the rows."""
     rank = len(types.shape_of(rows.type) or ())
-    length = (types.shape_of(numbers.type) or ())[0]
+    length = (types.shape_of(numbers.type) or (-1,))[0]
     return emit.reshape(numbers, (length, *[1] * (rank - 1))) if rank > 1 else numbers
 
 

@@ -1,0 +1,220 @@
+"""The models that are mutated: built once with TensorFlow, in a process of its own, and read as bytes.
+
+    python -m tests.mutate.seeds FOLDER
+
+writes them: `FOLDER/<format>/<name>/`, each with the files of one model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection
+from functools import cached_property
+from io import StringIO
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import NamedTuple
+
+from google.protobuf import text_format
+
+import tfconvert
+from tests.importers import v1_graphs, v1_models
+from tests.importers.tflite import official_models
+from tests.mutate.seed_models import SAVED
+from tests.random_programs import random_program
+from tests.sample_models import save
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.targets import PIPELINES
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects.printing import print_module
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+OFFICIAL = sorted(set(official_models.MODELS) - {"two_signatures"})
+FORMATS = ("saved_model", "graph_def", "meta_graph", "mlir", "tflite")
+"""The folders of the seeds, by format."""
+
+_STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "separate-results")
+"""After which passes the text of a model becomes a seed."""
+_PROGRAMS = 6
+_LONGEST = 1 << 16
+"""Bytes of text; longer ones are mostly weights."""
+
+
+class Seed(NamedTuple):
+    """A model to be mutated.
+
+    Attributes:
+        format: One of `FORMATS`.
+        name: Its name.
+        files: The contents of its files by name, relative to its folder.
+        outputs: The tensors to fetch of a graph; `None` if that is clear.
+    """
+
+    format: str
+    name: str
+    files: dict[str, bytes]
+    outputs: list[str] | None = None
+
+    @property
+    def target(self) -> str:
+        """The name of what is converted; empty for the folder."""
+        return (
+            ""
+            if self.format == "saved_model"
+            else min(self.files, key=lambda name: (_ORDER.get(Path(name).suffix, 9), name))
+        )
+
+
+_ORDER = {".meta": 0, ".pb": 1, ".pbtxt": 1, ".mlir": 1, ".tflite": 1}
+
+
+class Seeds:
+    """The seeds in a folder.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def all(self) -> list[Seed]:
+        """All seeds, sorted by format and name."""
+        return [
+            _read_seed(folder)
+            for kind in FORMATS
+            for folder in sorted((self.folder / kind).iterdir())
+            if folder.is_dir()
+        ]
+
+    def of(self, *formats: str) -> list[Seed]:
+        """Returns the seeds of some formats."""
+        return [seed for seed in self.all if seed.format in formats]
+
+
+def _read_seed(folder: Path) -> Seed:
+    files = {
+        file.relative_to(folder).as_posix(): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()
+    }
+    told = _outputs_file(folder)
+    return Seed(folder.parent.name, folder.name, files, json.loads(told.read_text("utf-8")) if told.exists() else None)
+
+
+def _outputs_file(folder: Path) -> Path:
+    """Returns the file that holds the outputs of a graph, beside the model's folder."""
+    return folder.with_name(f"{folder.name}.json")
+
+
+def find_seeds(folder: Path) -> Seeds:
+    """Returns the seeds in a folder, and makes them if there are none."""
+    if not (folder / "complete").exists():
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, str(folder)],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"the seeds can't be made:\n{done.stderr}")
+    return Seeds(folder)
+
+
+def make_seeds(
+    tf: ModuleType, folder: Path, models: Collection[str] = SAVED, official: Collection[str] = OFFICIAL
+) -> Seeds:
+    """Writes the seeds, and returns them.
+
+    Args:
+        tf: TensorFlow.
+        folder: Where to.
+        models: The SavedModels, by name.
+        official: The files that TensorFlow's own converter writes, by name.
+    """
+    for name in models:
+        place = save(tf, SAVED[name], folder / "saved_model" / name)
+        _make_texts(folder / "mlir", name, place)
+        _make_file(folder / "tflite" / name, place)
+    _make_graphs(tf, folder / "graph_def")
+    _make_meta_graphs(tf, folder / "meta_graph")
+    for name in official:
+        place = folder / "tflite" / f"official_{name}"
+        place.mkdir(parents=True)
+        (place / "model.tflite").write_bytes(official_models.MODELS[name](tf))
+    (folder / "complete").touch()
+    return Seeds(folder)
+
+
+def _make_texts(folder: Path, name: str, model: Path) -> None:
+    """Writes a model's text at some points of its conversion."""
+
+    def write(module: ModuleOp, stage: str) -> None:
+        text = StringIO()
+        print_module(module, text, elide=None, locations=False)
+        if text.tell() > _LONGEST:
+            return
+        place = folder / f"{name}-{stage}"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "model.mlir").write_text(text.getvalue(), "utf-8")
+
+    module = Source(model).open()
+    write(module, "import")
+    try:
+        for done in run_stages(module, PIPELINES["tflite"], Options()):
+            if done.name in _STAGES:
+                write(module, done.name)
+    except ConversionError:
+        return  # What can only be imported is a seed so far.
+
+
+def _make_file(folder: Path, model: Path) -> None:
+    """Writes a model as we convert it."""
+    folder.mkdir(parents=True)
+    tfconvert.convert(model, allow_custom_ops=True).save(folder / "model.tflite")
+
+
+def _make_graphs(tf: ModuleType, folder: Path) -> None:
+    """Writes GraphDefs as messages and as text."""
+    graphs: dict[str, tuple[pb.GraphDef, list[str] | None]] = {
+        build.__name__: (build(), None) for build in (v1_graphs.cond, v1_graphs.loop, v1_graphs.call)
+    }
+    for number in range(_PROGRAMS):
+        program = random_program(tf, Random(number))
+        graphs[f"program{number}"] = pb.GraphDef.FromString(program.graph.SerializeToString()), program.outputs
+    for name, (graph, outputs) in graphs.items():
+        for suffix, content in (
+            (".pb", graph.SerializeToString()),
+            (".pbtxt", text_format.MessageToString(graph).encode()),
+        ):
+            place = folder / f"{name}-{suffix[1:]}"
+            place.mkdir(parents=True)
+            (place / f"graph{suffix}").write_bytes(content)
+            if outputs is not None:
+                _outputs_file(place).write_text(json.dumps(outputs), "utf-8")
+
+
+def _make_meta_graphs(tf: ModuleType, folder: Path) -> None:
+    """Writes MetaGraphs beside their checkpoints."""
+    for build in (
+        v1_models.dense,
+        v1_models.counter,
+        v1_models.written_in_a_branch,
+        v1_models.recurrent,
+        v1_models.choice,
+    ):
+        place = folder / build.__name__
+        place.mkdir(parents=True)
+        saved = v1_models.save(tf, place, build)
+        _outputs_file(place).write_text(json.dumps(list(saved.outputs)), "utf-8")
+
+
+if __name__ == "__main__":
+    import tensorflow
+
+    make_seeds(tensorflow, Path(sys.argv[1]))
