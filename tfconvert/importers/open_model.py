@@ -247,9 +247,7 @@ def _wishes(options: Selection) -> Wishes:
     if options.order == "flattened":
         results = {key: sorted(names) for key, names in results.items()}
     op_defs = _op_defs(options)
-    return Wishes(
-        sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw
-    )
+    return Wishes(sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw)
 
 
 def _op_defs(options: Selection) -> Sequence[OpDef]:
