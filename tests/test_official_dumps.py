@@ -128,7 +128,8 @@ def problem_of(text: str) -> str:
     except ConversionError as problem:
         message = problem.diagnostics[0].message.partition("\n")[0]
         is_part = "builtin.module" not in text and not text.startswith("module")
-        return "" if is_part and "could not be found in symbol table" in message else message
+        missing = "could not be found in symbol table" in message or "there is no function of that name" in message
+        return "" if is_part and missing else message
 
 
 def _printed(module: Any) -> str:

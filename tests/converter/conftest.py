@@ -15,6 +15,7 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
 
+from tests.run_text import agrees
 from tfconvert.converter.validation import pass_check
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
@@ -48,10 +49,10 @@ def filecheck(tmp_path: Path) -> FileCheck:
 
     def run(rewrite: Runnable, text: str) -> ModuleOp:
         module = IRParser(text).parse_module()
-        verify(module)
-        before = module.clone()
+        verify(module, with_relations=False)
+        before, agreed = module.clone(), agrees(module)
         rewrite.apply(module)
-        verify(module)
+        verify(module, with_relations=agreed)
         check_results(before, module, rewrite.name)
         expected = tmp_path / "expected.mlir"
         expected.write_text(text)

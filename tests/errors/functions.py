@@ -131,7 +131,7 @@ def _complex_weights(tf: Any, weights: Any, x: Any) -> Any:
 
 
 def _transpose(tf: Any, x: Any) -> Any:
-    return tf.transpose(x, [6, 5, 4, 3, 2, 1, 0])
+    return tf.transpose(x, list(range(9))[::-1])
 
 
 def _determinant(tf: Any, x: Any) -> Any:
@@ -196,7 +196,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "sparse": Function(_ROW, _sparse),
     "morphology": Function({"image": ([1, 8, 8, 3], "float32")}, _morphology),
     "complex-weights": Function({"x": ([None, 4], "complex64")}, _complex_weights, _weights(4, 3, dtype="complex64")),
-    "transpose-7d": Function({"x": ([2, 3, 2, 3, 2, 3, 2], "float32")}, _transpose),
+    "transpose-9d": Function({"x": ([2, 3, 2, 3, 2, 3, 2, 3, 2], "float32")}, _transpose),
     "determinant-with-source": Function(_SQUARE, _determinant, debug_info=True),
     "repeated": Function(_ROW, _repeated),
     "complex": Function({"x": ([4, 4], "float32")}, _complex),

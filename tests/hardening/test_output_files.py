@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -101,6 +102,12 @@ main()
 """
 
 
+def _heed_signals() -> None:
+    """Undoes what a shell does for commands in the background, and `nohup`: tests may be run so."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_leaves_nothing_half_written(name: str, tmp_path: Path) -> None:
     """The process still ends by the signal, for whoever waits for it."""
@@ -108,7 +115,7 @@ def test_a_signal_leaves_nothing_half_written(name: str, tmp_path: Path) -> None
     number = getattr(signal, name)
     arguments = [sys.executable, "-c", _ENDED, "graph.pb", "-o", "model.tflite", str(int(number))]
     done = subprocess.run(arguments, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-                          capture_output=True, text=True, check=False)  # fmt: skip
+                          capture_output=True, text=True, check=False, preexec_fn=_heed_signals)  # fmt: skip
     assert done.returncode == (130 if name == "SIGINT" else -number), done.stderr
     assert "Traceback" not in done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["graph.pb"]
@@ -250,15 +257,18 @@ def _open_files() -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system doesn't tell which files are open")
 def test_files_are_closed_with_the_model(model: Path) -> None:
+    gc.collect()
     before = _open_files()
     converted = [tfconvert.convert(model) for _ in range(3)]
     assert len({bytes(each) for each in converted}) == 1
     del converted
+    gc.collect()
     assert _open_files() == before
     (model / _PARTS[1]).write_bytes(b"damaged")
     for _ in range(3):
         with pytest.raises(ConversionError):
             tfconvert.convert(model)
+    gc.collect()
     assert _open_files() == before
 
 

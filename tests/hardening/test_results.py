@@ -181,6 +181,9 @@ def test_functions_must_fit_what_runs_them(tmp_path: Path, text: str, expected: 
     model.write_text(text)
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(model)
+    assert caught.value.code == "invalid-ir"
+    with pytest.raises(ConversionError) as caught:
+        VerifyControlFlow().apply(parse(text, with_relations=False))
     assert caught.value.code == "bad-call"
     assert expected in str(caught.value)
 

@@ -96,10 +96,19 @@ def test_time_limits_hold(folder: Path) -> None:
     assert {row["errors"][0]["code"] for row in json.loads(done.stdout)["models"]} == {"job-timeout"}
 
 
+_HEED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tfconvert.__main__ import main
+main()
+"""
+
+
 def test_an_interrupt_ends_everything(folder: Path) -> None:
     (folder / "rules.py").write_text(ENDLESS)
-    command = [sys.executable, "-m", "tfconvert", "batch", "models/*.mlir", "--set", 'patterns=["rules.py"]']
+    command = [sys.executable, "-c", _HEED, "batch", "models/*.mlir", "--set", 'patterns=["rules.py"]']
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    # A shell has commands in the background ignore interrupts, and so their children.
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     end = time.monotonic() + 30

@@ -36,7 +36,8 @@ def test_the_page_in_the_docs_is_current(root: Path) -> None:
 def test_every_entry_of_legalization_is_told() -> None:
     for entry in registry.entries():
         told = BY_NAME[entry.op]
-        assert told.how in ("builtin", "decomposed"), entry.op
+        # Some are upgraded when a graph is imported, and legalized only where a text has them.
+        assert told.how in ("builtin", "decomposed") or (told.how, told.by) == ("rewritten", "import"), entry.op
         assert len(told.ways) == sum(each.op == entry.op for each in registry.entries())
     assert BY_NAME["Conv2D"].ways[0] == op_support.Way(("CONV_2D",), ("float32",))
     assert BY_NAME["Erfc"].how == "decomposed"

@@ -12,9 +12,11 @@ import pytest
 
 import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
+from tests.run_text import parse
 from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
+from tfconvert.converter.passes.inline import Inline
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.values import Value
@@ -149,12 +151,13 @@ def test_the_report_tells_what_was_fused_and_what_was_not(tmp_path: Path) -> Non
 
 
 def test_a_call_that_does_not_fit_is_left_to_inlining(tmp_path: Path) -> None:
-    path = tmp_path / "model.mlir"
     source = text(keras("lstm_1", time_major=False), LSTM, LSTM_RESULTS)
     state = ", tensor<1x5xf32>"
-    path.write_text(source.replace("(%a0, %a1, ", "(%a0, ", 1).replace(f"({INPUTS}{state}", f"({INPUTS}", 1))
+    source = source.replace("(%a0, %a1, ", "(%a0, ", 1).replace(f"({INPUTS}{state}", f"({INPUTS}", 1)
+    module = parse(source, with_relations=False)
+    PrepareCompositeFunctions().apply(module)
     with pytest.raises(ConversionError) as caught:
-        tfconvert.convert(path)
+        Inline().apply(module)
     assert caught.value.code == "bad-call"
 
 

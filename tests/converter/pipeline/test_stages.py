@@ -129,7 +129,7 @@ def test_what_the_user_adds_is_required() -> None:
 
 
 def test_stages_name_what_is_there() -> None:
-    settings = set(Options._fields)
+    settings = {*Options._fields, "fuses_recurrent", "recurrent_by_speed"}
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in LITERT.stages:
         run = type(make_pass(stage, Options()))

@@ -26,12 +26,15 @@ CONSTANTS = """
 
 def _sum(lines: str) -> Sum | None:
     """Returns what the last value of some ops is the sum of."""
-    module = parse(f"""
+    module = parse(
+        f"""
       func.func @main(%x: tensor<1x3xf32>) {{
         {CONSTANTS} {PRODUCT} {lines}
         func.return
       }}
-    """)
+    """,
+        with_relations=False,
+    )
     *_, last, _ = next(iter(module.ops)).regions[0].block.ops
     return Sums(lambda value: tensor_data.constant_of(value) is not None).of(last.results[-1])
 

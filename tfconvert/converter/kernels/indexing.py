@@ -22,6 +22,18 @@ def _slice(call: Call) -> Results:
     return (x[tuple(spans)],)
 
 
+def _clamped_slice(call: Call) -> Results:
+    """`XlaDynamicSlice` moves a slice that doesn't fit to where it does."""
+    x, begin, size = call.inputs
+    lengths = ints(size)
+    if any(length > dim for dim, length in zip(x.shape, lengths, strict=True)):
+        raise call.bad(f"a slice of size {lengths} is larger than shape {list(x.shape)}")
+    starts = [
+        min(max(start, 0), dim - length) for dim, start, length in zip(x.shape, ints(begin), lengths, strict=True)
+    ]
+    return (x[tuple(slice(start, start + length) for start, length in zip(starts, lengths, strict=True))],)
+
+
 def strided_index(call: Call, rank: int, begin: Array, end: Array, strides: Array) -> tuple[Any, ...]:
     """Returns the numpy index that a strided slice with its five masks means.
 
@@ -243,6 +255,7 @@ KERNELS: Mapping[str, Kernel] = {
     "ScatterNd": _scatter_nd,
     "ScatterNdNonAliasingAdd": partial(_scatter, np.add),
     "Slice": _slice,
+    "XlaDynamicSlice": _clamped_slice,
     "SparseToDense": _sparse_to_dense,
     "StridedSlice": _strided_slice,
     "TensorScatterAdd": partial(_scatter, np.add),

@@ -13,6 +13,12 @@ from tfconvert.schema.tflite.kernels import REFUSED, Outcome
 HIGHEST_RANK = 8
 """The greatest rank that was tried, and the greatest that can be reshaped."""
 
+_NOT_HIGHER = frozenset((
+    "batch_matmul", "batch_to_space_nd", "cumsum", "mirror_pad", "pad", "padv2", "reshape", "slice",
+    "space_to_batch_nd", "strided_slice", "tile", "transpose",
+))  # fmt: skip
+"""Operators whose kernels count dimensions in arrays of that length."""
+
 _NEVER = -1
 """The rank up to which an op is always fine that has to be looked at each time."""
 
@@ -44,7 +50,7 @@ class KernelOutcomes:
         if rank <= fine:
             return None
         assert isinstance(op, tfl.TFLOp)
-        if rank > HIGHEST_RANK and op.op_name == "reshape":
+        if rank > HIGHEST_RANK and op.op_name in _NOT_HIGHER:
             return Outcome(REFUSED, REFUSED, low=HIGHEST_RANK + 1)
         outcome = kernels.outcome(op.op_name.upper(), call_of(op))
         return None if outcome is None or outcome.is_ok else outcome

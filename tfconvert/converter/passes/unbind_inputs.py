@@ -5,26 +5,32 @@ symbol that it is bound to. Callers see the other arguments only.
 
 Before:
 
-    "tf_saved_model.global_tensor"() <{
-      sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
-    }> : () -> ()
-    func.func @main(%x: tensor<2xf32>, %w: tensor<!tf_type.resource<tensor<2xf32>>> {tf_saved_model.bound_input = @w})
-        -> tensor<2xf32> attributes {tf_saved_model.exported_names = ["main"]} {
-      %0 = "tf.ReadVariableOp"(%w) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
-      %1 = "tf.AddV2"(%x, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-      func.return %1 : tensor<2xf32>
+    module attributes {tf_saved_model.semantics} {
+      "tf_saved_model.global_tensor"() <{
+        sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
+      }> : () -> ()
+      func.func @main(%x: tensor<2xf32> {tf_saved_model.index_path = ["x"]},
+                      %w: tensor<!tf_type.resource<tensor<2xf32>>> {tf_saved_model.bound_input = @w})
+          -> (tensor<2xf32> {tf_saved_model.index_path = []}) attributes {tf_saved_model.exported_names = ["main"]} {
+        %0 = "tf.ReadVariableOp"(%w) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+        %1 = "tf.AddV2"(%x, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+        func.return %1 : tensor<2xf32>
+      }
     }
 
 After:
 
-    "tf_saved_model.global_tensor"() <{
-      sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
-    }> : () -> ()
-    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> attributes {tf_saved_model.exported_names = ["main"]} {
-      %w = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
-      %0 = "tf.ReadVariableOp"(%w) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
-      %1 = "tf.AddV2"(%x, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
-      func.return %1 : tensor<2xf32>
+    module attributes {tf_saved_model.semantics} {
+      "tf_saved_model.global_tensor"() <{
+        sym_name = "w", type = tensor<2xf32>, value = dense<1.0> : tensor<2xf32>
+      }> : () -> ()
+      func.func @main(%x: tensor<2xf32> {tf_saved_model.index_path = ["x"]})
+          -> (tensor<2xf32> {tf_saved_model.index_path = []}) attributes {tf_saved_model.exported_names = ["main"]} {
+        %w = "tf.VarHandleOp"() <{container = "", shared_name = "w"}> : () -> tensor<!tf_type.resource<tensor<2xf32>>>
+        %0 = "tf.ReadVariableOp"(%w) : (tensor<!tf_type.resource<tensor<2xf32>>>) -> tensor<2xf32>
+        %1 = "tf.AddV2"(%x, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+        func.return %1 : tensor<2xf32>
+      }
     }
 """
 

@@ -64,29 +64,6 @@ def test_many_operands_are_not_all_shown() -> None:
     assert problem.hint == last_resort(flex=False)
 
 
-def test_no_rule_is_named_and_the_nearest_reason_is_the_cause() -> None:
-    (problem,) = refused("""
-    func.func @main(%x: tensor<4x2x3x2x4x2x3xf32>) -> tensor<3x2x4x2x3x2x4xf32> {
-      %0 = "tf.Const"() <{value = dense<[6, 5, 4, 3, 2, 1, 0]> : tensor<7xi32>}> : () -> tensor<7xi32>
-      %1 = "tf.Transpose"(%x, %0) : (tensor<4x2x3x2x4x2x3xf32>, tensor<7xi32>) -> tensor<3x2x4x2x3x2x4xf32>
-      func.return %1 : tensor<3x2x4x2x3x2x4xf32>
-    }
-    """)
-    assert problem.message == "the kernel takes at most 6 dimensions, not 7"
-    assert "reduce the rank" in problem.hint
-
-
-def test_only_one_unknown_dimension_can_be_kept_when_dimensions_are_merged() -> None:
-    (problem,) = refused("""
-    func.func @main(%x: tensor<?x?x1x2x1x2x3xf32>) -> tensor<3x2x1x2x1x?x?xf32> {
-      %0 = "tf.Const"() <{value = dense<[6, 5, 4, 3, 2, 1, 0]> : tensor<7xi32>}> : () -> tensor<7xi32>
-      %1 = "tf.Transpose"(%x, %0) : (tensor<?x?x1x2x1x2x3xf32>, tensor<7xi32>) -> tensor<3x2x1x2x1x?x?xf32>
-      func.return %1 : tensor<3x2x1x2x1x?x?xf32>
-    }
-    """)
-    assert problem.message == "more than 6 dimensions can be merged if at most one is of unknown size"
-
-
 def test_what_takes_a_handle_is_a_consequence_of_the_handle() -> None:
     first, second = refused("""
     func.func @main(%x: tensor<2xi64>) -> () {

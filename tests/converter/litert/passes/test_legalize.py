@@ -75,10 +75,10 @@ def test_nonsense_is_refused_or_left_alone(constants: list[str], last: str) -> N
         for kind in [f"tensor<{len(json.loads(value))}xi32>"]
     )
     body = f"{made}{last}\n  func.return %r : tensor<*xf32>"
-    module = parse(f"func.func @main(%x: tensor<2x3x4xf32>) -> tensor<*xf32> {{\n{body}\n}}")
+    module = parse(f"func.func @main(%x: tensor<2x3x4xf32>) -> tensor<*xf32> {{\n{body}\n}}", with_relations=False)
     with suppress(ConversionError):
         Legalize().apply(module)
-        verify(module)
+        verify(module, with_relations=False)
 
 
 def test_wide_axes_are_narrowed(filecheck: FileCheck) -> None:

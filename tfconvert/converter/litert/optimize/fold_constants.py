@@ -19,6 +19,7 @@ from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.limits import budget
 
 ELEMENTWISE = (
     "abs add atan2 bitwise_xor cast ceil cos div elu equal exp floor floor_div floor_mod greater greater_equal less "
@@ -49,6 +50,9 @@ def _match(op: Operation) -> Sequence[Array] | Failure:
     results = [_size(result.type) for result in op.results]
     if max(total, sum(results)) > tensor_data.MAX_READ_BYTES or min(results) < 0:
         return Failure("it is too large, or its size is unknown")
+    elements = total + sum(results)
+    if not budget().can_fold(op.name, sum(results), total, elements):
+        return Failure("the conversion may not compute so much")
     return _evaluated(op, [tensor_data.to_array(constant) for constant in arrays])
 
 

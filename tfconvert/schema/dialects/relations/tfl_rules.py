@@ -136,12 +136,6 @@ def _pad_rows(view: View) -> None:
         view.fail(f"'padding' must have a row for each dimension of 'input', {len(shape)}, found {rows}")
 
 
-def _prelu(view: View) -> None:
-    source, alpha = view.shape("input"), view.shape("alpha")
-    if source is not None and alpha is not None and len(alpha) != len(source) - 1:
-        view.fail(f"'alpha' must have one dimension less than 'input', found {view.type('alpha')}")
-
-
 def _transpose_conv(view: View) -> None:
     count, result = view.dim("output_shape", 0), view.shape("output")
     if count >= 0 and result is not None and len(result) != count:
@@ -250,7 +244,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "pack": (_pack,),
     "pad": (_pad_rows,),
     "padv2": (_pad_rows,),
-    "prelu": (broadcasts, _prelu),
+    "prelu": (broadcasts,),
     "reshape": (_renamed(_RESHAPE, tensor="input"),),
     "resize_bilinear": (_RESIZED,),
     "resize_nearest_neighbor": (_RESIZED,),
