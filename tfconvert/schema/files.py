@@ -146,6 +146,9 @@ class InputFile:
         Raises:
             ConversionError: The file doesn't have them any more (`changed-input`).
         """
+        if self._descriptor is not None:
+            self._fill(self._descriptor, offset, target)
+            return
         with self._opened() as descriptor:
             self._fill(descriptor, offset, target)
 
@@ -176,6 +179,9 @@ class InputFile:
     def _fill(self, descriptor: int, offset: int, target: memoryview) -> None:
         filled = 0
         try:
+            # What is read in one call, nearly always, needs no other to find that out.
+            if _CAN_READ_INTO and os.preadv(descriptor, (target,), offset) == len(target):
+                return
             while filled < len(target):
                 count = _read_at(descriptor, target[filled : filled + _READ], offset + filled)
                 if not count:

@@ -61,7 +61,7 @@ def cost_of(name: str, op: Operation, constants: Sequence[Constant], shapes: Seq
     if more is not None:
         given += [(), ()]  # so that damaged ops have operands to look at, too
         work += more(op, given, max(results, 1))
-        if name in _PADDED:
+        if name in PADDED:
             transient += _padded(given[0], _window_of(op, given))
     return Cost(results * _WIDE, transient, work)
 
@@ -152,7 +152,8 @@ _CONVOLUTIONS = (
     "Conv2D", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
     "DepthwiseConv2dNativeBackpropInput", "Dilation2D",
 )  # fmt: skip
-_PADDED = frozenset((*_POOLING, "Conv2D", "Conv3D", "DepthwiseConv2dNative"))
+PADDED = frozenset((*_POOLING, "Conv2D", "Conv3D", "DepthwiseConv2dNative"))
+"""Ops whose work follows from an attribute, however small the operands are."""
 
 _BY_VALUE = frozenset((
     "Bincount", "DenseBincount", "DynamicStitch", "LinSpace", "ParallelDynamicStitch", "Range", "SegmentMax",

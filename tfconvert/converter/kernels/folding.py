@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 import numpy as np
 
 from tfconvert.converter.kernels import registry
-from tfconvert.converter.kernels.cost import cost_of
+from tfconvert.converter.kernels.cost import PADDED, cost_of
 from tfconvert.converter.kernels.op_call import call_of
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, tf_effects, types
@@ -23,6 +23,9 @@ _KEPT_PREFIXES = ("FakeQuant", "QuantizeAndDequantize", "EmptyTensorList", "Tens
 """These hold quantization parameters, which folding would lose, or create a list, which is not a constant."""
 
 _KEPT = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "NoOp", "Assert"})
+
+_TRIFLE = 1 << 10
+"""Bytes of operands and results that are not worth counting."""
 
 _Plan = tuple[str, Hashable]
 
@@ -50,9 +53,11 @@ def fold(op: Operation, constants: Sequence[Constant], shapes: Sequence[Shape | 
         deferred = _deferred(name, op, constants, shapes[0])
         if deferred is not None:
             return [deferred]
-    cost = cost_of(name, op, constants, shapes)
-    if not budget().can_fold(op.name, cost.made, cost.transient, cost.work):
-        return None
+    # Most of what is folded is a number or a shape, for which asking would cost more than computing.
+    if inputs + outputs > _TRIFLE or not outputs or name in PADDED:
+        cost = cost_of(name, op, constants, shapes)
+        if not budget().can_fold(op.name, cost.made, cost.transient, cost.work):
+            return None
     return _computed(op, constants, limit)
 
 
