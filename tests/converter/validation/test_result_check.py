@@ -150,3 +150,14 @@ def test_a_plain_graph_is_verified_in_its_own_order(tmp_path: Path) -> None:
     path.write_bytes(graph.SerializeToString())
     (checked,) = tfconvert.convert(path, inputs=["wide", "narrow"], verify=True).report.verification
     assert checked.max_absolute == 0
+
+
+def test_a_text_that_names_nothing_can_not_be_compared(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(
+        "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+        '  %0 = "tf.Relu"(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  func.return %0 : tensor<2xf32>\n}\n'
+    )
+    report = tfconvert.convert(path, verify=True).report
+    assert not report.verification
+    assert [note.code for note in report.notes] == ["unverified"]

@@ -29,7 +29,7 @@ from tfconvert.converter.validation.inputs import Refused, Run
 from tfconvert.converter.validation.stability import unexplained
 from tfconvert.converter.validation.wiring import Wiring, own_wiring
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -96,6 +96,8 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
     """
     runtime.require()
     module, functions = exported(source)
+    if not functions:
+        return Verification((), (_NAMELESS,), ())
     with Runtime() as litert:
         checks = [_Check(module, function, litert, content, wiring or own_wiring) for function in functions]
         for check, runs in zip(checks, reference_runs(module, functions, data), strict=True):
@@ -105,6 +107,14 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
         tuple(dict.fromkeys(note for check in checks for note in check.notes)),
         tuple(problem for check in checks for problem in check.problems.values()),
     )
+
+
+_NAMELESS = Diagnostic(
+    "unverified",
+    "the result was not run: the text names no function's inputs and outputs, by which they could be compared",
+    hint='give the function attributes {tf.entry_function = {inputs = "...", outputs = "..."}}',
+    severity=WARNING,
+)
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
