@@ -207,7 +207,7 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
 
 
 _UNVERIFIED = Diagnostic(
-    "unverified",
+    "not-verified",
     "the result was not run: LiteRT's Python package has no Flex delegate",
     hint="run it in an app that links the delegate",
     severity=WARNING,

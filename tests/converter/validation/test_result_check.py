@@ -160,4 +160,4 @@ def test_a_text_that_names_nothing_can_not_be_compared(tmp_path: Path) -> None:
     )
     report = tfconvert.convert(path, verify=True).report
     assert not report.verification
-    assert [note.code for note in report.notes] == ["unverified"]
+    assert [note.code for note in report.notes] == ["not-verified"]

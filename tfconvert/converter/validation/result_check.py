@@ -110,7 +110,7 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
 
 
 _NAMELESS = Diagnostic(
-    "unverified",
+    "not-verified",
     "the result was not run: the text names no function's inputs and outputs, by which they could be compared",
     hint='give the function attributes {tf.entry_function = {inputs = "...", outputs = "..."}}',
     severity=WARNING,

@@ -266,7 +266,7 @@ def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:
     report = tfconvert.convert(folder, allow_flex=True, verify=True).report
     assert report.operators == {"FlexQr": 1}
     assert report.verification == ()
-    assert [note.code for note in report.notes] == ["needs-flex", "flex-op", "unverified"]
+    assert [note.code for note in report.notes] == ["needs-flex", "flex-op", "not-verified"]
 
 
 def test_calibration_says_what_it_can_not_run(tf: ModuleType, tmp_path: Path) -> None:
