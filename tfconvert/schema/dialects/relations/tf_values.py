@@ -171,13 +171,14 @@ def _variable_shape(view: View) -> None:
     _check_shape(view, None if handle is None else types.held_by(handle), view.op.results[0].type)
 
 
-def _holds_one(name: str) -> Rule:
-    """Returns the rule that a handle's type has no more than one subtype."""
+def _holds_one(name: str, *, may_be_unknown: bool = False) -> Rule:
+    """Returns the rule that a handle's type has exactly one subtype; or none, if that may be unknown."""
 
     def rule(view: View) -> None:
         element = types.element_of(view.type(name) or types.VARIANT)
-        if isinstance(element, types.HandleType) and len(element.subtypes) > 1:
-            view.fail(f"{name!r} must have at most one subtype, found {view.type(name)}")
+        count = len(element.subtypes) if isinstance(element, types.HandleType) else 1
+        if count != 1 and not (may_be_unknown and not count):
+            view.fail(f"{name!r} must have one subtype, found {view.type(name)}")
 
     return rule
 
@@ -232,6 +233,8 @@ def _updated_variables(view: View) -> None:
 
 
 _ELEMENT_SHAPE = rank("element_shape", 0, 1)
+# Graphs, and many a text, don't tell what a list holds.
+_LIST = _holds_one("handle", may_be_unknown=True)
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
@@ -243,7 +246,7 @@ RULES: Mapping[str, Rule] = {
     "DataFormatVecPermute": every(rank("x", 1, 2), _permuted_format),
     "DynamicStitch": _stitch,
     "Einsum": _two_at_most,
-    "EmptyTensorList": every(_holds_one("handle"), _ELEMENT_SHAPE, scalar("max_num_elements")),
+    "EmptyTensorList": every(_LIST, _ELEMENT_SHAPE, scalar("max_num_elements")),
     **dict.fromkeys(("Equal", "NotEqual"), _equal),
     "GatherV2": every(rank_at_most("axis", 1), _gather),
     "InvertPermutation": vector("x"),
@@ -261,7 +264,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "TPUExecuteAndUpdateVariables": _updated_variables,
     "TPUPartitionedInputV2": _partitions,
-    "TensorListReserve": every(_holds_one("handle"), _ELEMENT_SHAPE, scalar("num_elements")),
+    "TensorListReserve": every(_LIST, _ELEMENT_SHAPE, scalar("num_elements")),
     "TensorListStack": _ELEMENT_SHAPE,
     "TensorScatterUpdate": every(rank_at_least("tensor", 1), rank_at_least("indices", 1), _scatter),
     "ToBool": scalar("output"),
