@@ -6,12 +6,13 @@ import inspect
 from dataclasses import fields
 from typing import Any
 
-import jsonschema
 import pytest
 
 import tfconvert
 from tfconvert.converter.batch.settings import QUANTIZE, SETTINGS, check_settings
 from tfconvert.schema.diagnostics import ConversionError
+
+jsonschema = pytest.importorskip("jsonschema")
 
 GOOD: list[dict[str, Any]] = [
     {},
