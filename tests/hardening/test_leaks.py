@@ -70,7 +70,6 @@ _ALLOWED = {
     ("converter.plugins", "runpy.run_path"): _NAMED_BY_THE_USER,
     ("converter.report_page.page", "resources.files(PACKAGE).joinpath(name).read_text"): _OURS,
     ("converter.validation.result_check", "source.open"): _OPENS_NO_FILE,
-    ("importers.op_lists", "path.read_bytes"): _NAMED_BY_THE_USER,
 }
 """All other calls that may open a file, with the reason why each may."""
 

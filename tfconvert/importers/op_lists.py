@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError, Message
 
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.schema.diagnostics import error
+from tfconvert.schema.files import read_file
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 _HINT = 'give an OpList: `op { name: "MyOp" input_arg { name: "x" type: DT_FLOAT } ... }` as text, or binary'
@@ -32,7 +33,7 @@ def read_op_defs(source: object) -> Sequence[pb.OpDef]:
         raise error("bad-op-list", f"a {type(source).__name__} is neither a path nor an OpList", hint=_HINT)
     path = Path(source)
     try:
-        data = path.read_bytes()
+        data = read_file(path)
     except OSError as problem:
         raise error("unreadable-file", f"can't read {path}: {problem.strerror or problem}") from None
     try:
