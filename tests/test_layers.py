@@ -24,7 +24,7 @@ MAY_IMPORT = {
 # and never to another room of the same floor. Rooms that are yet to be built have their place already.
 ROOMS = {
     "tfconvert.converter": (
-        ("exhaustion", "guard", "interpreter", "ir", "kernels", "model_metadata", "versions"),
+        ("exhaustion", "guard", "interpreter", "ir", "kernels", "model_metadata", "parent_process", "versions"),
         (
             "composites",
             "control_flow",

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import resource
-import signal
-import sys
 
 from tfconvert.converter.batch.job import JobLimits
-
-_PR_SET_PDEATHSIG = 1
-"""Linux: which signal a process gets when its parent ends."""
 
 _CORES = 4
 """How many seconds of processor time a second of wall time may take: some libraries have threads."""
@@ -36,15 +29,3 @@ def _limit(what: int, value: int) -> None:
     _, most = resource.getrlimit(what)
     value = value if most == resource.RLIM_INFINITY else min(value, most)
     resource.setrlimit(what, (value, value))
-
-
-def die_with(parent: int) -> None:
-    """Has this process end with its parent, on Linux.
-
-    Args:
-        parent: The parent's number: if it has ended already, so does this.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)

@@ -22,9 +22,10 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from tfconvert.converter.batch.job import Job, JobLimits
-from tfconvert.converter.batch.limits import apply_limits, die_with
+from tfconvert.converter.batch.limits import apply_limits
 from tfconvert.converter.batch.preload import preload
 from tfconvert.converter.batch.run_job import run_job
+from tfconvert.converter.parent_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 
 _LONGEST = 1 << 24

@@ -7,11 +7,9 @@ that it announces. A child that hangs is ended by a time limit, and one whose pa
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -23,6 +21,7 @@ from typing import IO, Any, Protocol
 import ml_dtypes  # noqa: F401  # Makes numpy know the names of its dtypes.
 import numpy as np
 
+from tfconvert.converter.parent_process import die_with
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 
@@ -31,9 +30,6 @@ Message = tuple[dict[str, Any], list[Array]]
 
 TIME_LIMIT = 600.0
 """Seconds that a request may take."""
-
-_PR_SET_PDEATHSIG = 1
-"""Linux: which signal a process gets when its parent ends."""
 
 
 class ChildError(Exception):
@@ -138,21 +134,14 @@ def _limited(process: subprocess.Popen[bytes], seconds: float) -> Iterator[threa
         timer.cancel()
 
 
-def _die_with_parent() -> None:
-    """Has this process end with its parent, whatever it is busy with; elsewhere it ends when it reads next."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if len(sys.argv) > 1 and os.getppid() != int(sys.argv[1]):  # It ended before this was asked for.
-            sys.exit()
-
-
 def serve(answer: Callable[[Mapping[str, Any], list[Array]], Message]) -> None:
     """Answers the requests of a `Child` until it closes the pipe.
 
     Args:
         answer: Returns the answer to a request.
     """
-    _die_with_parent()
+    # Elsewhere than on Linux it ends when it reads next.
+    die_with(int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid())
     # LiteRT's own output must not mix with the answers.
     with os.fdopen(os.dup(1), "wb") as channel:
         os.dup2(2, 1)
