@@ -164,7 +164,6 @@ def convert(
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links, op_defs=op_defs)
-    verify = verify or compare_layers or verify_data is not None
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
@@ -197,7 +196,7 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     with limited(options.limits), ExitStack() as undo:
         undo.callback(source.discard)
         file, report = conversion.run(source, options, on_stage)
-        if options.verify:
+        if options.verifies:
             on_stage("verify")
         report = _verified(source, options, file, report)
         undo.pop_all()
@@ -216,9 +215,9 @@ _UNVERIFIED = Diagnostic(
 
 def _verified(source: Source, options: Options, file: TFLiteFile, report: Report) -> Report:
     """Returns the report with what the verification that the settings require found."""
-    if options.verify and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
+    if options.verifies and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _UNVERIFIED))
-    if options.verify and options.quantize is not None:
+    if options.verifies and options.quantize is not None:
         from tfconvert.converter import conversion
         from tfconvert.converter.quantization_report import QuantizationReport
         from tfconvert.converter.validation import quantization_check
@@ -228,7 +227,7 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         fidelity = quantization_check.check(source.open(), floats, file, data)
         known = report.quantization or QuantizationReport(())
         return report._replace(quantization=known._replace(fidelity=fidelity))
-    if options.verify:
+    if options.verifies:
         from tfconvert.converter.validation import result_check
 
         content, data = file.to_bytes(), options.verify_data

@@ -58,6 +58,11 @@ class Options(NamedTuple):
     limits: Limits = Limits()
 
     @property
+    def verifies(self) -> bool:
+        """Whether the result is to be run in LiteRT: that was requested, or something that takes it."""
+        return self.verify or self.compare_layers or self.verify_data is not None
+
+    @property
     def fuses_recurrent(self) -> bool:
         """Whether recurrent layers may become operators."""
         return self.recurrent != "loop"

@@ -58,7 +58,6 @@ def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
         ends = quantize.get("io", "float32")
         quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
     rest["limits"] = Limits(**rest.get("limits", {}))
-    rest["verify"] = rest.get("verify", False) or rest.get("compare_layers", False) or "verify_data" in rest
     return source, Options(**rest, quantize=quantize)
 
 

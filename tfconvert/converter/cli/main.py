@@ -159,7 +159,6 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
-    settings["verify"] = settings["verify"] or settings["compare_layers"] or settings["verify_data"] is not None
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
     if quiet and quantize is not None:
         quantize = replace(quantize, progress=None)
