@@ -56,6 +56,14 @@ ROOMS = {
         ("passes",),
         ("stages",),
     ),
+    "tfconvert.converter.service": (
+        ("config", "folders", "job_state"),
+        ("archives", "database", "events", "model_places"),
+        ("store", "tokens", "uploads"),
+        ("janitor", "workers"),
+        ("http", "page"),
+        ("server",),
+    ),
     "tfconvert.importers": (
         ("containment", "keras_files", "temporary_model"),
         ("checkpoint", "mlir", "tflite"),
