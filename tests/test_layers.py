@@ -35,7 +35,7 @@ ROOMS = {
             "resource_ops",
             "rewrite",
         ),
-        ("options", "plugins", "refusals", "shapes"),
+        ("operator_refusals", "options", "plugins", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),
         ("report_page",),
         ("report",),

@@ -89,7 +89,7 @@ def run(
         for outcome in Workers(drawn, jobs, open_every).run(iter(numbers)):
             kind = drawn(outcome.number).kind
             if outcome.output:
-                outcome = _opened(litert, outcome, summary)
+                outcome = _opened(litert, outcome, drawn(outcome.number), summary)
             summary.add(outcome, kind)
             if outcome.kind == FAILED and keep is not None and len(summary.failures[outcome.group]) <= 3:
                 _keep(keep, drawn(outcome.number), outcome)
@@ -99,14 +99,23 @@ def run(
     return summary
 
 
-def _opened(litert: LiteRT, outcome: Outcome, summary: Summary) -> Outcome:
-    """Opens a result in LiteRT; returns the outcome of that."""
+def _opened(litert: LiteRT, outcome: Outcome, mutant: Mutant, summary: Summary) -> Outcome:
+    """Opens a result in LiteRT; returns the outcome of that.
+
+    A `.tflite` file that LiteRT refuses before is refused afterwards: what it says is the same model.
+    """
     path = Path(outcome.output)
     problem = litert.problem(path)
     path.unlink()
     summary.counts["opened in LiteRT"] += 1
     if not problem:
         return outcome
+    if mutant.kind.startswith("tflite"):
+        with tempfile.TemporaryDirectory() as folder:
+            written = write_mutant(mutant, Path(folder, "model"))
+            if litert.problem(written):
+                summary.counts["refused by LiteRT before, too"] += 1
+                return outcome
     return outcome._replace(kind=FAILED, group=f"a file that LiteRT refuses: {problem.splitlines()[0]}", detail=problem)
 
 

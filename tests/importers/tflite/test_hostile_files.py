@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import tfconvert
 from tests.importers.tflite.conftest import File
 from tests.work import calls
 from tfconvert.exporters.tflite.model import export
@@ -42,7 +43,8 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "type number 99": {"tensors": [{"type": 99}, {}]},
     "operator number 4000": {"codes": [{"builtin_code": 4000}]},
     "has no name": {"codes": ["CUSTOM"]},
-    "call each other in a circle": {"codes": ["IF"], "operators": [{**CALL, "builtin_options": SELF}]},
+    "call each other in a circle": {
+        "tensors": [{"shape": ()}, {}], "codes": ["IF"], "operators": [{**CALL, "builtin_options": SELF}]},
     "subgraph 8 is called": {
         "codes": ["CALL"], "operators": [{**CALL, "builtin_options": ("CallOptions", {"subgraph": 8})}],
     },
@@ -54,9 +56,43 @@ HOSTILE: dict[str, dict[str, Any]] = {
         "signature_defs": [{"signature_key": "f", "inputs": [{"name": "x", "tensor_index": 1}]}],
     },
     "longer than the file": {"subgraphs": None, "buffers_": [{"offset": 64, "size": 10**9}]},
+    "there are 2 scales, but 1 zero points": {
+        "tensors": [{"quantization": {"scale": (1.0, 2.0), "zero_point": (1,)}}, {}],
+    },
     "has no subgraph": {"subgraphs": []},
     "version 2": {"version": 2},
 }  # fmt: skip
+
+
+CONTRADICTIONS: dict[str, dict[str, Any]] = {
+    "'input' must have rank 4": {"codes": ["MAX_POOL_2D"]},
+    "'stride_h' must be positive": {
+        "tensors": [{"shape": (1, 4, 4, 1)}, {"shape": (1, 2, 2, 1)}],
+        "codes": ["MAX_POOL_2D"],
+        "operators": [{**CALL, "builtin_options": ("Pool2DOptions", {"stride_h": -1})}],
+    },
+    "must be the number of results, 1": {
+        "codes": ["UNPACK"],
+        "operators": [{**CALL, "builtin_options": ("UnpackOptions", {"num": 2})}],
+    },
+    "must map strings to 64 bit integers": {
+        "codes": ["HASHTABLE"],
+        "operators": [{**CALL, "inputs": (), "builtin_options": ("HashtableOptions", {"key_dtype": 6})}],
+    },
+    "ABS has version 77": {"codes": [{"builtin_code": 101, "version": 77}]},
+}
+"""What is read as it is written, but can't be run."""
+
+
+@pytest.mark.parametrize("message", CONTRADICTIONS)
+def test_operators_that_contradict_themselves_are_not_converted(file: File, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    path.write_bytes(file(**{**GOOD, **CONTRADICTIONS[message]}))
+    assert len(tuple(import_tflite(path).walk())) > 1
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(path)
+    assert caught.value.code == "malformed-tflite"
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("message", HOSTILE)

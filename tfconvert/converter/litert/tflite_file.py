@@ -8,6 +8,7 @@ from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
 from tfconvert.schema.dialects import tf, tf_saved_model
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
 _OPTIMIZATIONS: Mapping[Mode, str] = {
@@ -41,7 +42,7 @@ def export_file(
     version = module.attributes.get(tf.PRODUCER_VERSION)
     origin = Origin(
         model_type="TF_SAVED_MODEL" if tf_saved_model.SEMANTICS in module.attributes else "NONE",
-        tensorflow_version=str(tf.python_value(version)) if version is not None else "",
+        tensorflow_version=version.data if isinstance(version, StringAttr) else "",
         optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
         allow_custom_ops=allow_custom_ops,
         enable_select_tf_ops=allow_flex,

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
+from tfconvert.converter.ir import dims
 from tfconvert.converter.ir.edit import erase, update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import (
@@ -44,7 +45,6 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import CallSiteLoc
@@ -187,14 +187,17 @@ def _body(call: Operation, callee: FuncOp) -> Block:
         if len(own) != len(values):
             raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(values)}")
         for number, (one, other) in enumerate(zip(own, values, strict=True)):
-            if one.type != other.type and _element(one) != _element(other):
+            if one.type != other.type and not _agree(one, other):
                 raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
     return blocks[0]
 
 
-def _element(value: Value) -> Attribute | None:
-    """Returns a value's element type, as far as caller and callee must agree on it."""
-    return types.dereferenced(types.element_of(value.type))
+def _agree(one: Value, other: Value) -> bool:
+    """Returns whether caller and callee agree on a value's element type and shape, as far as they must."""
+    first, second = types.element_of(one.type), types.element_of(other.type)
+    if types.dereferenced(first) != types.dereferenced(second):
+        return False
+    return dims.compatible(types.shape_of(one.type), types.shape_of(other.type))
 
 
 def _bad_call(call: Operation, message: str) -> ConversionError:

@@ -45,10 +45,12 @@ def call_order(node: pb.NodeDef | None, library: Mapping[str, pb.FunctionDef]) -
     function = library.get(callee)
     results = {index: index for index in range(len(function.signature.output_arg))} if function is not None else {}
     # A wrapper of a model that was loaded and saved again wraps another one.
+    seen: set[str] = set()
     while function is not None and _WRAPPER in callee:
         inner = _forwarded(function)
-        if inner is None:
+        if inner is None or callee in seen or not all(index < len(inner[1]) for index in results.values()):
             break
+        seen.add(callee)
         call, order = inner
         positions = {text: index for index, text in enumerate(call.input)}
         own = [positions.get(argument.name, len(positions)) for argument in function.signature.input_arg]
@@ -68,9 +70,12 @@ def _forwarded(wrapper: pb.FunctionDef) -> tuple[pb.NodeDef, list[int]] | None:
     order = []
     for output in wrapper.signature.output_arg:
         name, _, place = wrapper.ret[output.name].partition(":")
-        while name in nodes and nodes[name].op == "Identity" and nodes[name].input:
+        passed: set[str] = set()
+        while name in nodes and nodes[name].op == "Identity" and nodes[name].input and name not in passed:
+            passed.add(name)
             name, _, place = nodes[name].input[0].partition(":")
-        if name != calls[0].name or not place:
+        position = place.rpartition(":")[2]
+        if name != calls[0].name or not position.isdecimal():
             return None
-        order.append(int(place.rpartition(":")[2]))
+        order.append(int(position))
     return calls[0], order

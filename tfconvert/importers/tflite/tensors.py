@@ -186,6 +186,8 @@ def _can_be_stored(element: Attribute) -> TypeGuard[IntegerType]:
 def _uniform(fields: dict[str, Any], element: Attribute, shape: tuple[int, ...] | None) -> Uniform | None:
     """Returns quantisation parameters as a type has them, `None` if no type has such."""
     scales, zero_points = fields.get("scale", ()), fields.get("zero_point", ())
+    if zero_points and len(scales) != len(zero_points):
+        raise malformed(f"there are {len(scales)} scales, but {len(zero_points)} zero points")
     if not scales or len(scales) != len(zero_points) or set(fields) - {"scale", "zero_point", "quantized_dimension"}:
         return None
     if not _can_be_stored(element):

@@ -15,6 +15,7 @@ from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute, Type
 from tfconvert.schema.ir.attributes import UNIT, ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
@@ -99,6 +100,16 @@ class GlobalTensorOp(Operation):
             properties["is_mutable"] = UNIT
         return cls.create(properties=properties, location=location)
 
+    def verify_(self) -> None:
+        """Checks the properties.
+
+        Raises:
+            VerifyError: One is missing or is of another kind.
+        """
+        _need_texts(self, "sym_name")
+        if "type" not in self.properties:
+            raise VerifyError(f"{self.NAME} needs the property 'type'")
+
     @property
     def sym_name(self) -> str:
         """The symbol that handles refer to."""
@@ -120,6 +131,20 @@ class AssetOp(Operation):
     def build(cls, symbol: str, filename: str) -> AssetOp:
         """Returns an asset; `filename` is relative to the SavedModel's folder."""
         return cls.create(properties={"sym_name": attrs.string(symbol), "filename": attrs.string(filename)})
+
+    def verify_(self) -> None:
+        """Checks the properties.
+
+        Raises:
+            VerifyError: One is missing or is not a string.
+        """
+        _need_texts(self, "sym_name", "filename")
+
+
+def _need_texts(op: Operation, *names: str) -> None:
+    for name in names:
+        if not isinstance(op.properties.get(name), StringAttr):
+            raise VerifyError(f"{op.name} needs the property {name!r}, a string")
 
 
 class SessionInitializerOp(Operation):

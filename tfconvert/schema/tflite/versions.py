@@ -349,6 +349,12 @@ def first_release(operator: str, version: int) -> str:
     return "" if release == "-" else release
 
 
+def newest_version(operator: str) -> int:
+    """Returns the newest version of an operator that is known, 0 if nothing is."""
+    listed = len(_releases().get(operator, ()))
+    return max((listed, *(version for version, _ in RULES.get(operator, ())))) if listed else 0
+
+
 def parse_release(text: str) -> Release | None:
     """Returns a release as numbers, `None` if it isn't one; of `2.14` the last one, whatever its third number."""
     if not _RELEASE.fullmatch(text):

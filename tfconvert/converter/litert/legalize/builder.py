@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -90,7 +91,7 @@ class Emit(TflBuilder):
             return value
         result_type = types.tensor(types.element_of(value.type), shape)
         constant = tensor_data.constant_of(value)
-        if constant is not None and -1 not in shape:
+        if constant is not None and -1 not in shape and math.prod(shape) == math.prod(constant.shape):
             return self.constant(tensor_data.defer("reshape", (constant,), tuple(shape), tuple(shape)))
         quantized = fake_quant.reshaped(self.insert, value, shape)
         if quantized is not None:

@@ -29,11 +29,13 @@ def slides(op: Operation, names: Sequence[str], rank: int) -> Failure | None:
 
     Args:
         op: The op.
-        names: Its attributes that have a number for each dimension; an empty one represents ones.
+        names: Its attributes that have a number for each dimension; an empty one other than `strides` represents ones.
         rank: The image's rank.
     """
     for name in names:
-        values = tf.get(op, name) or (1,) * rank
+        values = tf.get(op, name)
+        if not values and name != "strides":
+            values = (1,) * rank
         if len(values) != rank or not all(0 < value <= INT32[1] for value in values):
             return Failure(f"{name} {list(values)} are not {rank} sizes")
         if values[0] != 1 or values[-1] != 1:

@@ -38,6 +38,8 @@ def _as_float(op: Operation, emit: Emit) -> Value:
 
 def _suppresses(op: Operation) -> Failure | None:
     """The kernel drops boxes that overlap by the threshold: a box itself, or it is chosen again, and its equals."""
+    if types.shape_of(op.operands[2].type) not in ((), None):
+        return Failure("the largest number of boxes is not a scalar")
     threshold = constant_number(op.operands[3])
     return (
         Failure("the kernel drops equal boxes, which overlap by 1")

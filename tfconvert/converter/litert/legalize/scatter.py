@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from tfconvert.converter.litert.legalize.builder import Emit
+from tfconvert.converter.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -30,7 +31,16 @@ def _constraint(op: Operation) -> Failure | None:
         return Failure("only the first dimension may be of unknown size")
     if not indices or not 0 < indices[-1] <= len(shape):
         return Failure("how many dimensions are indexed is not known")
+    constant = tensor_data.constant_of(op.operands[1])
+    if constant is not None and not _fit(tensor_data.to_array(constant), shape):
+        return Failure("an index is out of range")
     return Failure("it has no elements") if 0 in shape else None
+
+
+def _fit(indices: Array, shape: types.Shape) -> bool:
+    """Returns whether constant indices are within a shape, as far as that is known."""
+    limits = [dim if dim >= 0 else INT32[1] for dim in shape[: indices.shape[-1]]]
+    return bool(np.all((indices >= 0) & (indices < limits)))
 
 
 def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:

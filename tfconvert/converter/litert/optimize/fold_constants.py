@@ -71,6 +71,8 @@ def _evaluated(op: Operation, operands: Sequence[Array]) -> Sequence[Array] | Fa
         results: Sequence[Array] = litert_ops.evaluate(op, tuple(operands))
     except ConversionError as problem:
         return Failure(f"it can't be computed: {problem.diagnostics[0].message}")
+    if len(results) != len(op.results):
+        return Failure("it has not as many results as its options tell")
     for value, array in zip(op.results, results, strict=True):
         row = types.from_mlir(types.element_of(value.type))
         if array.shape != matching.shape(value) or row is None or array.dtype != row.dtype:

@@ -187,6 +187,13 @@ def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
     )
 
 
+def _dtype(op: Operation, element: Attribute) -> np.dtype[Any]:
+    row = types.from_mlir(element)
+    if row is None:
+        raise error_at(op, "bad-table", f"no file holds elements of the type {element}")
+    return row.dtype
+
+
 def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> None:
     file = path.decode(errors="replace")
     if file not in assets:
@@ -199,8 +206,8 @@ def _read_file(table: _Table, op: Operation, path: bytes, assets: set[str]) -> N
     key, value = table.kind()
     try:
         lines = read_lines(Path(file), form)
-        table.keys = column(lines, tf.get(op, "key_index"), types.numpy_dtype(key), form)
-        table.values = column(lines, tf.get(op, "value_index"), types.numpy_dtype(value), form)
+        table.keys = column(lines, tf.get(op, "key_index"), _dtype(op, key), form)
+        table.values = column(lines, tf.get(op, "value_index"), _dtype(op, value), form)
     except ConversionError as problem:
         raise error_at(op, problem.code, problem.diagnostics[0].message, problem.diagnostics[0].hint) from None
 

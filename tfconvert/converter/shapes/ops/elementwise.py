@@ -156,8 +156,7 @@ _UNARY = (
     "InplaceUpdate", "IsFinite", "IsInf", "IsNan", "LRN", "PopulationCount", "QuantizeAndDequantize",
     "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4", "RGBToHSV", "RandomShuffle",
     "Real", "RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace", "StringLength",
-    "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "TensorScatterAdd",
-    "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "TensorStridedSliceUpdate",
+    "StringLower", "StringStrip", "StringToHashBucketFast", "StringToNumber", "StringUpper", "TensorStridedSliceUpdate",
     "XlaDynamicUpdateSlice", "XlaSharding",
 )  # fmt: skip
 

@@ -66,6 +66,16 @@ def _scatter_nd(operands: Operands) -> Shapes:
     return (shape,)
 
 
+def _tensor_scatter(operands: Operands) -> Shapes:
+    shape, indices, updates = operands.shape(0), operands.shape(1), operands.shape(2)
+    if shape is not None and indices and updates is not None and 0 not in shape:
+        if indices[-1] > len(shape):
+            raise MismatchError(f"indices of {indices[-1]} elements are too long for shape {text(shape)}")
+        if indices[-1] >= 0:
+            merge(updates, indices[:-1] + shape[indices[-1] :])
+    return (shape,)
+
+
 def _slice(operands: Operands) -> Shapes:
     shape, begin, size = operands.shape(0), operands.elements(1), operands.elements(2)
     known = [spec for spec in (shape, begin, size) if spec is not None]
@@ -232,6 +242,10 @@ SHAPES: Mapping[str, ShapeFunction] = {
     "ReadVariableOp": _read_variable,
     "ResourceGather": _embedding,
     "ScatterNd": _scatter_nd,
+    **dict.fromkeys(
+        ("TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"),
+        _tensor_scatter,
+    ),
     "Slice": _slice,
     "SparseToDense": _sparse_to_dense,
     "StridedSlice": sliced,

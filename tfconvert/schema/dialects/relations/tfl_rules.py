@@ -14,6 +14,7 @@ from tfconvert.schema.dialects.relations.rules import (
     contradict,
     elements,
     every,
+    rank,
     rank_at_least,
     size,
 )
@@ -227,6 +228,37 @@ def _sizes(view: View) -> None:
         )
 
 
+def _strides(view: View) -> None:
+    for name in ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor", "filter_height", "filter_width"):
+        found = view.attribute(name)
+        if isinstance(found, int) and found < 1:
+            view.fail(f"the option {name!r} must be positive, found {found}")
+
+
+def _hashtable(view: View) -> None:
+    found = {str(view.attribute("key_dtype")), str(view.attribute("value_dtype"))}
+    if found != {"INT64", "STRING"}:
+        view.fail(f"a table must map strings to 64 bit integers, or these to strings, found {sorted(found)}")
+
+
+def _condition(view: View) -> None:
+    if elements(view.shape("cond")) not in (-1, 1):
+        view.fail(f"'cond' must have one element, found {view.type('cond')}")
+
+
+def _result_like_input(view: View) -> None:
+    source = view.element("input")
+    for result in view.values("output"):
+        found = types.element_of(result.type)
+        if source == types.F32 and found not in (types.F32, types.F16, types.BF16):
+            view.fail(f"'output' must have floats like 'input', found {result.type}")
+
+
+def _window(image: str, filters: str) -> tuple[Rule, ...]:
+    return (rank(image, 4), rank(filters, 4), _strides)
+
+
+_POOL = (rank("input", 4), _strides)
 _RESIZED = size("size", 0, 2)
 _BOXES = size("boxes", 1, 4)
 _RESHAPE = tf_reshaping.RULES["Reshape"]
@@ -234,11 +266,16 @@ _RESHAPE = tf_reshaping.RULES["Reshape"]
 RULES: Mapping[str, tuple[Rule, ...]] = {
     **dict.fromkeys(_ONE_SHAPE.split(), (one_shape,)),
     **dict.fromkeys(_BROADCAST.split(), (broadcasts,)),
+    **dict.fromkeys(("average_pool_2d", "l2_pool_2d", "max_pool_2d"), _POOL),
     "concatenation": (_concatenation,),
+    "conv_2d": _window("input", "filter"),
     "conv_3d_transpose": (_five,),
+    "depthwise_conv_2d": _window("input", "filter"),
     "fake_quant": (attribute_between("num_bits", 2, 16),),
-    "fully_connected": (_fully_connected,),
-    "gather": (_gather,),
+    "fully_connected": (_fully_connected, _result_like_input),
+    "gather": (_gather, axis_of("axis", "params")),
+    "hashtable": (_hashtable,),
+    "if": (_condition,),
     "non_max_suppression_v4": (_BOXES,),
     "non_max_suppression_v5": (_BOXES,),
     "pack": (_pack,),
@@ -253,7 +290,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
     "split": (_one_axis, _split, _split_checks),
     "split_v": (_split, _sizes, _split_checks),
     "transpose": (_transpose,),
-    "transpose_conv": (_transpose_conv,),
+    "transpose_conv": (*_window("input", "weights"), _transpose_conv),
     "unpack": (_unpack,),
 }
 """Operator -> the rules that its operands, results and options keep."""
