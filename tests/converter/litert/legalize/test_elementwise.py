@@ -41,6 +41,9 @@ _ONE = {
 _NO_ORACLE = {("Mod", "f32"), ("Rint", "f16"), ("Rint", "bf16")}
 """TensorFlow has no kernel for these itself."""
 
+_LIMITED = {("Pow", "i64")}
+"""These are converted if an operand is a constant."""
+
 
 def _rows() -> list[tuple[Entry, str]]:
     return [
@@ -49,7 +52,7 @@ def _rows() -> list[tuple[Entry, str]]:
         for entry in entries
         for element in (entry.types or "f32").split()
         if entry.op not in _SKIPPED | _NOT_ELEMENTWISE and not element.startswith("!")
-        if (entry.op, element) not in _NO_ORACLE and _has_kernel(entry.op, element)
+        if (entry.op, element) not in _NO_ORACLE | _LIMITED and _has_kernel(entry.op, element)
     ]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, element_name
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_WORDS = "i8 ui8 i16 ui16 i32 ui32"
+_SMALL = "i8 ui8 i16 ui16"
+_WORDS = f"{_SMALL} i32 ui32"
+_WIDER = {**dict.fromkeys(_SMALL.split(), types.I32), "ui32": types.I64}
 _SIGN_BIT = -(1 << 31)
 
 
@@ -41,9 +43,21 @@ def _bitwise_or(op: Operation, emit: Emit) -> Value:
 
 
 def _left_shift(op: Operation, emit: Emit) -> Value:
-    x, y = op.operands
-    places = emit.binary("Minimum", emit.binary("Maximum", y, 0), 31)
-    return emit.binary("Mul", x, emit.binary("Pow", emit.scalar(2, types.I32), places))
+    """Multiplies by a power of two from a table: `pow` of integers is a machine's power of doubles, cut off.
+
+    Fewer places than none are none, and more than there are bits are one less than there are.
+    """
+    x, places = op.operands
+    narrow = types.element_of(x.type)
+    wide = _WIDER.get(element_name(narrow), narrow)
+    x, places = emit.cast(x, wide), emit.cast(places, wide)
+    bits = types.numpy_dtype(narrow).itemsize * 8
+    places = emit.i32(emit.binary("Minimum", emit.binary("Maximum", places, 0), bits - 1))
+    powers = [np.uint64(1 << place) for place in range(bits)]
+    table = emit.constant(np.array(powers).astype(types.numpy_dtype(wide)))
+    factors = emit.tf("Gather", (table, places), types.tensor(wide, types.shape_of(places.type)))
+    shifted = emit.binary("Mul", x, factors)
+    return emit.cast(shifted, narrow)
 
 
 ENTRIES: tuple[Entry, ...] = (
@@ -52,5 +66,5 @@ ENTRIES: tuple[Entry, ...] = (
     Lowering("Invert", "BitwiseXor", _invert, _WORDS),
     Lowering("BitwiseAnd", "BitwiseXor RightShift Less", _bitwise_and, "i32"),
     Lowering("BitwiseOr", "BitwiseXor RightShift Less", _bitwise_or, "i32"),
-    Lowering("LeftShift", "Pow Mul", _left_shift, "i32"),
+    Lowering("LeftShift", "Gather Mul", _left_shift, f"{_SMALL} i32 ui32 i64"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tfconvert.converter.litert.legalize.builder import Emit
-from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, element_name, tflite_name
+from tfconvert.converter.litert.legalize.entry import Entry, Lowering, Row, element_name, ints, tflite_name
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tf, types
 from tfconvert.schema.ir.operation import Operation
@@ -115,6 +115,32 @@ def _square(op: Operation, emit: Emit) -> Value:
     return emit.tf("Mul", (op.operands[0], op.operands[0]), op.results[0].type)
 
 
+_MOST_FACTORS = 64
+"""The largest exponent for which a power is written as products, of which there are ten at most."""
+
+
+def _is_small_exponent(op: Operation) -> Failure | None:
+    constant = tensor_data.constant_of(op.operands[1])
+    if constant is None or types.shape_of(op.operands[1].type) != ():
+        return Failure("the exponent is not a constant number")
+    exponent = int(tensor_data.to_array(constant))
+    return None if 1 <= exponent <= _MOST_FACTORS else Failure("the exponent is not one of a few factors")
+
+
+def _product(op: Operation, emit: Emit) -> Value:
+    """Multiplies, which wraps around as TensorFlow's powers of integers do; `pow` is one of doubles, cut off."""
+    (exponent,) = ints(op.operands[1])
+    square, result = op.operands[0], None
+    while True:
+        if exponent & 1:
+            result = square if result is None else emit.binary("Mul", result, square)
+        exponent >>= 1
+        if not exponent:
+            assert result is not None
+            return result
+        square = emit.binary("Mul", square, square)
+
+
 _QUOTIENT_STEPS = 3
 """Each step of the long division below gets about 22 of a quotient's 63 bits right."""
 
@@ -131,6 +157,10 @@ def _floor_div_of_longs(op: Operation, emit: Emit) -> Value:
         rest = emit.binary("Sub", rest, emit.binary("Mul", part, y))
     assert total is not None
     return total
+
+
+def _larger_of_both(op: Operation, emit: Emit) -> Value:
+    return emit.binary("Maximum", op.operands[0], emit.unary("Neg", op.operands[0]))
 
 
 def _several(op: Operation) -> Failure | None:
@@ -159,6 +189,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     # Arithmetic.
     Row("Abs", "abs", "f32 i32 i16"),
+    Lowering("Abs", "Neg Maximum", _larger_of_both, "i64"),
     Row("Add", "add", "f32 i32 i64 i16", options=_NONE),
     Row("AddV2", "add", "f32 i32 i64 i16", options=_NONE),
     Row("Sub", "sub", "f32 i32 i64", options=_NONE),
@@ -171,6 +202,7 @@ ENTRIES: tuple[Entry, ...] = (
     Row("Maximum", "maximum", "f32 i32 i64 ui8 i8 i16"),
     Row("Minimum", "minimum", "f32 i32 i64 ui8 i8 i16"),
     Row("Pow", "pow", "f32 i32"),
+    Lowering("Pow", "Mul", _product, "i32 i64", _is_small_exponent, benefit=3, name="Pow-to-products"),
     Row("SquaredDifference", "squared_difference", "f32 i32"),
     Lowering("SquaredDifference", "Sub Square", _squared_difference, "i64"),
     Row("Atan2", "atan2", "f32 f64", constraint=_same_shape),

@@ -57,7 +57,7 @@ _ANY_NUMBER = (
     "Relu6", "Sign", "Square", "SquaredDifference", "Sub", "Sum",
 )  # fmt: skip
 
-_SMALL_INTEGER = ("BitwiseAnd", "BitwiseOr", "LeftShift", "TruncateDiv")
+_SMALL_INTEGER = ("BitwiseAnd", "BitwiseOr", "TruncateDiv")
 
 ENTRIES: tuple[Entry, ...] = (
     *(_entry(op, _HALVES) for op in _FLOAT_ONLY),
