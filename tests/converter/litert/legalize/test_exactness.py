@@ -39,6 +39,11 @@ CASES = (
     Case("TensorScatterUpdate", ("f32[?4,3]", "i32[?9,2]@0:2", "f32[?9]")),
     Case("TensorScatterUpdate", ("i64[4,3,2]", "i64[2,2,2]@0:2", "i64[2,2,2]")),
     Case("TensorScatterUpdate", ("i1[4,2]", "i32[?0,1]", "i1[?0,2]")),
+    Case("TensorScatterUpdate", ("f32[4,?3]", "i32[2,1]@0:3", "f32[2,?3]")),
+    Case("TensorScatterUpdate", ("f32[4,?3]", _indices(1, 1, 3).reshape(3, 1), "f32[3,?3]")),
+    Case("TensorScatterUpdate", ("f32[?4,?3,2]", "i32[?5,2]@0:2", "f32[?5,2]")),
+    Case("TensorScatterUpdate", ("f32[?4,?3,?2,?3]", "i32[?5,2]@0:2", "f32[?5,?2,?3]")),
+    Case("TensorScatterMax", ("f32[?4,?3,?2]", "i32[?5,1]@0:2", "f32[?5,?3,?2]")),
     # Bounds that don't fit 32 bits.
     Case("StridedSlice", ("f32[6,5]", "i64[2]@0:2", _longs(_INT64_MAX, _INT64_MAX), _longs(1, 1))),
     Case("StridedSlice", ("f32[6,5]", _longs(0, 1), "i64[2]@9000000000:9100000000", _longs(1, 1))),
@@ -64,7 +69,6 @@ DECLINED = (
     (Case("NonMaxSuppressionV3", (_EQUAL, "f32[4]", 5, 1.0, 0.0)), "equal boxes"),
     (Case("Cast", ("f32[4]",), {"DstT": np.float16, "Truncate": True}), "truncates"),
     (Case("MirrorPad", ("f32[4]", [[1, 1]]), {"mode": "EXPLICIT"}), "EXPLICIT"),
-    (Case("TensorScatterUpdate", ("f32[4,?3]", "i32[2,1]", "f32[2,?3]")), "unknown size"),
 )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import Scalar, constant_int
 from tfconvert.converter.litert.legalize.builder import INT32, Emit
 from tfconvert.converter.litert.legalize.entry import Entry, Lowering, element_of
 from tfconvert.converter.litert.legalize.indexing import numbers, size_of
@@ -27,8 +28,8 @@ def _add(name: str, op: Operation, emit: Emit) -> Value:
 
 def _constraint(op: Operation) -> Failure | None:
     shape, indices = (types.shape_of(operand.type) for operand in op.operands[:2])
-    if not shape or not types.is_static(shape[1:]):
-        return Failure("only the first dimension may be of unknown size")
+    if not shape:
+        return Failure("the tensor's rank is not known, or it has no dimensions")
     if not indices or not 0 < indices[-1] <= len(shape):
         return Failure("how many dimensions are indexed is not known")
     constant = tensor_data.constant_of(op.operands[1])
@@ -46,32 +47,57 @@ def _fit(indices: Array, shape: types.Shape) -> bool:
 def _rows(op: Operation, emit: Emit) -> tuple[Value, Value, Value]:
     """Returns matrices of the rows that are indexed and of their updates, and for each update its row's number."""
     tensor, indices, updates = op.operands
-    shape = types.shape_of(tensor.type) or ()
-    named = types.shape_of(indices.type) or ()
-    width = math.prod(shape[named[-1] :])
-    count = _count(named[:-1])
-    matrix = emit.reshape(tensor, (_count(shape[: named[-1]]), width))
-    rows = emit.reshape(updates, (count, width))
-    return matrix, rows, _places(emit, indices, shape[: named[-1]], count)
+    indexed = (types.shape_of(indices.type) or ())[-1]
+    rank = len(types.shape_of(tensor.type) or ())
+    width = _steps(emit, tensor, range(indexed, rank))[0]
+    count = _count((types.shape_of(indices.type) or ())[:-1])
+    matrix = _matrix(emit, tensor, _count((types.shape_of(tensor.type) or ())[:indexed]), width)
+    rows = _matrix(emit, updates, count, width)
+    steps = _steps(emit, tensor, range(1, indexed))
+    return matrix, rows, _places(emit, indices, steps, count)
+
+
+def _steps(emit: Emit, tensor: Value, axes: Sequence[int]) -> list[Scalar]:
+    """Returns how many elements of some neighbouring dimensions are in one step along each of them, and along none."""
+    steps: list[Scalar] = [1]
+    for axis in reversed(axes):
+        size = emit.size(tensor, axis)
+        steps.insert(0, size if steps[0] == 1 else emit.create_or_fold("Mul", steps[0], size))
+    return steps
+
+
+def _matrix(emit: Emit, value: Value, height: int, width: Scalar) -> Value:
+    known = constant_int(width)
+    if known is not None:
+        return emit.reshape(value, (height, known))
+    if height >= 0:
+        return emit.reshape(value, (height, -1))
+    kind = types.tensor(types.element_of(value.type), (-1, -1))
+    return emit.tf("Reshape", (value, emit.pack((-1, width))), kind)
 
 
 def _as_before(op: Operation, emit: Emit, matrix: Value) -> Value:
-    return emit.reshape(matrix, types.shape_of(op.operands[0].type) or ())
+    tensor = op.operands[0]
+    shape = types.shape_of(tensor.type) or ()
+    if shape.count(-1) <= 1:
+        return emit.reshape(matrix, shape)
+    return emit.tf("Reshape", (matrix, emit.shape(tensor)), tensor.type)
 
 
 def _count(shape: types.Shape) -> int:
     return -1 if -1 in shape else math.prod(shape)
 
 
-def _places(emit: Emit, indices: Value, shape: types.Shape, count: int) -> Value:
+def _places(emit: Emit, indices: Value, steps: Sequence[Scalar], count: int) -> Value:
     """Returns indices of several dimensions as indices of one, the dimensions laid out row by row."""
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    constant = tensor_data.constant_of(indices)
-    if constant is not None:
-        flat = tensor_data.to_array(constant).reshape(-1, len(shape)) @ np.array(strides, np.int64)
+    constant, known = tensor_data.constant_of(indices), [constant_int(step) for step in steps]
+    if constant is not None and None not in known:
+        flat = tensor_data.to_array(constant).reshape(-1, len(steps)) @ np.array(known, np.int64)
         return emit.constant(flat.astype(np.int32))
-    flat_indices = emit.reshape(emit.i32(indices), (count, len(shape)))
-    return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.ints(strides)), (1,))
+    flat_indices = emit.reshape(emit.i32(indices), (count, len(steps)))
+    if len(steps) == 1:
+        return emit.reshape(flat_indices, (count,))
+    return emit.reduce("Sum", emit.binary("Mul", flat_indices, emit.pack(steps)), (1,))
 
 
 def _update(op: Operation, emit: Emit) -> Value:
