@@ -49,7 +49,7 @@ ROOMS = {
         ("cli",),
     ),
     "tfconvert.converter.litert": (
-        ("fake_quant", "flex", "kernel_outcomes"),
+        ("fake_quant", "flex", "kernel_notes", "kernel_outcomes"),
         ("child", "fitting", "hash_tables", "legalize", "optimize", "recurrent", "runtime", "vocabulary_files"),
         ("fusions", "runtime_process", "tflite_file"),
         ("quantize",),

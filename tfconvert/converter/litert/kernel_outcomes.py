@@ -19,6 +19,11 @@ _NOT_HIGHER = frozenset((
 ))  # fmt: skip
 """Operators whose kernels count dimensions in arrays of that length."""
 
+NOTED = frozenset((
+    "tfl.floor_div", "tfl.max_pool_2d", "tfl.pow", "tfl.pseudo_const", "tfl.select_v2", "tfl.where",
+))  # fmt: skip
+"""Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
+
 _NEVER = -1
 """The rank up to which an op is always fine that has to be looked at each time."""
 

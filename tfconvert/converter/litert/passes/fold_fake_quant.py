@@ -162,7 +162,8 @@ def _note(count: int) -> Diagnostic:
     times = "once" if count == 1 else f"{count} times"
     return Diagnostic(
         KEPT,
-        f"the model was trained to be quantized; its file computes with floats and rounds them {times}, as in training",
+        f"the model was trained to be quantized; its file computes with floats and rounds them {times}, as in "
+        "training, but for numbers halfway between two that it may round to",
         op="tfl.fake_quant",
         hint='pass quantize="int8" (`--quantize int8`) for integers, which are smaller and faster',
         severity=NOTE,
