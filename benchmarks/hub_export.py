@@ -123,8 +123,9 @@ def export(network: Network, folder: Path) -> None:
     for weight in part_of(network, model).trainable_weights:
         weight.assign_add(random.normal(0, SPREAD, weight.shape).astype(np.float32))
 
+    # Not the model itself, whose layers Keras would trace once more, by themselves: not all can be.
     module = tf.Module()
-    module.model, module.variables_of_part = model, part_of(network, model).variables
+    module.variables_of_part = part_of(network, model).variables
     module.serve = tf.function(lambda **given: call(network, model, given))
     function = module.serve.get_concrete_function(**{name: spec(name, wanted) for name, wanted in inputs.items()})
     tf.saved_model.save(module, str(folder / "saved_model"), signatures=function)

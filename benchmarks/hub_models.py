@@ -3,6 +3,7 @@
     python -m benchmarks.hub_models                        all whose library is installed
     python -m benchmarks.hub_models --only bert,t5-past    some
     python -m benchmarks.hub_models --folder out/hub       keeps models and results there
+    python -m benchmarks.hub_models --alone                ours only, the official converter takes minutes each
     python -m benchmarks.hub_models --list
 
 Needs TensorFlow, and `transformers<5` with tf_keras or keras-hub; no weights are loaded, all networks of `hub_table.py`
@@ -78,8 +79,13 @@ def measure(io: Path, result: Path, failure: str) -> Outcome:
     return Outcome("", measured.error, measured.count)
 
 
-def try_network(network: Network, folder: Path) -> tuple[Outcome, Outcome]:
+def try_network(network: Network, folder: Path, *, compares: bool = True) -> tuple[Outcome, Outcome]:
     """Returns what our converter and the official one make of a network.
+
+    Args:
+        network: The network.
+        folder: Where the model and the results are kept.
+        compares: Whether the official converter is tried, which takes minutes.
 
     Raises:
         RuntimeError: The network can't be built with the installed libraries.
@@ -93,6 +99,8 @@ def try_network(network: Network, folder: Path) -> tuple[Outcome, Outcome]:
     ours, official = folder / "ours.tflite", folder / "official.tflite"
     failure = run(network, "tfconvert", str(model), "-o", str(ours), "-q")
     mine = measure(io, ours, failure)
+    if not official.exists() and not compares:
+        return mine, Outcome("not tried")
     failure = "" if official.exists() else run(network, "benchmarks.official", str(model), str(official))
     return mine, measure(io, official, failure)
 
@@ -123,6 +131,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hub_models", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", default="", help="names of networks, separated by commas")
     parser.add_argument("--folder", type=Path, help="where models and results are kept (default: nowhere)")
+    parser.add_argument("--alone", action="store_true", help="don't try the official converter")
     parser.add_argument("--list", action="store_true", help="list the networks")
     options = parser.parse_args()
     if options.list:
@@ -137,7 +146,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         for network in networks:
             try:
-                ours, official = try_network(network, (options.folder or Path(temporary)).resolve() / network.name)
+                where = (options.folder or Path(temporary)).resolve() / network.name
+                ours, official = try_network(network, where, compares=not options.alone)
             except RuntimeError as error:
                 # Not every version of a library can build or trace all of its networks.
                 print(f"| {network.name} | {error} | | | |"[:120], flush=True)

@@ -76,7 +76,7 @@ SOUND: Final = {"input_values": Input("numbers", ("B", "T"))}
 SOUND_SIZES: Final = ({"B": 1, "T": 800}, {"B": 2, "T": 1237}, {"B": 3, "T": 640})
 CONVOLUTIONS: Final = {"conv_dim": (32, 32, 32), "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3)}
 
-_BERT: Final = {
+BERT: Final = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
     "num_hidden_layers": 2,
@@ -94,7 +94,7 @@ _T5: Final = {
     "num_heads": 4,
     "relative_attention_num_buckets": 8,
 }
-_BART: Final = {
+BART: Final = {
     "vocab_size": VOCABULARY,
     "d_model": WIDTH,
     "encoder_layers": 2,
@@ -107,7 +107,7 @@ _BART: Final = {
     "pad_token_id": 0,
 }
 _WHISPER: Final = {
-    **{key: value for key, value in _BART.items() if key != "max_position_embeddings"},
+    **{key: value for key, value in BART.items() if key != "max_position_embeddings"},
     "num_mel_bins": 16,
     "max_source_positions": 30,
     "max_target_positions": 40,
@@ -117,7 +117,7 @@ _WHISPER: Final = {
     "suppress_tokens": None,
     "begin_suppress_tokens": None,
 }
-_WAV2VEC2: Final = {
+WAV2VEC2: Final = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
     "num_hidden_layers": 2,
@@ -130,7 +130,7 @@ _WAV2VEC2: Final = {
     "apply_spec_augment": False,
 }
 _GPT2: Final = {"vocab_size": VOCABULARY, "n_positions": 64, "n_embd": WIDTH, "n_layer": 2, "n_head": 4}
-_VIT: Final = {
+VIT: Final = {
     "image_size": 64,
     "patch_size": 16,
     "hidden_size": WIDTH,
@@ -166,17 +166,19 @@ _MOBILEVIT: Final = {
 _CONVNEXT: Final = {"hidden_sizes": [16, 24, 32, 40], "depths": [1, 1, 2, 1]}
 
 
-def _text(name: str, make: str, settings: Mapping[str, Any], **others: Any) -> Network:
+def text(name: str, make: str, settings: Mapping[str, Any], **others: Any) -> Network:
+    """Returns a network of transformers on tokens, with other fields of `Network` by name."""
     return Network(name, "transformers", make, settings, others.pop("inputs", TEXT), TEXT_SIZES, **others)
 
 
-def _image(
+def image(
     name: str,
     make: str,
     settings: Mapping[str, Any],
     inputs: Mapping[str, Input] = IMAGE,
     sizes: tuple[Mapping[str, int], ...] = BATCHES,
 ) -> Network:
+    """Returns a network of transformers on images."""
     return Network(name, "transformers", make, settings, inputs, sizes)
 
 
@@ -184,27 +186,27 @@ _FRAMES: Final = {"input_features": Input("numbers", ("B", 16, 60))}
 _DECODER_IDS: Final = Input("tokens", ("B", "M"))
 
 TRANSFORMERS: Final = (
-    _text("bert", "TFBertModel:BertConfig", _BERT, inputs={**TEXT, "token_type_ids": Input("mask", ("B", "L"))}),
-    _text("bert-mlm", "TFBertForMaskedLM:BertConfig", _BERT),
-    _text("bert-qa", "TFBertForQuestionAnswering:BertConfig", _BERT),
-    _text(
+    text("bert", "TFBertModel:BertConfig", BERT, inputs={**TEXT, "token_type_ids": Input("mask", ("B", "L"))}),
+    text("bert-mlm", "TFBertForMaskedLM:BertConfig", BERT),
+    text("bert-qa", "TFBertForQuestionAnswering:BertConfig", BERT),
+    text(
         "distilbert",
         "TFDistilBertModel:DistilBertConfig",
         {"vocab_size": VOCABULARY, "dim": WIDTH, "n_layers": 2, "n_heads": 4, "hidden_dim": 40},
     ),
-    _text("gpt2", "TFGPT2LMHeadModel:GPT2Config", _GPT2, arguments={"use_cache": True}),
-    _text("gpt2-past", "TFGPT2LMHeadModel:GPT2Config", _GPT2, inputs=PAST, past=1, arguments={"use_cache": True}),
-    _text("t5-encoder", "TFT5EncoderModel:T5Config", _T5),
-    _text("t5", "TFT5Model:T5Config", _T5, inputs=TWO_TEXTS),
-    _text("t5-lm", "TFT5ForConditionalGeneration:T5Config", _T5, inputs=TWO_TEXTS, arguments={"use_cache": True}),
-    _text(
+    text("gpt2", "TFGPT2LMHeadModel:GPT2Config", _GPT2, arguments={"use_cache": True}),
+    text("gpt2-past", "TFGPT2LMHeadModel:GPT2Config", _GPT2, inputs=PAST, past=1, arguments={"use_cache": True}),
+    text("t5-encoder", "TFT5EncoderModel:T5Config", _T5),
+    text("t5", "TFT5Model:T5Config", _T5, inputs=TWO_TEXTS),
+    text("t5-lm", "TFT5ForConditionalGeneration:T5Config", _T5, inputs=TWO_TEXTS, arguments={"use_cache": True}),
+    text(
         "t5-decoder",
         "TFT5ForConditionalGeneration:T5Config",
         _T5,
         inputs={"input_ids": _DECODER_IDS, "encoder_hidden_states": STATES, "encoder_attention_mask": MASK},
         method="decoder",
     ),
-    _text(
+    text(
         "t5-past",
         "TFT5ForConditionalGeneration:T5Config",
         _T5,
@@ -212,12 +214,12 @@ TRANSFORMERS: Final = (
         past=4,
         arguments={"use_cache": True},
     ),
-    _text("bart", "TFBartModel:BartConfig", _BART, inputs=TWO_TEXTS),
-    _text("bart-lm", "TFBartForConditionalGeneration:BartConfig", _BART, inputs=TWO_TEXTS),
-    _text(
+    text("bart", "TFBartModel:BartConfig", BART, inputs=TWO_TEXTS),
+    text("bart-lm", "TFBartForConditionalGeneration:BartConfig", BART, inputs=TWO_TEXTS),
+    text(
         "bart-past",
         "TFBartForConditionalGeneration:BartConfig",
-        _BART,
+        BART,
         inputs={"encoder_outputs": STATES, "decoder_input_ids": Input("tokens", ("B", 1))},
         past=4,
         arguments={"use_cache": True},
@@ -242,7 +244,7 @@ TRANSFORMERS: Final = (
         TEXT_SIZES,
         method="decoder",
     ),
-    _text(
+    text(
         "whisper-past",
         "TFWhisperForConditionalGeneration:WhisperConfig",
         _WHISPER,
@@ -250,33 +252,33 @@ TRANSFORMERS: Final = (
         past=4,
         arguments={"use_cache": True},
     ),
-    Network("wav2vec2", "transformers", "TFWav2Vec2Model:Wav2Vec2Config", _WAV2VEC2, SOUND, SOUND_SIZES),
+    Network("wav2vec2", "transformers", "TFWav2Vec2Model:Wav2Vec2Config", WAV2VEC2, SOUND, SOUND_SIZES),
     Network(
         "wav2vec2-masked",
         "transformers",
         "TFWav2Vec2Model:Wav2Vec2Config",
-        {**_WAV2VEC2, "feat_extract_norm": "layer", "do_stable_layer_norm": True},
+        {**WAV2VEC2, "feat_extract_norm": "layer", "do_stable_layer_norm": True},
         {**SOUND, "attention_mask": Input("mask", ("B", "T"))},
         SOUND_SIZES,
     ),
-    Network("wav2vec2-ctc", "transformers", "TFWav2Vec2ForCTC:Wav2Vec2Config", _WAV2VEC2, SOUND, SOUND_SIZES),
-    _image("vit", "TFViTModel:ViTConfig", _VIT),
-    _image("vit-classes", "TFViTForImageClassification:ViTConfig", _VIT),
-    _image("swin", "TFSwinModel:SwinConfig", _SWIN),
-    _image("swin-classes", "TFSwinForImageClassification:SwinConfig", _SWIN),
-    _image("segformer", "TFSegformerForSemanticSegmentation:SegformerConfig", _SEGFORMER),
-    _image(
+    Network("wav2vec2-ctc", "transformers", "TFWav2Vec2ForCTC:Wav2Vec2Config", WAV2VEC2, SOUND, SOUND_SIZES),
+    image("vit", "TFViTModel:ViTConfig", VIT),
+    image("vit-classes", "TFViTForImageClassification:ViTConfig", VIT),
+    image("swin", "TFSwinModel:SwinConfig", _SWIN),
+    image("swin-classes", "TFSwinForImageClassification:SwinConfig", _SWIN),
+    image("segformer", "TFSegformerForSemanticSegmentation:SegformerConfig", _SEGFORMER),
+    image(
         "segformer-open",
         "TFSegformerForSemanticSegmentation:SegformerConfig",
         _SEGFORMER,
         OPEN_IMAGE,
         IMAGE_SIZES,
     ),
-    _image("mobilevit", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT),
-    _image("mobilevit-open", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT, OPEN_IMAGE, IMAGE_SIZES),
-    _image(
+    image("mobilevit", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT),
+    image("mobilevit-open", "TFMobileViTModel:MobileViTConfig", _MOBILEVIT, OPEN_IMAGE, IMAGE_SIZES),
+    image(
         "mobilevit-segments", "TFMobileViTForSemanticSegmentation:MobileViTConfig", _MOBILEVIT, OPEN_IMAGE, IMAGE_SIZES
     ),
-    _image("convnext", "TFConvNextModel:ConvNextConfig", _CONVNEXT),
-    _image("convnext-open", "TFConvNextForImageClassification:ConvNextConfig", _CONVNEXT, OPEN_IMAGE, IMAGE_SIZES),
+    image("convnext", "TFConvNextModel:ConvNextConfig", _CONVNEXT),
+    image("convnext-open", "TFConvNextForImageClassification:ConvNextConfig", _CONVNEXT, OPEN_IMAGE, IMAGE_SIZES),
 )

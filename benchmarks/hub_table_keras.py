@@ -14,6 +14,7 @@ from benchmarks.hub_table import (
     Input,
     Network,
 )
+from benchmarks.hub_table_further import FURTHER
 
 _IDS: Final = Input("tokens", ("B", "L"))
 _MASK: Final = Input("mask", ("B", "L"))
@@ -90,7 +91,7 @@ KERAS_HUB: Final = (
         {
             "input_conv_filters": [16],
             "input_conv_kernel_sizes": [7],
-            "stackwise_num_filters": [16, 32],
+            "stackwise_num_filters": [64, 32],
             "stackwise_num_blocks": [1, 2],
             "stackwise_num_strides": [1, 2],
             "block_type": "basic_block",
@@ -99,5 +100,5 @@ KERAS_HUB: Final = (
     ),
 )
 
-NETWORKS: Final = (*TRANSFORMERS, *KERAS_HUB)
+NETWORKS: Final = (*TRANSFORMERS, *FURTHER, *KERAS_HUB)
 """All networks."""
