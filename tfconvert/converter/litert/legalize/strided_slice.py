@@ -151,7 +151,28 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
     return emit.reshape(value, types.shape_of(result_type) or ())
 
 
+def _nothing(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Value | None:
+    """Returns a part without elements by `slice`, if it is one: XNNPACK takes an end of zero for the border."""
+    shape, sizes = types.shape_of(value.type) or (), types.shape_of(result_type) or ()
+    if 0 not in sizes or 0 in shape or dense.shrink_mask or types.is_static(sizes):
+        return None
+    cut = list(shape)
+    for axis, size in enumerate(sizes):
+        if size == 0:
+            dense.begin_mask |= 1 << axis
+            dense.end_mask |= 1 << axis
+            dense.strides[axis] = 1
+        else:
+            cut[axis] = size
+    element = types.element_of(result_type)
+    rest = value if dense.is_everything else _slice(emit, value, dense, types.tensor(element, cut))
+    wanted = [0 if size == 0 else -1 for size in sizes]
+    return emit.tf("Slice", (rest, emit.ints([0] * len(wanted)), emit.ints(wanted)), result_type)
+
+
 def _slice(emit: Emit, value: Value, dense: Dense, result_type: Attribute) -> Value:
+    if (empty := _nothing(emit, value, dense, result_type)) is not None:
+        return empty
     operands = (value, emit.ints(dense.begin), emit.ints(dense.end), emit.ints(dense.strides))
     options = {
         "begin_mask": dense.begin_mask,

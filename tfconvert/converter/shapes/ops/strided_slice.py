@@ -105,6 +105,8 @@ def length(entry: Entry, dim: int) -> int:
 
 def _length_of_unknown(begin: int | None, end: int | None, stride: int) -> int:
     """A slice of a dimension that isn't known may still be known to be empty."""
+    if end == 0 and stride > 0:
+        return 0
     if begin is None or end is None or (begin < 0) != (end < 0):
         return -1
     return 0 if (end - begin) * stride <= 0 else -1
