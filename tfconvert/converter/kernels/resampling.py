@@ -17,7 +17,7 @@ TABLE = 1024
 """Bicubic resizing looks its weights up in a table of so many steps a pixel."""
 
 _ONE, _HALF = np.float32(1), np.float32(0.5)
-_SMALL = 1000 * np.finfo(np.float32).tiny
+SMALL_SUM = float(1000 * np.finfo(np.float32).tiny)
 """Sums of weights below this count as zero, and aren't divided by."""
 
 
@@ -84,7 +84,7 @@ def scaled(inputs: int, outputs: int, kernel: str, scale: float, translation: fl
     is_near = (pixels >= start[:, None]) & (pixels <= end[:, None])
     weights = np.where(is_near & ((at >= 0) & (at <= inputs))[:, None], weights, 0)
     total = weights.sum(1, keepdims=True)
-    return np.asarray(weights / np.where(np.abs(total) < _SMALL, np.inf, total), np.float32)
+    return np.asarray(weights / np.where(np.abs(total) < SMALL_SUM, np.inf, total), np.float32)
 
 
 def _matrix(inputs: int, places: Array, weights: Array) -> Array:
@@ -118,12 +118,17 @@ def _two_cubics(near: tuple[float, ...], far: tuple[float, ...], x: Array) -> Ar
     return np.where(size >= 2, 0, np.where(size >= 1, np.polyval(far, size), np.polyval(near, size)))
 
 
+TWO_CUBICS: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "keyscubic": ((1.5, -2.5, 0, 1), (-0.5, 2.5, -4, 2)),
+    "mitchellcubic": ((7 / 6, -2, 0, 8 / 9), (-7 / 18, 2, -10 / 3, 16 / 9)),
+}
+"""Kernels that are two polynomials, highest power first: one within a pixel, one within two."""
+
 KERNELS: Mapping[str, tuple[Callable[[Array], Array], float]] = {
     **{f"lanczos{radius}": (partial(_lanczos, float(radius)), float(radius)) for radius in (1, 3, 5)},
     "gaussian": (_gaussian, 1.5),
     "box": (_box, 1.0),
     "triangle": (_triangle, 1.0),
-    "keyscubic": (partial(_two_cubics, (1.5, -2.5, 0, 1), (-0.5, 2.5, -4, 2)), 2.0),
-    "mitchellcubic": (partial(_two_cubics, (7 / 6, -2, 0, 8 / 9), (-7 / 18, 2, -10 / 3, 16 / 9)), 2.0),
+    **{name: (partial(_two_cubics, *factors), 2.0) for name, factors in TWO_CUBICS.items()},
 }
 """Kernel of `ScaleAndTranslate` -> its function and its radius."""

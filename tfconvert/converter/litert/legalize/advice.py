@@ -80,7 +80,6 @@ _BY_OP: Sequence[_Row] = (
          "compute it before or after the model, or approximate it with a polynomial over the range that occurs"),
     _Row("Dilation2D", "with a filter of zeros it is tf.nn.max_pool2d, and erosion is -tf.nn.max_pool2d(-x)"),
     _Row("Fractional(Max|Avg)Pool", "use tf.nn.max_pool2d or tf.nn.avg_pool2d, or resize with tf.image.resize"),
-    _Row("CropAndResize", "cut and resize in your app, or with tf.slice and tf.image.resize where the boxes are fixed"),
     _Row("CombinedNonMaxSuppression", "call tf.image.non_max_suppression for each class, or suppress in your app"),
     _Row("EditDistance|Skipgram", "compute it in your app, from what the model returns"),
     _Row("CudnnRNN.*|BlockLSTM.*|LSTMBlockCell|GRUBlockCell",

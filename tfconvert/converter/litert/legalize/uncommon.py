@@ -53,6 +53,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic("binning", "counting", "Bincount Bucketize DenseBincount"),
     Topic("argmax_pooling", "pooling with places", "MaxPoolWithArgmax"),
     Topic("resample", "resampling", "ResizeArea ResizeBicubic ScaleAndTranslate"),
+    Topic("crops", "resampling", "CropAndResize"),
     Topic("fake_quant", "fake quantization",
           "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel QuantizeAndDequantize "
           "QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4"),
