@@ -86,6 +86,19 @@ def test_what_is_none(lines: str) -> None:
     assert _sum(lines) is None
 
 
+@pytest.mark.parametrize("weights", ["3", "1x3x6", "1x1x3x6", ""])
+def test_weights_that_are_not_a_matrix_are_declined(weights: str) -> None:
+    """Texts and damaged files have them; TensorFlow's own shape inference would refuse such a product."""
+    kind = f"tensor<{weights}xf32>" if weights else "tensor<f32>"
+    assert (
+        _sum(f"""
+        %v = "tf.Const"() <{{value = dense<1.0> : {kind}}}> : () -> {kind}
+        %s = "tf.MatMul"(%x, %v) : (tensor<1x3xf32>, {kind}) -> tensor<1x6xf32>
+    """)
+        is None
+    )
+
+
 def test_deep_sums_are_no_cells() -> None:
     kinds = "(tensor<1x6xf32>, tensor<6xf32>) -> tensor<1x6xf32>"
     lines = [f'%s{index + 1} = "tf.AddV2"(%s{index}, %b) : {kinds}' for index in range(5000)]
