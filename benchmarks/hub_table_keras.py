@@ -89,9 +89,9 @@ KERAS_HUB: Final = (
     _image(
         "ResNet",
         {
-            "input_conv_filters": [16],
+            "input_conv_filters": [64],
             "input_conv_kernel_sizes": [7],
-            "stackwise_num_filters": [64, 32],
+            "stackwise_num_filters": [64, 64],
             "stackwise_num_blocks": [1, 2],
             "stackwise_num_strides": [1, 2],
             "block_type": "basic_block",
