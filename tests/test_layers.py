@@ -24,7 +24,17 @@ MAY_IMPORT = {
 # and never to another room of the same floor. Rooms that are yet to be built have their place already.
 ROOMS = {
     "tfconvert.converter": (
-        ("exhaustion", "guard", "interpreter", "ir", "kernels", "model_metadata", "parent_process", "versions"),
+        (
+            "exhaustion",
+            "guard",
+            "interpreter",
+            "ir",
+            "kernels",
+            "model_metadata",
+            "parent_process",
+            "quantization_choices",
+            "versions",
+        ),
         (
             "composites",
             "control_flow",
@@ -100,6 +110,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.cli.bench",
     "tfconvert.converter.cli.diff",
     "tfconvert.converter.cli.opt",
+    "tfconvert.converter.cli.quantize_options",
     "tfconvert.converter.cli.verbs",
     "tfconvert.converter.cli.verify",
     "tfconvert.converter.conversion",
@@ -120,6 +131,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.importers.keras_files",
     "tfconvert.importers.model_files",
     "tfconvert.importers.open_model",
+    "tfconvert.schema.dialects.types",
     "tfconvert",
     "tfconvert.__main__",
 }

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
-import ml_dtypes
 import numpy as np
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type
@@ -186,26 +185,43 @@ RESOURCE = ResourceType.get()
 VARIANT = VariantType.get()
 
 
-class ElementType(NamedTuple):
+class ElementType:
     """One element type in all vocabularies.
 
-    Attributes:
+    Args:
         number: TensorFlow's `DataType` number.
         name: TensorFlow's name in attribute values, without `DT_`, lower case.
         mlir: The MLIR element type.
-        dtype: numpy's (or ml_dtypes') dtype; `object` for types without a fixed width.
+        dtype: numpy's dtype, or the name of ml_dtypes'; `object` for types without a fixed width.
         tflite: LiteRT's `TensorType` enumerator, empty where LiteRT has none.
+
+    Attributes:
+        is_foreign: Whether the dtype is one of ml_dtypes', which is loaded when somebody asks for it.
     """
 
-    number: int
-    name: str
-    mlir: Attribute
-    dtype: np.dtype[np.generic]
-    tflite: str
+    __slots__ = ("_dtype", "is_foreign", "mlir", "name", "number", "tflite")
 
+    def __init__(self, number: int, name: str, mlir: Attribute, dtype: type | str, tflite: str = "") -> None:
+        self.number = number
+        self.name = name
+        self.mlir = mlir
+        self.tflite = tflite
+        self.is_foreign = isinstance(dtype, str)
+        self._dtype: str | np.dtype[np.generic] = dtype if isinstance(dtype, str) else np.dtype(dtype)
 
-def _row(number: int, name: str, mlir: Attribute, dtype: object, tflite: str = "") -> ElementType:
-    return ElementType(number, name, mlir, np.dtype(dtype), tflite)  # type: ignore[call-overload]
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The dtype, numpy's or ml_dtypes'."""
+        known = self._dtype
+        return self._loaded(known) if isinstance(known, str) else known
+
+    def _loaded(self, name: str) -> np.dtype[np.generic]:
+        # Few models need these types, and their module takes a tenth of numpy's time to load.
+        import ml_dtypes
+
+        found: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+        self._dtype = found
+        return found
 
 
 def _unsigned(width: int) -> IntegerType:
@@ -213,40 +229,40 @@ def _unsigned(width: int) -> IntegerType:
 
 
 ELEMENT_TYPES: tuple[ElementType, ...] = (
-    _row(1, "float", F32, np.float32, "FLOAT32"),
-    _row(2, "double", F64, np.float64, "FLOAT64"),
-    _row(3, "int32", I32, np.int32, "INT32"),
-    _row(4, "uint8", _unsigned(8), np.uint8, "UINT8"),
-    _row(5, "int16", I16, np.int16, "INT16"),
-    _row(6, "int8", I8, np.int8, "INT8"),
-    _row(7, "string", STRING, object, "STRING"),
-    _row(8, "complex64", ComplexType.get(F32), np.complex64, "COMPLEX64"),
-    _row(9, "int64", I64, np.int64, "INT64"),
-    _row(10, "bool", I1, np.bool_, "BOOL"),
-    _row(11, "qint8", QuantizedType.get("qint8"), np.int8),
-    _row(12, "quint8", QuantizedType.get("quint8"), np.uint8),
-    _row(13, "qint32", QuantizedType.get("qint32"), np.int32),
-    _row(14, "bfloat16", BF16, ml_dtypes.bfloat16, "BFLOAT16"),
-    _row(15, "qint16", QuantizedType.get("qint16"), np.int16),
-    _row(16, "quint16", QuantizedType.get("quint16"), np.uint16),
-    _row(17, "uint16", _unsigned(16), np.uint16, "UINT16"),
-    _row(18, "complex128", ComplexType.get(F64), np.complex128, "COMPLEX128"),
-    _row(19, "half", F16, np.float16, "FLOAT16"),
-    _row(20, "resource", RESOURCE, object, "RESOURCE"),
-    _row(21, "variant", VARIANT, object, "VARIANT"),
-    _row(22, "uint32", _unsigned(32), np.uint32, "UINT32"),
-    _row(23, "uint64", _unsigned(64), np.uint64, "UINT64"),
-    _row(24, "float8_e5m2", FloatType.get("f8E5M2"), ml_dtypes.float8_e5m2, "FLOAT8_E5M2"),
-    _row(25, "float8_e4m3fn", FloatType.get("f8E4M3FN"), ml_dtypes.float8_e4m3fn, "FLOAT8_E4M3FN"),
-    _row(29, "int4", IntegerType.get(4), ml_dtypes.int4, "INT4"),
-    _row(30, "uint4", _unsigned(4), ml_dtypes.uint4, "UINT4"),
-    _row(31, "int2", IntegerType.get(2), ml_dtypes.int2, "INT2"),
+    ElementType(1, "float", F32, np.float32, "FLOAT32"),
+    ElementType(2, "double", F64, np.float64, "FLOAT64"),
+    ElementType(3, "int32", I32, np.int32, "INT32"),
+    ElementType(4, "uint8", _unsigned(8), np.uint8, "UINT8"),
+    ElementType(5, "int16", I16, np.int16, "INT16"),
+    ElementType(6, "int8", I8, np.int8, "INT8"),
+    ElementType(7, "string", STRING, object, "STRING"),
+    ElementType(8, "complex64", ComplexType.get(F32), np.complex64, "COMPLEX64"),
+    ElementType(9, "int64", I64, np.int64, "INT64"),
+    ElementType(10, "bool", I1, np.bool_, "BOOL"),
+    ElementType(11, "qint8", QuantizedType.get("qint8"), np.int8),
+    ElementType(12, "quint8", QuantizedType.get("quint8"), np.uint8),
+    ElementType(13, "qint32", QuantizedType.get("qint32"), np.int32),
+    ElementType(14, "bfloat16", BF16, "bfloat16", "BFLOAT16"),
+    ElementType(15, "qint16", QuantizedType.get("qint16"), np.int16),
+    ElementType(16, "quint16", QuantizedType.get("quint16"), np.uint16),
+    ElementType(17, "uint16", _unsigned(16), np.uint16, "UINT16"),
+    ElementType(18, "complex128", ComplexType.get(F64), np.complex128, "COMPLEX128"),
+    ElementType(19, "half", F16, np.float16, "FLOAT16"),
+    ElementType(20, "resource", RESOURCE, object, "RESOURCE"),
+    ElementType(21, "variant", VARIANT, object, "VARIANT"),
+    ElementType(22, "uint32", _unsigned(32), np.uint32, "UINT32"),
+    ElementType(23, "uint64", _unsigned(64), np.uint64, "UINT64"),
+    ElementType(24, "float8_e5m2", FloatType.get("f8E5M2"), "float8_e5m2", "FLOAT8_E5M2"),
+    ElementType(25, "float8_e4m3fn", FloatType.get("f8E4M3FN"), "float8_e4m3fn", "FLOAT8_E4M3FN"),
+    ElementType(29, "int4", IntegerType.get(4), "int4", "INT4"),
+    ElementType(30, "uint4", _unsigned(4), "uint4", "UINT4"),
+    ElementType(31, "int2", IntegerType.get(2), "int2", "INT2"),
 )
 
 _BY_NUMBER = {row.number: row for row in ELEMENT_TYPES}
 _BY_MLIR = {row.mlir: row for row in ELEMENT_TYPES}
 _BY_DTYPE: dict[np.dtype[np.generic], ElementType] = {
-    row.dtype: row for row in reversed(ELEMENT_TYPES) if row.name[0] != "q"
+    row.dtype: row for row in reversed(ELEMENT_TYPES) if row.name[0] != "q" and not row.is_foreign
 }
 _BY_DTYPE[np.dtype(object)] = _BY_NUMBER[7]
 
@@ -258,7 +274,13 @@ def from_number(number: int) -> ElementType | None:
 
 def from_dtype(dtype: np.dtype[np.generic]) -> ElementType:
     """Returns the row of a numpy dtype; `object` and bytes dtypes are strings."""
-    return _BY_DTYPE[np.dtype(object)] if dtype.kind in "SU" else _BY_DTYPE[dtype]
+    if dtype.kind in "SU":
+        return _BY_DTYPE[np.dtype(object)]
+    found = _BY_DTYPE.get(dtype)
+    if found is None:
+        _BY_DTYPE.update({row.dtype: row for row in ELEMENT_TYPES if row.is_foreign})
+        return _BY_DTYPE[dtype]
+    return found
 
 
 def from_mlir(element: Attribute) -> ElementType | None:
