@@ -6,13 +6,11 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from tfconvert.converter.exhaustion import diagnosed
 from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
-from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
@@ -20,11 +18,12 @@ from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.quantization import Quantize
+    from tfconvert.converter.quantization_choices import Mode
     from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.exporters.tflite.model import TFLiteFile
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Model:
     """A converted model; it doesn't change any more.
 
@@ -35,9 +34,18 @@ class Model:
         report: The report of the conversion.
     """
 
-    _file: TFLiteFile
-    report: Report
-    _source: Source  # Last, so that mapped files are closed before a temporary folder is removed.
+    # The source last, so that mapped files are closed before a temporary folder is removed.
+    __slots__ = ("_file", "_report", "_source")
+
+    def __init__(self, file: TFLiteFile, report: Report, source: Source) -> None:
+        self._file = file
+        self._report = report
+        self._source = source
+
+    @property
+    def report(self) -> Report:
+        """The report of the conversion."""
+        return self._report
 
     def save(self, path: str | os.PathLike[str] | BinaryIO, *, array_name: str | None = None) -> None:
         """Writes the `.tflite` file; it appears whole or not at all.
@@ -160,7 +168,10 @@ def convert(
     Raises:
         ConversionError: The model can't be converted; the error says what, where and what to do.
     """
-    quantize = Quantize(quantize) if isinstance(quantize, str) else quantize
+    if isinstance(quantize, str):
+        from tfconvert.converter.quantization import Quantize
+
+        quantize = Quantize(quantize)
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links, op_defs=op_defs)

@@ -16,7 +16,6 @@ from tfconvert.converter.options import RECURRENT, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
-from tfconvert.converter.quantization import check as check_quantize
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target
 from tfconvert.importers.source import Source
@@ -103,7 +102,9 @@ def check_options(options: Options) -> None:
             "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
         )
     if options.quantize is not None:
-        check_quantize(options.quantize)
+        from tfconvert.converter import quantization
+
+        quantization.check(options.quantize)
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
 

@@ -5,23 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel, Ranges
 from tfconvert.schema.diagnostics import error
-
-Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
-Io = Literal["float32", "int8", "uint8", "int16"]
-Ranges = Literal["minmax", "mse", "percentile"]
-PerChannel = bool | Literal["not-dense"]
 
 Sample = Mapping[str, Any] | Sequence[Any]
 """One run's inputs: arrays by input name, or in the signature's order."""
 
 Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
 """Samples of the only signature, those of several by signature, or a function that returns either anew."""
-
-NOT_DENSE: PerChannel = "not-dense"
-"""A scale for each channel of all weights but those of fully connected layers."""
 
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -159,9 +158,7 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     """
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
-    quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS})
-    if quiet and quantize is not None:
-        quantize = replace(quantize, progress=None)
+    quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})

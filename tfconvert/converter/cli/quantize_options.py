@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from tfconvert.converter.cli.streams import can_redraw
-from tfconvert.converter.quantization import NOT_DENSE, Io, Mode, Quantize, Ranges
+from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges
+
+if TYPE_CHECKING:
+    from tfconvert.converter.quantization import Quantize
 
 _OPTIONS = (
     click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
@@ -46,11 +49,12 @@ def quantize_options(function: Function) -> Function:
     return function
 
 
-def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
+def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize | None:
     """Returns the settings that `quantize_options` were given, `None` if there is nothing to quantize.
 
     Args:
         values: The parameters `QUANTIZE_SETTINGS`.
+        quiet: Whether nothing shows how far a calibration is.
 
     Raises:
         UsageError: Options say how to quantize, but `--quantize` is missing.
@@ -60,6 +64,8 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
         if given:
             raise click.UsageError("options of a quantization go with --quantize MODE")
         return None
+    from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
+
     settings: dict[str, Any] = {name: given[name] for name in ("calibration", "io", "ranges") if name in given}
     if "samples" in given:
         settings["samples"] = list(given["samples"])
@@ -70,7 +76,7 @@ def to_quantize(values: Mapping[str, Any]) -> Quantize | None:
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,
-        progress=_show if can_redraw(sys.stderr) else None,
+        progress=_show if not quiet and can_redraw(sys.stderr) else None,
         **settings,
     )
 

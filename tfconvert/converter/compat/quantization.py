@@ -7,7 +7,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from tfconvert.converter.compat.row import Mapped, Values, refusal
-from tfconvert.converter.quantization import NOT_DENSE, Io, Mode, PerChannel, Quantize
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
 
 BUILTINS = "TFLITE_BUILTINS"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from tfconvert.converter.quantization import Mode, Quantize
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
 from tfconvert.schema.dialects import tf, tf_saved_model
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+
+if TYPE_CHECKING:
+    from tfconvert.converter.quantization import Quantize
+    from tfconvert.converter.quantization_choices import Mode
 
 _OPTIMIZATIONS: Mapping[Mode, str] = {
     "dynamic": "PTQ_DYNAMIC_RANGE",

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tfconvert.converter.ir.edit import update_function_types
@@ -70,18 +69,21 @@ _NOTES: Mapping[str, str] = {
 """Notes for the user where ops of these names were erased."""
 
 
-@dataclass(frozen=True, slots=True)
 class Canonicalize:
     """Forwards identities and erases what is dead.
 
-    Attributes:
+    Args:
         patterns: The user's patterns; those that start at ops of `tf` are for this pass.
         allow_custom_ops: Whether these may make custom operators.
     """
 
-    patterns: tuple[Pattern[Any], ...] = ()
-    allow_custom_ops: bool = False
+    __slots__ = ("allow_custom_ops", "patterns")
+
     name: ClassVar[str] = "canonicalize"
+
+    def __init__(self, patterns: tuple[Pattern[Any], ...] = (), allow_custom_ops: bool = False) -> None:
+        self.patterns = patterns
+        self.allow_custom_ops = allow_custom_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.

@@ -1,10 +1,11 @@
-"""Passes with their options, read from text: the fields of a pass's dataclass whose values can be written so."""
+"""Passes with their options, read from text: the parameters of a pass's constructor that text can give."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import dataclass
+from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -12,6 +13,9 @@ from tfconvert.converter.pipeline.pass_text import PassText, Value, parse_pass_t
 from tfconvert.converter.pipeline.registry import pass_class, pass_names
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.schema.diagnostics import ConversionError, error
+
+REQUIRED = Parameter.empty
+"""The default value of an option that has none."""
 
 _WRITABLE: Mapping[Any, str] = {bool: "true|false", int: "int", float: "float", str: "string"}
 
@@ -21,9 +25,9 @@ class Option:
     """One option of a pass.
 
     Attributes:
-        name: The field's name.
-        hint: The field's type.
-        default: Its default value; `MISSING` if it is required.
+        name: The parameter's name.
+        hint: Its type.
+        default: Its default value; `REQUIRED` if it has none.
     """
 
     name: str
@@ -55,11 +59,10 @@ class Option:
 
 
 def options_of(pass_type: type[Pass]) -> list[Option]:
-    """Returns a pass's options; fields that no text can give (patterns, functions) are none."""
-    hints = get_type_hints(pass_type)
-    has_fields = hasattr(pass_type, "__dataclass_fields__")
-    own: tuple[Field[Any], ...] = fields(pass_type) if has_fields else ()  # type: ignore[arg-type]
-    return [Option(item.name, hints[item.name], _default(item)) for item in own if _kinds(hints[item.name])]
+    """Returns a pass's options; parameters that no text can give (patterns, functions) are none."""
+    hints = get_type_hints(pass_type.__init__)
+    parameters = signature(pass_type).parameters
+    return [Option(name, hints[name], each.default) for name, each in parameters.items() if _kinds(hints[name])]
 
 
 def summary_of(pass_type: type[Pass]) -> str:
@@ -110,7 +113,7 @@ def _create(written: PassText) -> Pass:
             values[name] = options[name].value(text)
         except ValueError as problem:
             raise error("wrong-option", f"option {name} of {written.name}: {problem}") from problem
-    missing = [option.name for option in options.values() if option.default is MISSING and option.name not in values]
+    missing = [option.name for option in options.values() if option.default is REQUIRED and option.name not in values]
     if missing:
         raise error("wrong-option", f"{written.name} needs its option {', '.join(missing)}")
     return pass_type(**values)
@@ -146,7 +149,3 @@ def _kinds(hint: Any) -> list[type | str]:
         elif part is not Ellipsis and part is not NoneType:
             return []
     return kinds
-
-
-def _default(item: Field[Any]) -> Any:
-    return item.default_factory() if item.default_factory is not MISSING else item.default

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -41,4 +40,4 @@ def pass_class(name: str) -> type[Pass]:
 
 
 def _is_pass(each: object, path: str, name: str) -> TypeGuard[type[Pass]]:
-    return inspect.isclass(each) and each.__module__ == path and getattr(each, "name", "") == name
+    return isinstance(each, type) and each.__module__ == path and getattr(each, "name", "") == name

@@ -17,7 +17,7 @@ OPEN_SIZES = "inputs.open"
 
 
 class Pass(Protocol):
-    """A rewrite of a whole module; its fields, if it has any, are its options."""
+    """A rewrite of a whole module; what its constructor takes, if anything, are its options."""
 
     name: ClassVar[str]
     """The name in `-p` and in the report; the file's name with dashes."""

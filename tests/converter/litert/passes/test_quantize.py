@@ -7,7 +7,8 @@ import pytest
 from tests.converter.conftest import FileCheck
 from tests.run_text import parse
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
-from tfconvert.converter.quantization import Mode, Quantize
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_choices import Mode
 from tfconvert.schema.diagnostics import ConversionError
 
 INT8, INT16 = QuantizeOps(Quantize("int8")), QuantizeOps(Quantize("int16"))

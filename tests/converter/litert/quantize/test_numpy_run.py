@@ -15,7 +15,7 @@ from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.calibrate import Calibrate
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of
-from tfconvert.converter.quantization import Ranges
+from tfconvert.converter.quantization_choices import Ranges
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -65,9 +65,16 @@ TOPICS: tuple[Topic, ...] = (
     Topic("gradients", "gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad"),
 )  # fmt: skip
 
-BY_OP: Mapping[str, frozenset[Topic]] = {
-    f"tf.{op}": frozenset(topic for topic in TOPICS if op in topic.ops.split())
-    for topic in TOPICS
-    for op in topic.ops.split()
-}
+
+def _by_op() -> Mapping[str, frozenset[Topic]]:
+    found: dict[str, frozenset[Topic]] = {}
+    for topic in TOPICS:
+        alone = frozenset((topic,))
+        for op in topic.ops.split():
+            name = f"tf.{op}"
+            found[name] = found[name] | alone if name in found else alone
+    return found
+
+
+BY_OP: Mapping[str, frozenset[Topic]] = _by_op()
 """Op with its dialect's prefix -> the topics that are loaded for it."""

@@ -27,9 +27,16 @@ FAMILIES: tuple[Family, ...] = (
     Family("shorter", "abs div exp floor_div logistic neg pow softmax sqrt square squared_difference sub"),
 )
 
-BY_OP: Mapping[str, frozenset[Family]] = {
-    f"tfl.{op}": frozenset(family for family in FAMILIES if op in family.ops.split())
-    for family in FAMILIES
-    for op in family.ops.split()
-}
+
+def _by_op() -> Mapping[str, frozenset[Family]]:
+    found: dict[str, frozenset[Family]] = {}
+    for family in FAMILIES:
+        alone = frozenset((family,))
+        for op in family.ops.split():
+            name = f"tfl.{op}"
+            found[name] = found[name] | alone if name in found else alone
+    return found
+
+
+BY_OP: Mapping[str, frozenset[Family]] = _by_op()
 """Op with its dialect's prefix -> the families that are loaded for it."""

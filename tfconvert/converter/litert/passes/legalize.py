@@ -24,7 +24,6 @@ Ops that no pattern matches become flex ops or custom ops, where the user allows
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,11 +45,10 @@ _CONSTANT = "tf.Const"
 _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
 
 
-@dataclass(frozen=True, slots=True)
 class Legalize:
     """Turns `tf` ops into `tfl` ops.
 
-    Attributes:
+    Args:
         allow_custom_ops: Whether an op that LiteRT doesn't have becomes a custom op, which the application that runs
             the model has to register, instead of an error.
         allow_flex: Whether an op that LiteRT doesn't have becomes a flex op, which TensorFlow's own kernel computes, in
@@ -58,10 +56,16 @@ class Legalize:
         flex_ops: Names, or patterns of names, of further ops that the delegate takes.
     """
 
-    allow_custom_ops: bool = False
-    allow_flex: bool = False
-    flex_ops: tuple[str, ...] = ()
+    __slots__ = ("allow_custom_ops", "allow_flex", "flex_ops")
+
     name: ClassVar[str] = "legalize"
+
+    def __init__(
+        self, allow_custom_ops: bool = False, allow_flex: bool = False, flex_ops: tuple[str, ...] = ()
+    ) -> None:
+        self.allow_custom_ops = allow_custom_ops
+        self.allow_flex = allow_flex
+        self.flex_ops = flex_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.

@@ -29,7 +29,6 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tfconvert.converter.ir.edit import update_function_types, walk
@@ -44,18 +43,21 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-@dataclass(frozen=True, slots=True)
 class Optimize:
     """Applies every pattern of `tfconvert.converter.litert.optimize` until none matches.
 
-    Attributes:
+    Args:
         patterns: More patterns, the user's.
         allow_custom_ops: Whether these may make custom operators.
     """
 
-    patterns: tuple[Pattern[Any], ...] = ()
-    allow_custom_ops: bool = False
+    __slots__ = ("allow_custom_ops", "patterns")
+
     name: ClassVar[str] = "optimize"
+
+    def __init__(self, patterns: tuple[Pattern[Any], ...] = (), allow_custom_ops: bool = False) -> None:
+        self.patterns = patterns
+        self.allow_custom_ops = allow_custom_ops
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how often each pattern was applied.

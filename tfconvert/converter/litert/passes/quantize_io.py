@@ -37,7 +37,8 @@ from tfconvert.converter.litert.quantize.parameters import uniform_of
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import drop_ranges, range_of
 from tfconvert.converter.pipeline.pass_result import PassResult
-from tfconvert.converter.quantization import Io, Quantize
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_choices import Io
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects import quant, tfl, types
 from tfconvert.schema.dialects.func import FuncOp

@@ -61,7 +61,8 @@ from tfconvert.converter.litert.quantize.halves import store_halves
 from tfconvert.converter.litert.quantize.hybrid import ASYMMETRIC, Form, Weight, weights_of
 from tfconvert.converter.litert.quantize.stored import StoredConstants
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.converter.quantization import Mode, PerChannel, Quantize
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_choices import Mode, PerChannel
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file

@@ -10,7 +10,8 @@ from tfconvert.converter.litert.quantize import lstm
 from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.rules import RULES, Rule, Scales
-from tfconvert.converter.quantization import PerChannel, Quantize
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_choices import PerChannel
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp

@@ -1,0 +1,13 @@
+"""What the settings of a quantization may be, apart from them: the command line lists it, and seldom quantizes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
+Io = Literal["float32", "int8", "uint8", "int16"]
+Ranges = Literal["minmax", "mse", "percentile"]
+PerChannel = bool | Literal["not-dense"]
+
+NOT_DENSE: PerChannel = "not-dense"
+"""A scale for each channel of all weights but those of fully connected layers."""
