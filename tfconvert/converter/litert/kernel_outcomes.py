@@ -76,5 +76,5 @@ def _always_fine(op: Operation) -> int:
     operator, call = op.op_name.upper(), call_of(op)
     if not is_plain(call):
         return _NEVER
-    rows = kernels.table().rows(operator).get(kernels.signature(operator, call), ())
+    rows = kernels.table().of(operator, kernels.signature(operator, call))
     return min((row.low - 1 for row in rows if not row.is_ok), default=HIGHEST_RANK)

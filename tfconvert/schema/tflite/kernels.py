@@ -4,7 +4,7 @@ The runtime checks little: a kernel that does not know a mixture of types, or as
 nonsense; one that has the type may have it for few ranks only. So each form of call was tried. `python -m
 benchmarks.kernel_probe` runs operators alone, with the builtin kernels and with XNNPACK, on all types and ranks,
 compares plain ones with the reference executor and quantized ones with the same operators on floats, and writes the
-table. An operator's rows are read when it is first asked for.
+table. Only those rows are read that a call asks for.
 
 A row is: operators, conditions, the outcomes of the builtin kernels and of XNNPACK, signatures. A signature is
 `operand,...>result,...` in the words of `form`. The conditions are those of `CONDITIONS` and `PLAIN_CONDITIONS` that
@@ -151,15 +151,16 @@ Rows = Mapping[str, tuple[Outcome, ...]]
 
 
 class Table:
-    """The rows of all operators; those of one are parsed when it is asked for.
+    """The rows of all operators; they are parsed when they are asked for.
 
     Args:
         text: The table's text.
     """
 
-    __slots__ = ("_lines", "_rows")
+    __slots__ = ("_found", "_lines", "_rows")
 
     def __init__(self, text: str) -> None:
+        self._found: dict[tuple[str, str], tuple[Outcome, ...]] = {}
         self._rows: dict[str, Rows] = {}
         self._lines: dict[str, list[str]] = defaultdict(list)
         for line in text.splitlines():
@@ -172,6 +173,19 @@ class Table:
     def operators(self) -> Sequence[str]:
         """The operators that have rows."""
         return sorted(self._lines)
+
+    def of(self, operator: str, signature: str) -> tuple[Outcome, ...]:
+        """Returns the rows of a signature alone; the others of its operator aren't parsed for that.
+
+        Args:
+            operator: Enumerator of `BuiltinOperator`.
+            signature: The forms of operands and results.
+        """
+        found = self._found.get((operator, signature))
+        if found is None:
+            lines = (line for line in self._lines.get(operator, ()) if signature in line)
+            found = self._found[operator, signature] = _parsed(lines).get(signature, ())
+        return found
 
     def rows(self, operator: str) -> Rows:
         """Returns the rows of an operator.
@@ -213,7 +227,7 @@ def table() -> Table:
 
 def find(rows: Table, operator: str, call: Call) -> Outcome | None:
     """Returns a call's outcome according to some rows, `None` if they say nothing about it."""
-    found = rows.rows(operator).get(signature(operator, call), ())
+    found = rows.of(operator, signature(operator, call))
     return decide(found, conditions(operator, call), rank_of(operator, call)) if found else None
 
 
@@ -245,14 +259,14 @@ def required(operator: str, call: Call) -> frozenset[str]:
         call: The call.
     """
     holding = conditions(operator, call)
-    rows = table().rows(operator).get(signature(operator, call), ())
+    rows = table().of(operator, signature(operator, call))
     missing = [row.conditions - holding for row in rows if row.is_ok]
     return min(missing, key=len, default=frozenset())
 
 
 def is_right_on_specials(operator: str, call: Call) -> bool:
     """Returns whether infinite numbers, and such that are none, make no difference to whether a call is right."""
-    found = table().rows(operator).get(signature(operator, call), ())
+    found = table().of(operator, signature(operator, call))
     return all(row.is_ok for row in found if "special" in row.conditions)
 
 
