@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from traceback import extract_tb
 from types import TracebackType
 
 from tfconvert.schema.diagnostics import ConversionError
@@ -45,6 +44,8 @@ def _told(problem: Exception, trace: TracebackType | None) -> str:
 
 def _line(trace: TracebackType | None) -> str:
     """Returns the line at which others' code fails, in the first file of it that was entered; empty if none was."""
+    from traceback import extract_tb  # only where something has failed
+
     frames = extract_tb(trace)[1:]
     entered = next((frame for frame in frames if not frame.filename.startswith(_OTHERS)), frames[0] if frames else None)
     inside = [frame for frame in frames if entered is not None and frame.filename == entered.filename]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tfconvert.importers.containment import Folder
@@ -31,8 +30,12 @@ def output_names(folder: Folder | None, meta_graph: pb.MetaGraphDef) -> list[str
     except OSError:
         nodes = meta_graph.object_graph_def.nodes
         text = nodes[0].user_object.metadata.encode() if nodes else b""
+    if not text:
+        return []
+    import json  # few models have several outputs
+
     try:
-        found = json.loads(text) if text else None
+        found = json.loads(text)
     except (RecursionError, ValueError):
         return []
     layers = _get(_get(found, "config"), "output_layers")

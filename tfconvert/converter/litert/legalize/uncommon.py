@@ -25,6 +25,10 @@ class Topic(NamedTuple):
 
 
 TOPICS: tuple[Topic, ...] = (
+    Topic("image", "image",
+          "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 ResizeBilinear "
+          "ResizeNearestNeighbor"),
+    Topic("einsum", "einsum", "Einsum"),
     Topic("cross_entropy", "losses", "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"),
     Topic("roll", "rolling", "Roll"),
     Topic("scatter", "scattering",
