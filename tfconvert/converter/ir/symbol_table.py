@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tfconvert.converter.ir.edit import walk
-from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
+from tfconvert.schema.dialects.call_interfaces import REFERRING, symbols
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
 from tfconvert.schema.ir.block import Block, Region
@@ -59,7 +59,7 @@ def names(op: Operation) -> list[str]:
     found: list[str] = []
     for attributes in (op.properties, op.attributes):
         for attribute in attributes.values():
-            if may_refer(attribute):
+            if type(attribute) in REFERRING:
                 found += symbols(attribute)
     return found
 

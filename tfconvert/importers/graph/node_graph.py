@@ -227,29 +227,32 @@ class NodeGraphImporter:
         done: set[str] = set()
         open_nodes: set[str] = set()
         later: list[str] = []
-        stack = [(root, False) for root in reversed(roots)]
+        # A name with its node is one whose inputs have been put on the stack after it.
+        stack: list[tuple[str, pb.NodeDef | None]] = [(root, None) for root in reversed(roots)]
         while stack or later:
             if not stack:
-                stack = [(name, False) for name in reversed(later)]
+                stack = [(name, None) for name in reversed(later)]
                 later = []
-            name, is_ready = stack.pop()
+            name, ready = stack.pop()
             if name in done:
                 continue
-            node = self._node(name)
-            if is_ready or node.op in executor_ops.NEXT_ITERATION:
-                if not is_ready:
-                    later += self._needed(node)
+            if ready is not None:
                 open_nodes.discard(name)
+                done.add(name)
+                order.append(ready)
+                continue
+            node = self._node(name)
+            needed = self._needed(node)
+            if node.op in executor_ops.NEXT_ITERATION:
+                later += needed
                 done.add(name)
                 order.append(node)
                 continue
             if name in open_nodes:
-                raise _cycle(name, [name for name, is_ready in stack if is_ready])
+                raise _cycle(name, [name for name, ready in stack if ready is not None])
             open_nodes.add(name)
-            stack.append((name, True))
-            for needed in reversed(self._needed(node)):
-                if needed not in done:
-                    stack.append((needed, False))
+            stack.append((name, node))
+            stack += [(each, None) for each in reversed(needed) if each not in done]
         return order
 
     def _node(self, name: str) -> pb.NodeDef:

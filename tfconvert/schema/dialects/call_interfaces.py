@@ -96,13 +96,13 @@ REGION_FORMS: Mapping[str, str] = {
 }
 """Op with regions -> the op that does the same with functions."""
 
-_REFERRING = frozenset((SymbolRefAttr, FunctionAttr, ArrayAttr))
+REFERRING = frozenset((SymbolRefAttr, FunctionAttr, ArrayAttr))
 """Classes of attributes that may refer to functions; none has subclasses."""
 
 
 def may_refer(attribute: Attribute) -> bool:
     """Returns whether an attribute is of a class that can refer to functions."""
-    return type(attribute) in _REFERRING
+    return type(attribute) in REFERRING
 
 
 def symbols(attribute: Attribute) -> list[str]:
@@ -111,7 +111,7 @@ def symbols(attribute: Attribute) -> list[str]:
         attribute = attribute.function
     if isinstance(attribute, SymbolRefAttr):
         return [attribute.root]
-    if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in _REFERRING:
+    if isinstance(attribute, ArrayAttr) and attribute.data and type(attribute.data[0]) in REFERRING:
         return [name for item in attribute.data for name in symbols(item)]
     return []
 
