@@ -45,7 +45,7 @@ ROOMS = {
             "resource_ops",
             "rewrite",
         ),
-        ("operator_refusals", "options", "plugins", "refusals", "shapes"),
+        ("options", "plugins", "refusals", "shapes"),
         ("pipeline", "recurrence", "tensor_lists"),
         ("report_page",),
         ("report",),

@@ -222,13 +222,8 @@ def _interfaces(module: ModuleOp, batch: int | None) -> tuple[tuple[Interface, .
 
 def _check(module: ModuleOp) -> None:
     from tfconvert.converter.refusals import check_graphs
-    from tfconvert.schema.dialects import tfl_file
 
     check_graphs(module)
-    if tfl_file.SCHEMA_VERSION in module.attributes:
-        from tfconvert.converter.operator_refusals import check_operators
-
-        check_operators(module)
 
 
 def _load(target: Target) -> None:

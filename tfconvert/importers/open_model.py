@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.files import is_folder, is_missing, open_file
 
 if TYPE_CHECKING:
@@ -264,9 +264,17 @@ def _import_ir(path: Path, options: Selection) -> ModuleOp:
         from tfconvert.importers.mlir import import_mlir, read_mlir
 
         return import_mlir(read_mlir(path), str(path), asset_root=options.asset_root)
-    from tfconvert.importers.tflite.model import import_tflite
+    from tfconvert.importers.tflite.model import check_versions, import_tflite
+    from tfconvert.schema.dialects.verification import first_broken
 
-    return import_tflite(path)
+    module = import_tflite(path)
+    # The runtime takes more element types than its dialect lists; which ones is asked before a file is written.
+    broken = None if options.is_raw else first_broken(module, with_elements=False)
+    if broken is not None:
+        raise ConversionError([broken.diagnostic("malformed-tflite")])
+    if not options.is_raw:
+        check_versions(module)
+    return module
 
 
 def _refuse(options: Selection, names: Sequence[str], because: str, hint: str = "") -> None:

@@ -19,9 +19,10 @@ from tfconvert.schema.dialects import tfl_file
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, INDEX_PATH
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, IntegerAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
+from tfconvert.schema.tflite.versions import newest_version
 
 LOCATION_ENTRY = "buffer_location"
 """The metadata entry of large files, which the exporter creates anew where it is required."""
@@ -45,6 +46,22 @@ def import_tflite(source: str | os.PathLike[str] | bytes | bytearray | memoryvie
     """
     content = content_of(source)
     return _Importer(read_model(content.view, Allowance(len(content.view))), content).module()
+
+
+def check_versions(module: ModuleOp) -> None:
+    """Checks that the versions that a file states of its operators are known.
+
+    Args:
+        module: What was imported of it.
+
+    Raises:
+        ConversionError: One is newer (`malformed-tflite`).
+    """
+    versions = module.attributes.get(tfl_file.OPERATOR_VERSIONS)
+    for name, version in (versions.data if isinstance(versions, DictionaryAttr) else {}).items():
+        known = newest_version(name)
+        if isinstance(version, IntegerAttr) and 0 < known < version.value:
+            raise malformed(f"{name} has version {version.value}, and the newest that is known is {known}")
 
 
 class _Importer:

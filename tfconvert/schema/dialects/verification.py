@@ -55,9 +55,14 @@ class Broken:
         return Diagnostic(code, message, op=self.op.name, node=place.node, location=str(place), hint=hint)
 
 
-def first_broken(root: Operation) -> Broken | None:
-    """Returns the first op, innermost first, that breaks a rule; `None` if all is well."""
-    return _Walk(root, with_relations=True).run()
+def first_broken(root: Operation, *, with_elements: bool = True) -> Broken | None:
+    """Returns the first op, innermost first, that breaks a rule; `None` if all is well.
+
+    Args:
+        root: The op that is checked with all inside it.
+        with_elements: Whether `tfl` ops may have no element types but those that the dialect lists.
+    """
+    return _Walk(root, with_relations=True, with_elements=with_elements).run()
 
 
 def verify(root: Operation, *, with_relations: bool = True) -> None:
@@ -85,8 +90,9 @@ class _Leave:
 class _Walk:
     """A walk over all ops in program order, with the values that are visible at each."""
 
-    def __init__(self, root: Operation, with_relations: bool) -> None:
+    def __init__(self, root: Operation, with_relations: bool, with_elements: bool = True) -> None:
         self._with_relations = with_relations
+        self._with_elements = with_elements
         self._pending: list[Operation | Region | _Leave] = [root]
         # The operands of the root itself are defined elsewhere.
         self._visible: set[Value] = set(root.operands)
@@ -149,7 +155,7 @@ class _Walk:
             if isinstance(what, CallOp):
                 what.verify_symbols(self._symbols_around(what))
             if self._with_relations:
-                relations.check(what, lambda: self._symbols_around(what))
+                relations.check(what, lambda: self._symbols_around(what), with_elements=self._with_elements)
         except _RULE_BROKEN as problem:
             return Broken(what, str(problem).strip() or f"its verifier failed with {type(problem).__name__}")
         return None

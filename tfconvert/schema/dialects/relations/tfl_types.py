@@ -46,6 +46,9 @@ class Row(NamedTuple):
 
 _MOST = 1 << 16
 
+_SIDES = ("lhs", "rhs")
+"""Arguments that no operator mixes types of, though the dialect lets some do."""
+
 
 @cache
 def rows() -> Mapping[str, Row]:
@@ -68,8 +71,13 @@ def _kind(text: str) -> Kind:
     return Kind(frozenset() if elements == "*" else frozenset(elements.split(",")), limits)
 
 
-def check(view: View, operator: operators.Operator) -> None:
+def check(view: View, operator: operators.Operator, *, with_elements: bool = True) -> None:
     """Checks the element types and ranks of an op.
+
+    Args:
+        view: The op.
+        operator: Its operator.
+        with_elements: Whether only those element types may occur that the dialect lists; the runtime takes more.
 
     Raises:
         VerifyError: One is not as the dialect has it.
@@ -80,15 +88,16 @@ def check(view: View, operator: operators.Operator) -> None:
     for kinds, declared in ((row.operands, operator.operands), (row.results, operator.results)):
         for kind, argument in zip(kinds, declared, strict=False):
             for value in view.values(argument.name):
-                _check(view, argument.name, kind, value)
+                _check(view, argument.name, kind if with_elements else kind._replace(elements=frozenset()), value)
     first: Attribute | None = None
-    for name in row.alike:
+    alike = row.alike or _SIDES
+    for name in alike:
         for value in view.values(name):
             element = types.element_of(value.type)
             if isinstance(element, UniformType | quant.BlockedType):
                 return
             if first is not None and element != first:
-                view.fail(f"{', '.join(map(repr, row.alike))} must have one element type, found {first} and {element}")
+                view.fail(f"{', '.join(map(repr, alike))} must have one element type, found {first} and {element}")
             first = element
 
 
