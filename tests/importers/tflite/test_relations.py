@@ -25,6 +25,16 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3xf32>, tensor<3xf32>) {{
 }}
 """
 
+DENSE = """
+func.func @main(%x: tensor<2x3xf64>, %w: tensor<4x3xf64>) -> tensor<2x4xf64> {
+  %n = "tfl.no_value"() <{value}> : () -> none
+  %0 = "tfl.fully_connected"(%x, %w, %n) <{fused_activation_function = "NONE", keep_num_dims = false,
+      weights_format = "DEFAULT", asymmetric_quantize_inputs = false}>
+      : (tensor<2x3xf64>, tensor<4x3xf64>, none) -> tensor<2x4xf64>
+  func.return %0 : tensor<2x4xf64>
+}
+"""
+
 
 def _saved(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "model.tflite"
@@ -41,6 +51,7 @@ def _saved(tmp_path: Path, text: str) -> Path:
         PARTS.format(count=3, axis=0),
         PARTS.format(count=2, axis=5),
         PARTS.format(count=2, axis=1),
+        DENSE,
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str) -> None:

@@ -11,9 +11,10 @@ from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.quant import UniformType
 from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
+from tfconvert.schema.ir.types import IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite import kernels, operators
+from tfconvert.schema.tflite.versions import Operand
 
 TABLE = Path(operators.__file__).parent / "dialect_types.tsv"
 
@@ -77,7 +78,8 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
     Args:
         view: The op.
         operator: Its operator.
-        with_elements: Whether only those element types may occur that the dialect lists; the runtime takes more.
+        with_elements: Whether only those element types may occur that the dialect lists; else also those that one of
+            the runtime's kernels was seen to take, which are more.
 
     Raises:
         VerifyError: One is not as the dialect has it.
@@ -88,7 +90,7 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
     for kinds, declared in ((row.operands, operator.operands), (row.results, operator.results)):
         for kind, argument in zip(kinds, declared, strict=False):
             for value in view.values(argument.name):
-                _check(view, argument.name, kind if with_elements else kind._replace(elements=frozenset()), value)
+                _check(view, argument.name, kind, value, "" if with_elements else operator.name.upper())
     first: Attribute | None = None
     alike = row.alike or _SIDES
     for name in alike:
@@ -101,17 +103,36 @@ def check(view: View, operator: operators.Operator, *, with_elements: bool = Tru
             first = element
 
 
-def _check(view: View, name: str, kind: Kind, value: Value) -> None:
+def _check(view: View, name: str, kind: Kind, value: Value, kernel: str) -> None:
     if not isinstance(value.type, TensorType | UnrankedTensorType):
         return
     element = types.element_of(value.type)
     # Of integers that represent real numbers the table of kernels knows more, and is asked before a file is written.
     is_quantized = isinstance(element, UniformType | quant.BlockedType)
-    if kind.elements and not is_quantized and _name(element) not in kind.elements:
+    is_listed = not kind.elements or is_quantized or _name(element) in kind.elements
+    if not is_listed and not (kernel and _is_taken(kernel, element)):
         view.fail(f"{name!r} must have elements of type {', '.join(sorted(kind.elements))}, found {value.type}")
     shape = types.shape_of(value.type)
     if shape is not None and not kind.ranks[0] <= len(shape) <= kind.ranks[1]:
         view.fail(f"{name!r} must have rank {_ranks(kind.ranks)}, found {value.type}")
+
+
+def _is_taken(kernel: str, element: Attribute) -> bool:
+    """Returns whether a kernel takes an element type somewhere, or was not tried at all."""
+    row, forms = types.from_mlir(element), _forms(kernel)
+    # A file may lack the scales of integers that represent real numbers, and be run all the same.
+    return row is None or not forms or isinstance(element, IntegerType) or kernels.form(Operand(row.tflite)) in forms
+
+
+@cache
+def _forms(kernel: str) -> frozenset[str]:
+    """Returns the forms of operands and results with which a kernel was seen to compute."""
+    return frozenset(
+        each
+        for signature, found in kernels.table().rows(kernel).items()
+        if any(kernels.OK in (outcome.builtin, outcome.xnnpack) for outcome in found)
+        for each in signature.replace(">", ",").split(",")
+    )
 
 
 def _ranks(ranks: tuple[int, int]) -> str:
