@@ -61,6 +61,12 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
             check_settings({name: value}, allow_paths=False)
     with pytest.raises(ConversionError, match="'samples' names files"):
         check_settings({"quantize": {"mode": "int8", "samples": ["/etc"]}}, allow_paths=False)
+    metadata = {"outputs": {"y": {"labels": ["cat", "dog"]}}}
+    check_settings({"metadata": metadata}, allow_paths=False)
+    metadata["outputs"]["y"]["labels"] = "/etc/passwd"  # type: ignore[assignment]
+    check_settings({"metadata": metadata})
+    with pytest.raises(ConversionError, match="names files of labels"):
+        check_settings({"metadata": metadata}, allow_paths=False)
 
 
 def test_they_are_all_of_the_function() -> None:

@@ -36,7 +36,7 @@ def expand(pattern: str) -> list[str]:
         return [pattern]
     if not is_url(pattern):
         return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # Paths forget a slash at the end, and `./`.
-    system, path = _system(pattern)
+    system, path = system_of(pattern)
     try:
         return sorted(system.unstrip_protocol(found) for found in system.glob(path))
     except (OSError, ValueError) as problem:
@@ -51,7 +51,7 @@ def exists(place: str) -> bool:
     """
     if not is_url(place):
         return Path(place).exists()
-    system, path = _system(place)
+    system, path = system_of(place)
     try:
         return bool(system.exists(path))
     except (OSError, ValueError) as problem:
@@ -64,7 +64,7 @@ def state_of(url: str) -> str:
     Raises:
         ConversionError: It isn't there (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
-    system, path = _system(url)
+    system, path = system_of(url)
     try:
         names = system.find(path) or [path]
         return " ".join(f"{name}:{system.ukey(name)}" for name in sorted(names))
@@ -78,7 +78,7 @@ def fetch(url: str, folder: Path) -> Path:
     Raises:
         ConversionError: It can't be read (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
-    system, path = _system(url)
+    system, path = system_of(url)
     copy = folder / name_of(url)
     try:
         system.get(path, os.fspath(copy), recursive=system.isdir(path))
@@ -93,7 +93,7 @@ def store(path: Path, url: str) -> None:
     Raises:
         ConversionError: It can't be written (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
-    system, target = _system(url)
+    system, target = system_of(url)
     part = f"{target}.{os.urandom(8).hex()}.part"
     try:
         with contextlib.suppress(NotImplementedError):
@@ -104,7 +104,7 @@ def store(path: Path, url: str) -> None:
         raise _unreachable(url, problem) from problem
 
 
-def _system(url: str) -> tuple[Any, str]:
+def system_of(url: str) -> tuple[Any, str]:
     """Returns the file system of a URL, and the path in it.
 
     Raises:

@@ -26,6 +26,9 @@ _GRACE = 10.0
 
 CANCELLED = "job-cancelled"
 
+_ALLOCATION = {"MALLOC_TOP_PAD_": str(1 << 24), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
+"""For processes that live for a fraction of a second: GNU's library asks for memory rarely, and gives none back."""
+
 
 class _Running:
     """A job that is being run.
@@ -175,7 +178,7 @@ class Pool:
         # Signals of the terminal are for this process, which then decides what becomes of the jobs.
         process = subprocess.Popen(
             [sys.executable, "-m", "tfconvert.converter.batch.zygote", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True, env={**_ALLOCATION, **os.environ},
         )  # fmt: skip
         is_ready = threading.Event()
         threading.Thread(target=self._listen, args=(process, is_ready), daemon=True).start()

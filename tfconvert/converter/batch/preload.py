@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.run_job import run_job
-from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_FLOAT, GraphDef
+from tfconvert.converter.batch.warm_up import warm_up_model
 
 _PACKAGE = Path(__file__).parents[2]
 
@@ -28,20 +28,16 @@ _LEFT_OUT = (
 
 
 def preload(folder: str) -> None:
-    """Imports the package's modules, and converts a small graph, which reads the tables that are read once.
+    """Imports the package's modules, and converts a small network, which reads the tables that are read once.
 
     Args:
-        folder: Where the graph and its result go.
+        folder: Where the network and its result go.
     """
     for module in pkgutil.walk_packages([os.fspath(_PACKAGE)], "tfconvert."):
         if not module.name.startswith(_LEFT_OUT):
             importlib.import_module(module.name)
-    graph = GraphDef()
-    x = graph.node.add(name="x", op="Placeholder")
-    x.attr["dtype"].type = DT_FLOAT
-    x.attr["shape"].shape.dim.add(size=2)
-    y = graph.node.add(name="y", op="Relu", input=["x"])
-    y.attr["T"].type = DT_FLOAT
-    path = Path(folder, "graph.pb")
-    path.write_bytes(graph.SerializeToString())
-    run_job(Job(os.fspath(path), os.fspath(Path(folder, "graph.tflite"))), lambda stage: None)
+    model = Path(folder, "model")
+    model.mkdir()
+    (model / "saved_model.pb").write_bytes(warm_up_model().SerializeToString())
+    files = (os.fspath(Path(folder, name)) for name in ("model.tflite", "report.json", "report.html"))
+    run_job(Job(os.fspath(model), next(files), {}, *files), lambda stage: None)

@@ -160,6 +160,8 @@ def check_settings(settings: Mapping[str, Any], where: str = "", *, allow_paths:
         ConversionError: One is not known or has another type (`bad-config`).
     """
     _check(settings, SETTINGS, where, allow_paths)
+    if not allow_paths and "metadata" in settings and _names_labels(settings["metadata"]):
+        raise _wrong("'metadata' names files of labels, which is not allowed here", where, "list the labels themselves")
     quantize = settings.get("quantize")
     if isinstance(quantize, dict):
         _check(quantize, QUANTIZE, f"{where}: quantize" if where else "quantize", allow_paths)
@@ -178,6 +180,13 @@ def _check(settings: Mapping[str, Any], known: Mapping[str, Setting], where: str
             raise _wrong(f"{name!r} names files, which is not allowed here", where)
         if not setting.check(value):
             raise _wrong(f"{name!r} can't be {_shown(value)}", where)
+
+
+def _names_labels(metadata: Any) -> bool:
+    """Returns whether the labels of a tensor are a file, rather than a list of texts."""
+    tensors = [each for which in ("inputs", "outputs") if isinstance(metadata.get(which), dict)
+               for each in metadata[which].values()]  # fmt: skip
+    return any(isinstance(each, dict) and isinstance(each.get("labels"), str) for each in tensors)
 
 
 def _shown(value: Any) -> str:
