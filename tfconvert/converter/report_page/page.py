@@ -16,6 +16,7 @@ from importlib import resources
 from typing import Any
 
 PACKAGE = "tfconvert.converter.report_page"
+STYLES = ("colours.css", "page.css")
 SCRIPTS = ("text.js", "tree.js", "layout.js", "view.js", "details.js", "charts.js", "main.js")
 """The parts of the script, in order: each uses what those before it define."""
 
@@ -34,7 +35,7 @@ def render(
         graphs: The graphs before and after, as `Report.graphs` has them.
         latency: How long operators take, in milliseconds, by the names of their nodes.
     """
-    style = _read("page.css")
+    style = "".join(map(_read, STYLES))
     script = "(() => {\n" + "\n".join(map(_read, SCRIPTS)) + "})();\n"
     data = {key: value for key, value in report.items() if key not in _TIMES}
     contents = {
@@ -62,7 +63,10 @@ def _digest(text: str) -> str:
 
 def _json(data: object) -> str:
     """Returns JSON in ASCII that can't end the element that it is in."""
-    text = json.dumps(_finite(data), separators=(",", ":"))
+    try:
+        text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError):  # A number that JSON doesn't have, which is rare, or another kind of table.
+        text = json.dumps(_finite(data), separators=(",", ":"))
     return re.sub("[<>&]", lambda found: _IN_MARKUP[found[0]], text)
 
 
