@@ -49,6 +49,9 @@ class ServiceConfig(NamedTuple):
         require_token: Whether requests need a token; `None`: unless the address is that of this machine alone.
         attempts: How often a job is begun whose server dies.
         grace: Seconds that running jobs get when the server is asked to end.
+        idle: Seconds after which a client is cut off that is silent in the middle of a request.
+        admin_token: A file for the token of an administrator, which is created if there is none; empty for no such
+            file.
     """
 
     data: Path = Path()
@@ -75,6 +78,8 @@ class ServiceConfig(NamedTuple):
     require_token: bool | None = None
     attempts: int = 3
     grace: float = 30.0
+    idle: float = 30.0
+    admin_token: str = ""
 
     @property
     def limits(self) -> JobLimits:
@@ -169,9 +174,9 @@ _WHOLE = ("port", "workers", "memory", "files", "output", "most_upload", "most_u
           "most_queued", "most_active", "per_minute", "attempts")  # fmt: skip
 _TYPES: Mapping[str, Callable[[Any], Any]] = {
     "data": Path,
-    **dict.fromkeys(("database", "host", "op_defs"), _text),
+    **dict.fromkeys(("admin_token", "database", "host", "op_defs"), _text),
     **dict.fromkeys(_WHOLE, _whole),
-    **dict.fromkeys(("seconds", "keep_days", "grace"), _number),
+    **dict.fromkeys(("seconds", "keep_days", "grace", "idle"), _number),
     **dict.fromkeys(("roots", "patterns", "composites"), _texts),
     "require_token": _is_on,
 }

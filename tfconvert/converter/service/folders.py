@@ -42,6 +42,11 @@ class Folders:
         for folder in (self.incoming, self.models, self.jobs, self.results, self.events, self.servers):
             folder.mkdir(mode=0o700, exist_ok=True)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept that a database would have to know."""
+        return not any(any(folder.iterdir()) for folder in (self.models, self.results, self.events))
+
     def model(self, sha256: str) -> Path:
         """Returns where an uploaded file is."""
         return self.models / sha256

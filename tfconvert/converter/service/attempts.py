@@ -1,0 +1,136 @@
+"""An attempt at a job: the model is unpacked, settings are completed, and what it writes tells nothing of the server.
+
+All happens in a folder of the attempt's own; whoever has lost the job by then has not written where somebody else does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tfconvert.converter.batch.job import Ending, Job
+from tfconvert.converter.service import archives, model_places
+from tfconvert.converter.service.config import ServiceConfig
+from tfconvert.converter.service.file_tree import ArchiveLimits
+from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT, Folders
+from tfconvert.converter.service.job_state import JobRecord
+from tfconvert.converter.service.result_files import remove
+from tfconvert.converter.service.storage import storing
+
+_TEXTS = (REPORT, PAGE, LOG)
+
+
+class Attempt:
+    """The folder of an attempt, as a context manager: it is gone afterwards.
+
+    Args:
+        folders: The data folder.
+        config: The server's settings.
+        job: The job, as it was claimed.
+    """
+
+    def __init__(self, folders: Folders, config: ServiceConfig, job: JobRecord) -> None:
+        self._folders = folders
+        self._config = config
+        self._job = job
+        self._folder = folders.attempt(job.id, job.attempt)
+        self._out = self._folder / "out"
+
+    def __enter__(self) -> Attempt:
+        """Creates the folder.
+
+        Raises:
+            ConversionError: That can't be done (`storage-failed`).
+        """
+        with storing():
+            remove(self._folder)
+            self._out.mkdir(mode=0o700, parents=True)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Removes the folder."""
+        remove(self._folder)
+        try:
+            self._folder.parent.rmdir()
+        except OSError:
+            return  # Somebody else is at it, or the janitor will be.
+
+    def prepare(self) -> Job:
+        """Returns what a process is to do.
+
+        Raises:
+            ConversionError: The upload is no model, or can't be unpacked or fetched.
+        """
+        limits = ArchiveLimits.of(self._config)
+        target = self._folder / "model"
+        job = self._job
+        if job.place:
+            model = model_places.resolve(job.place, self._config.roots, target, limits)
+        else:
+            model = archives.unpack(self._folders.model(job.model_sha256), target, limits, job.model_name)
+        return Job(
+            os.fspath(model),
+            os.fspath(self._out / RESULT),
+            self._settings(limits),
+            os.fspath(self._out / REPORT),
+            os.fspath(self._out / PAGE),
+            os.fspath(self._out / LOG),
+        )
+
+    def note(self, text: str) -> None:
+        """Appends a line to the log; without room on the disk it is lost."""
+        try:
+            with (self._out / LOG).open("a", encoding="utf-8", errors="backslashreplace") as log:
+                log.write(f"{text}\n")
+        except OSError:
+            return
+
+    def cleaned(self, ending: Ending) -> Ending:
+        """Takes the paths of this server out of what the attempt has written; returns its ending without them.
+
+        Raises:
+            ConversionError: The files can't be written (`storage-failed`).
+        """
+        for path in (self._out / name for name in _TEXTS):
+            if path.exists():
+                with storing():
+                    text = path.read_bytes()
+                    hidden = self._hidden(text)
+                    if hidden != text:
+                        path.write_bytes(hidden)
+        if ending.problem is None:
+            return ending
+        return ending._replace(problem=json.loads(self._hidden(json.dumps(ending.problem).encode())))
+
+    def _hidden(self, text: bytes) -> bytes:
+        for folder in (self._folder, self._folders.data):
+            for path in (folder, folder.absolute(), folder.resolve()):
+                plain = os.fspath(path)
+                for shown in (plain, json.dumps(plain)[1:-1]):
+                    text = text.replace(shown.encode(errors="backslashreplace") + b"/", b"")
+        return text.replace(self._job.model_sha256.encode(), b"model") if self._job.model_sha256 else text
+
+    def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
+        """Returns the settings of the job with what the server adds: its plug-ins, and where the samples are."""
+        settings = dict(self._job.settings)
+        config = self._config
+        if config.patterns:
+            settings["patterns"] = [_absolute(path) for path in config.patterns]
+        if config.composites:
+            settings["composites"] = [_absolute(path) for path in config.composites]
+        if config.op_defs:
+            settings["op_defs"] = _absolute(config.op_defs)
+        if self._job.calibration_sha256:
+            samples = self._folders.model(self._job.calibration_sha256)
+            paths = archives.unpack_samples(samples, self._folder / "samples", limits)
+            quantize = settings.get("quantize", "int8")
+            given = quantize if isinstance(quantize, dict) else {"mode": quantize}
+            settings["quantize"] = {**given, "samples": paths}
+        return settings
+
+
+def _absolute(path: str) -> str:
+    return os.fspath(Path(path).absolute())

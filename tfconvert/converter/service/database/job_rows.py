@@ -1,0 +1,105 @@
+"""Rows of the table of jobs as records, and back."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, and_, exists, select, tuple_
+
+from tfconvert.converter.service.database.tables import JOBS
+from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
+from tfconvert.schema.diagnostics import error
+
+_COLUMNS = tuple(JOBS.c[name] for name in JobRecord._fields)
+_CREATED = struct.Struct(">d")
+
+
+def select_jobs() -> Select[Any]:
+    """Returns the beginning of a query for rows of which `to_record` makes records."""
+    return select(*_COLUMNS)
+
+
+def to_record(row: Row[Any]) -> JobRecord:
+    """Returns a row as a record."""
+    values = dict(row._mapping)  # noqa: SLF001  # This is SQLAlchemy's public way, named like fields of named tuples.
+    values["state"] = JobState(values["state"])
+    values["idempotency_key"] = values["idempotency_key"] or ""
+    return JobRecord(**values)
+
+
+def new_record(identity: str, submission: Submission, cache_key: str) -> JobRecord:
+    """Returns the record of a job that waits."""
+    return JobRecord(
+        id=identity, state=JobState.QUEUED, cache_key=cache_key, created=time.time(), **submission._asdict()
+    )
+
+
+def to_values(record: JobRecord) -> dict[str, Any]:
+    """Returns what is inserted for a new record."""
+    values = record._asdict()
+    return {**values, "state": str(record.state), "idempotency_key": record.idempotency_key or None, "forgiven": 0,
+            "settings": dict(record.settings), "summary": dict(record.summary)}  # fmt: skip
+
+
+def is_held(job: JobRecord) -> ColumnElement[bool]:
+    """Returns the condition that an attempt is still the one that runs: whoever has lost its job changes nothing."""
+    return and_(
+        JOBS.c.id == job.id,
+        JOBS.c.state == JobState.RUNNING,
+        JOBS.c.server == job.server,
+        JOBS.c.attempt == job.attempt,
+    )
+
+
+def next_job() -> Select[Any]:
+    """Returns the query for the job that has waited longest; equal ones wait until one of them is done.
+
+    It passes over rows that other servers are about to take.
+    """
+    running = JOBS.alias("running")
+    equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
+    waiting = select(JOBS.c.id).where(JOBS.c.state == JobState.QUEUED, ~equal_runs)
+    return waiting.order_by(JOBS.c.created, JOBS.c.id).limit(1).with_for_update(of=JOBS, skip_locked=True)
+
+
+def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | None, limit: int) -> Select[Any]:
+    """Returns the query for some jobs, newest first.
+
+    Args:
+        owner: Whose they are, `None` for all.
+        filters: The `state` that they have, and a part of their `name`; `None` or empty for any.
+        before: The cursor of the last one of the page before, `None` for the first page.
+        limit: How many.
+
+    Raises:
+        ConversionError: The cursor is not one of ours (`bad-config`).
+    """
+    query = select_jobs().order_by(JOBS.c.created.desc(), JOBS.c.id.desc()).limit(limit)
+    if owner is not None:
+        query = query.where(JOBS.c.owner == owner)
+    if state := filters.get("state"):
+        query = query.where(JOBS.c.state == state)
+    if name := filters.get("name"):
+        query = query.where(JOBS.c.model_name.icontains(name, autoescape=True))
+    if before:
+        query = query.where(tuple_(JOBS.c.created, JOBS.c.id) < tuple_(*_decoded(before)))
+    return query
+
+
+def cursor_of(record: JobRecord) -> str:
+    """Returns the cursor of the page that follows a job."""
+    return _CREATED.pack(record.created).hex() + record.id
+
+
+def _decoded(cursor: str) -> tuple[float, str]:
+    try:
+        (created,) = _CREATED.unpack(bytes.fromhex(cursor[:16]))
+    except (struct.error, ValueError):
+        created = float("nan")
+    identity = cursor[16:]
+    if not abs(created) < float("inf") or len(identity) != 32 or not identity.isalnum():
+        raise error("bad-config", "the cursor is not one that a page of this list ended with")
+    return created, identity

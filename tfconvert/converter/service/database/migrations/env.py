@@ -1,0 +1,10 @@
+"""What alembic runs: the migrations, on the connection that the server gives."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from tfconvert.converter.service.database.tables import METADATA
+
+context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
+context.run_migrations()

@@ -1,0 +1,1 @@
+"""The migrations, each of which names the one before it."""

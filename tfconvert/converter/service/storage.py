@@ -1,0 +1,25 @@
+"""What it means that the service can't write a file: its own disk fails, whoever asked for it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tfconvert.schema.diagnostics import error
+
+
+@contextmanager
+def storing() -> Iterator[None]:
+    """A context in which files of the service are written.
+
+    Raises:
+        ConversionError: That fails (`storage-failed`).
+    """
+    try:
+        yield
+    except OSError as problem:
+        reason = problem.strerror or os.strerror(errno.EIO)
+        raise error("storage-failed", f"the server can't keep files: {reason}",
+                    hint="make room on its disk, or try again later") from problem  # fmt: skip
