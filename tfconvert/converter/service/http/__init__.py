@@ -1,0 +1,1 @@
+"""The service over HTTP: routes, what guards them, and how they are described."""

@@ -1,0 +1,77 @@
+"""The application: routes, and what stands before them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.concurrency import run_in_threadpool
+from fastapi.routing import APIRoute
+
+from tfconvert.converter.service.config import ServiceConfig
+from tfconvert.converter.service.http import downloads, events, jobs, pages, system, tokens
+from tfconvert.converter.service.http.guard import Guard
+from tfconvert.converter.service.http.headers import SecurityHeaders
+from tfconvert.converter.service.http.intake import Intake
+from tfconvert.converter.service.http.metrics import Measured
+from tfconvert.converter.service.http.openapi import describe
+from tfconvert.converter.service.http.problems import add_handlers
+from tfconvert.converter.service.http.service import Service
+from tfconvert.converter.versions import own_version
+
+_FORM = 1 << 20
+"""Bytes of a form beside its files."""
+
+
+def create_app(config: ServiceConfig) -> FastAPI:
+    """Returns the application of a server, which begins to run jobs when it is started.
+
+    Args:
+        config: Its settings.
+
+    Raises:
+        ConversionError: The data folder or the database can't be used.
+    """
+    service = Service(config)
+    app = FastAPI(
+        title="tfconvert", version=own_version(), docs_url=None, redoc_url=None, lifespan=_lifespan(service),
+        generate_unique_id_function=_operation_id, redirect_slashes=False,
+    )  # fmt: skip
+    app.state.service = service
+    for routes in (jobs.ROUTES, events.ROUTES, downloads.ROUTES, tokens.ROUTES, system.ROUTES, pages.ROUTES):
+        app.include_router(routes)
+    add_handlers(app)
+    # The last is the first that a request comes to.
+    app.add_middleware(
+        Intake, most=2 * config.most_upload + _FORM, idle=config.idle, is_stopping=lambda: service.is_stopping
+    )
+    if not config.needs_token:
+        app.add_middleware(Guard)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(Measured, metrics=service.metrics)
+    document: dict[str, Any] = {}
+
+    def openapi() -> dict[str, Any]:
+        if not document:
+            document.update(describe(app))
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _lifespan(service: Service) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        await run_in_threadpool(service.start)
+        yield
+        await run_in_threadpool(service.stop, 0.0)
+        await run_in_threadpool(service.close)
+
+    return lifespan
