@@ -1,0 +1,1 @@
+"""The page of the service: files that browsers load as they are, nothing built and nothing from elsewhere."""

@@ -1,0 +1,169 @@
+// The form: which model, which settings, and sending them.
+
+import { newKey, submit } from "./requests.js";
+import { pack, walk } from "./tar.js";
+
+const by = (id) => document.getElementById(id);
+const STATIC = ["int8", "int16"];
+const HELP = {
+  dynamic: "Weights become a quarter of their size; nothing else is needed.",
+  float16: "Weights become half their size; best on GPUs.",
+  weights: "Weights are stored as integers and used as floats.",
+  int8: "Everything is computed with integers. Give typical inputs, unless the model was trained for it.",
+  int16: "8-bit weights and 16-bit activations. Give typical inputs.",
+};
+
+export class Form {
+  constructor(onSubmitted, onRefused) {
+    this.onSubmitted = onSubmitted;
+    this.onRefused = onRefused;
+    this.model = null; // `{name, blob, note}`
+    this.key = "";
+    by("form").addEventListener("submit", (event) => { event.preventDefault(); this.send(); });
+    by("form").addEventListener("input", () => { this.key = ""; });
+    by("quantize").addEventListener("change", () => this.quantizeChanged());
+    by("file").addEventListener("change", () => this.pickedFile());
+    by("folder").addEventListener("change", () => this.pickedFolder());
+    by("stop").addEventListener("click", () => this.stopper && this.stopper.abort());
+    this.quantizeChanged();
+    this.takeDrops();
+  }
+
+  quantizeChanged() {
+    const mode = by("quantize").value;
+    by("samples-field").hidden = !STATIC.includes(mode);
+    by("quantize-help").textContent = HELP[mode] || "";
+    by("quantize-help").hidden = !mode;
+  }
+
+  pickedFile() {
+    const [file] = by("file").files;
+    if (!file) return;
+    by("folder").value = "";
+    this.take(file.name, file, bytes(file.size));
+  }
+
+  pickedFolder() {
+    const files = [...by("folder").files].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+    if (!files.length) return;
+    by("file").value = "";
+    this.takeFiles(files);
+  }
+
+  takeFiles(files) {
+    const size = files.reduce((sum, { file }) => sum + file.size, 0);
+    const name = files[0].path.split("/")[0];
+    this.take(`${name}.tar`, pack(files), `${many(files.length, "file")}, ${bytes(size)}`);
+  }
+
+  take(name, blob, note) {
+    this.model = { name, blob };
+    this.key = "";
+    by("picked").textContent = plain(`${name}: ${note}`);
+    by("form-problem").textContent = "";
+  }
+
+  // A drop anywhere on the page counts, or else the browser would leave the page for what was dropped.
+  takeDrops() {
+    const zone = by("drop");
+    document.addEventListener("dragover", (event) => { event.preventDefault(); zone.classList.add("over-it"); });
+    document.addEventListener("dragleave", (event) => event.relatedTarget || zone.classList.remove("over-it"));
+    document.addEventListener("drop", async (event) => {
+      event.preventDefault();
+      zone.classList.remove("over-it");
+      const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+      try {
+        await this.takeEntries(entries);
+      } catch (error) {
+        this.show(`What was dropped can't be read: ${error.message}`);
+      }
+    });
+  }
+
+  async takeEntries(entries) {
+    if (!entries.length) return;
+    by("file").value = by("folder").value = "";
+    const files = [];
+    for (const entry of entries) for await (const each of walk(entry, entries.length > 1 ? "model/" : "")) files.push(each);
+    if (entries.length === 1 && entries[0].isFile) this.take(files[0].path, files[0].file, bytes(files[0].file.size));
+    else if (files.length) this.takeFiles(files);
+    else this.show("The folder is empty.");
+  }
+
+  // Returns the settings, `null` if they are wrong.
+  settings() {
+    let more = {};
+    by("more-problem").textContent = "";
+    by("more").removeAttribute("aria-invalid");
+    try {
+      more = JSON.parse(by("more").value.trim() || "{}");
+      if (typeof more !== "object" || more === null || Array.isArray(more)) throw new Error("it is not an object, {...}");
+    } catch (error) {
+      by("more-problem").textContent = plain(`This is not JSON of settings: ${error.message}`);
+      by("more").setAttribute("aria-invalid", "true");
+      by("more").closest("details").open = true;
+      by("more").focus();
+      return null;
+    }
+    const [mode, batch] = [by("quantize").value, by("batch").value];
+    if (!by("batch").validity.valid) {
+      this.show("The batch size is a whole number from 1 on.");
+      by("batch").focus();
+      return null;
+    }
+    return { ...(mode && { quantize: mode }), ...(batch && { batch: Number(batch) }), ...(by("verify").checked && { verify: true }), ...more };
+  }
+
+  // Returns what is sent, `null` if something is missing.
+  content() {
+    const settings = this.settings();
+    if (settings === null) return null;
+    const form = new FormData();
+    const place = by("place").value.trim();
+    if (!this.model && !place) {
+      this.show("Choose a model first: drop it above, or pick a file or a folder.");
+      by("file").focus();
+      return null;
+    }
+    form.append("options", JSON.stringify(settings));
+    if (place) form.append("place", place);
+    else form.append("model", this.model.blob, this.model.name);
+    const [samples] = by("samples").files;
+    if (samples && !by("samples-field").hidden) form.append("calibration", samples, samples.name);
+    return form;
+  }
+
+  async send() {
+    if (this.stopper) return;
+    this.show("");
+    const form = this.content();
+    if (form === null) return;
+    this.key = this.key || newKey(); // The same when the same is sent again, after a lost connection.
+    this.stopper = new AbortController();
+    this.busy(true);
+    try {
+      const job = await submit(form, this.key, (part) => { by("sent").value = part; }, this.stopper.signal);
+      if (job === null) return this.show("The upload was stopped.");
+      this.key = "";
+      this.onSubmitted(job);
+    } catch (problem) {
+      this.show([problem.message, ...problem.diagnostics.map((each) => each.hint).filter(Boolean)].join(" "));
+      this.onRefused(problem);
+    } finally {
+      this.stopper = null;
+      this.busy(false);
+    }
+  }
+
+  busy(is) {
+    by("sent").value = 0;
+    by("sent").hidden = by("stop").hidden = !is;
+    by("submit").setAttribute("aria-disabled", String(is));
+    by("form").setAttribute("aria-busy", String(is));
+    if (is) say("Sending the model");
+  }
+
+  show(text) {
+    by("form-problem").textContent = plain(text);
+  }
+}

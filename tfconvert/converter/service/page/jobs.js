@@ -1,0 +1,72 @@
+// The list of jobs, a page at a time.
+
+import { json } from "./requests.js";
+
+const by = (id) => document.getElementById(id);
+const LIMIT = 20;
+
+const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
+
+export class JobsView {
+  constructor(onProblem) {
+    this.onProblem = onProblem;
+    this.cursors = [""]; // Of the pages up to the one that is shown.
+    by("filter").addEventListener("submit", (event) => event.preventDefault());
+    by("filter-state").addEventListener("change", () => this.first());
+    by("filter-name").addEventListener("input", () => {
+      clearTimeout(this.typing);
+      this.typing = setTimeout(() => this.first(), 250);
+    });
+    by("older").addEventListener("click", () => this.turn(() => this.next && this.cursors.push(this.next)));
+    by("newer").addEventListener("click", () => this.turn(() => this.cursors.length > 1 && this.cursors.pop()));
+  }
+
+  first() {
+    this.cursors = [""];
+    return this.load();
+  }
+
+  async turn(step) {
+    if (!step()) return;
+    await this.load();
+    by("jobs-title").focus();
+  }
+
+  async load() {
+    const query = new URLSearchParams({ limit: LIMIT });
+    for (const [name, value] of [["state", by("filter-state").value], ["name", by("filter-name").value.trim()], ["cursor", this.cursors.at(-1)]]) {
+      if (value) query.set(name, value);
+    }
+    const turn = (this.last = {});
+    try {
+      const found = await json(`v1/jobs?${query}`);
+      if (turn === this.last) this.draw(found);
+    } catch (problem) {
+      if (turn === this.last) this.onProblem(problem);
+    }
+  }
+
+  draw({ jobs, next }) {
+    this.next = next;
+    by("newer").disabled = this.cursors.length < 2;
+    by("older").disabled = !next;
+    const filtered = by("filter-state").value || by("filter-name").value;
+    by("jobs-body").replaceChildren(jobs.length ? this.table(jobs) : el("p", { class: "dim" }, filtered ? "No job is like that." : "No jobs yet."));
+  }
+
+  table(jobs) {
+    // Narrow screens show the cells below each other, and browsers then forget that it is a table: roles say it again.
+    const cell = (head, ...content) => el("td", { role: "cell", "data-head": head }, content);
+    const row = (job) => el("tr", { role: "row" },
+      el("th", { scope: "row", role: "rowheader" }, el("a", { href: `#job=${encodeURIComponent(job.id)}` }, job.model_name)),
+      cell("State", el("span", { class: `state ${job.state}` }, job.state)),
+      cell("Asked for", when(job.created)),
+      cell("Size", job.summary && job.summary.size ? bytes(job.summary.size) : ""),
+      cell("Time", job.seconds ? duration(job.seconds) : ""));
+    const heads = ["Model", "State", "Asked for", "Size", "Time"];
+    return el("table", { class: "rows", role: "table" },
+      el("caption", { class: "unseen" }, "Jobs, the newest first"),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map((head) => el("th", { scope: "col", role: "columnheader" }, head)))),
+      el("tbody", { role: "rowgroup" }, jobs.map(row)));
+  }
+}

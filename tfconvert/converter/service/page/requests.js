@@ -1,0 +1,98 @@
+// What is asked of the server, and what its refusals say to a person.
+
+const KEY = "tfconvert-token";
+
+export const token = {
+  get: () => sessionStorage.getItem(KEY) || "",
+  set: (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY)),
+};
+
+// A request that failed. `status` is 0 if the server was not reached at all.
+export class Problem extends Error {
+  constructor(status, body, wait) {
+    super(sentence(status, body, wait));
+    this.status = status;
+    this.wait = wait;
+    this.diagnostics = (body && body.diagnostics) || [];
+  }
+}
+
+const SENTENCES = {
+  0: () => "The server can't be reached. Check that it runs and that this machine is online, then try again.",
+  401: () => "The server doesn't know this token.",
+  403: () => "This token doesn't allow that.",
+  404: () => "There is no such job any more.",
+  413: () => "This is larger than the server takes.",
+  429: (wait) => `The server has enough to do. Try again in ${wait || 10} seconds.`,
+  503: (wait) => `The server takes nothing at the moment. Try again in ${wait || 10} seconds.`,
+};
+
+function sentence(status, body, wait) {
+  const told = body && (body.detail || body.title);
+  const own = SENTENCES[status];
+  if (!own) return told || `The server answered with status ${status}.`;
+  return told ? `${own(wait)} (${told})` : own(wait);
+}
+
+function headers(more) {
+  const secret = token.get();
+  return secret ? { ...more, Authorization: `Bearer ${secret}` } : { ...more };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // An answer of something between us and the server.
+  }
+}
+
+const waits = (text) => (/^\d+$/.test(text || "") ? Number(text) : 0);
+
+export async function request(path, options = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, headers: headers(options.headers), cache: "no-store" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0);
+  }
+  if (answer.ok) return answer;
+  throw new Problem(answer.status, parsed(await answer.text()), waits(answer.headers.get("Retry-After")));
+}
+
+export const json = async (path, options) => (await request(path, options)).json();
+export const jobPath = (id, part) => `v1/jobs/${encodeURIComponent(id)}${part ? `/${part}` : ""}`;
+
+// Sends a job; of what browsers have, only this tells how far an upload is. Returns the job, or `null` if stopped.
+export function submit(form, key, onProgress, signal) {
+  return new Promise((resolve, reject) => {
+    const call = new XMLHttpRequest();
+    call.open("POST", "v1/jobs");
+    for (const [name, value] of Object.entries(headers({ "Idempotency-Key": key }))) call.setRequestHeader(name, value);
+    call.upload.addEventListener("progress", (event) => event.total && onProgress(event.loaded / event.total));
+    call.addEventListener("abort", () => resolve(null));
+    call.addEventListener("error", () => reject(new Problem(0)));
+    call.addEventListener("load", () => {
+      const body = parsed(call.responseText);
+      if (call.status >= 200 && call.status < 300 && body) resolve(body);
+      else reject(new Problem(call.status, body, waits(call.getResponseHeader("Retry-After"))));
+    });
+    signal.addEventListener("abort", () => call.abort());
+    call.send(form);
+  });
+}
+
+export function newKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// Saves a part of a job as a file; a link can't carry a token.
+export async function download(path, name) {
+  const answer = await request(path);
+  const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: name, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
