@@ -13,11 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import tfconvert.client as client
     import tfconvert.compat as compat
     import tfconvert.composites as composites
     import tfconvert.experimental as experimental
     import tfconvert.patterns as patterns
     from tfconvert.converter.api import Model, convert
+    from tfconvert.converter.client.async_client import AsyncClient
+    from tfconvert.converter.client.client import Client
     from tfconvert.converter.compat.enumerators import OpsSet, Optimize
     from tfconvert.converter.compat.interpreter import Interpreter
     from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
+    "Client",
     "ConversionError",
     "Diagnostic",
     "Interpreter",
@@ -42,6 +47,7 @@ __all__ = [
     "TFLiteConverter",
     "TargetSpec",
     "__version__",
+    "client",
     "compat",
     "composites",
     "convert",
@@ -51,6 +57,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClient": "tfconvert.converter.client.async_client",
+    "Client": "tfconvert.converter.client.client",
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
     "Interpreter": "tfconvert.converter.compat.interpreter",
@@ -62,6 +70,7 @@ _HOMES = {
     "RepresentativeDataset": "tfconvert.converter.compat.target",
     "TFLiteConverter": "tfconvert.converter.compat.tflite_converter",
     "TargetSpec": "tfconvert.converter.compat.target",
+    "client": "tfconvert.client",
     "compat": "tfconvert.compat",
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
@@ -69,7 +78,7 @@ _HOMES = {
     "patterns": "tfconvert.patterns",
     "supported_ops": "tfconvert.converter.inspection.op_support",
 }
-_MODULES = frozenset(("compat", "composites", "experimental", "patterns"))
+_MODULES = frozenset(("client", "compat", "composites", "experimental", "patterns"))
 """Names that represent a whole module."""
 
 

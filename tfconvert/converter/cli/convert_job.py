@@ -18,6 +18,7 @@ from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, e
 
 if TYPE_CHECKING:
     from tfconvert.converter.cli.cache import CachedReport
+    from tfconvert.converter.cli.server_options import ServerAddress
     from tfconvert.exporters.c_array import CArray
 
 
@@ -29,12 +30,14 @@ class Job(NamedTuple):
         output: Where the result goes.
         options: The settings.
         on_stage: Called with the name of each stage before it begins.
+        server: The server that converts the model; `None` for this process.
     """
 
     source: Source
     output: Output
     options: Options
     on_stage: Callable[[str], None] = lambda name: None
+    server: ServerAddress | None = None
 
     def run(self) -> Report | CachedReport:
         """Converts the model and writes the files.
@@ -44,14 +47,27 @@ class Job(NamedTuple):
         """
         array = self._array()
         self._check_output(array)
-        report = self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
-        if isinstance(report, Report):
+        report = self._made(array)
+        if isinstance(report, Report) and self.server is None:
             self._show(report)
         if self.output.depfile is not None:
             from tfconvert.converter.cli.depfile import write_depfile
 
             write_depfile(self.output.depfile, self.output.file, self.inputs())
         return report
+
+    def _made(self, array: CArray | None) -> Report | CachedReport:
+        """Writes the result, wherever it comes from."""
+        if self.server is not None:
+            from tfconvert.converter.cli import remote
+
+            def write(result: BinaryIO, size: int) -> None:
+                from tfconvert.converter.cli.cache import copy
+
+                self._write(array, size, lambda target: copy(result, target))
+
+            return remote.convert(self.source, self.options, self.server, self.on_stage, self.output.page, write)
+        return self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
 
     def _show(self, report: Report) -> None:
         """Writes the pages that the report is to be shown on."""

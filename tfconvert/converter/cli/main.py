@@ -24,6 +24,7 @@ from tfconvert.converter.cli.options import (
 from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
 from tfconvert.converter.cli.progress import Progress
 from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize_options, to_quantize
+from tfconvert.converter.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
 from tfconvert.converter.cli.streams import say
 from tfconvert.converter.cli.verbs import Verbs
 from tfconvert.converter.options import Options
@@ -48,6 +49,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --quantize int8 --samples samples.npz
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert saved_model/ -o model.tflite --report report.html
+  tfconvert saved_model/ -o model.tflite --server http://localhost:8750
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -139,6 +141,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--check-passes", is_flag=True,
               help="Run the model before and after each pass on the same random inputs and compare.")  # fmt: skip
 @limits_option
+@server_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
@@ -161,11 +164,12 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
+    server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
         options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
-            report = _job(source, output, progress, options).run()
+            report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
@@ -173,10 +177,10 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         say(_text(report, output, as_json, verbose), output.report_stream)
 
 
-def _job(source: Source, output: Output, progress: Progress, options: Options) -> Job:
+def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:
     from tfconvert.converter.cli.convert_job import Job
 
-    return Job(source, output, options, progress)
+    return Job(source, output, options, progress, server)
 
 
 def _print_error(problem: ConversionError, output: Output, as_json: bool) -> None:

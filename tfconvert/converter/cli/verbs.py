@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-_NAMES = ("batch", "bench", "build", "completion", "diff", "explain", "inspect", "ops", "opt", "verify")
+_NAMES = ("batch", "bench", "build", "completion", "diff", "explain", "inspect", "ops", "opt", "serve", "verify")
 """The verbs: `bench` is the object of that name in the module of that name beside this one."""
 
 
