@@ -14,6 +14,8 @@ import pytest
 import tfconvert
 
 PUBLIC = [
+    "AsyncClient",
+    "Client",
     "ConversionError",
     "Diagnostic",
     "Interpreter",
@@ -26,6 +28,7 @@ PUBLIC = [
     "TFLiteConverter",
     "TargetSpec",
     "__version__",
+    "client",
     "compat",
     "composites",
     "convert",
@@ -42,6 +45,7 @@ HEAVY = {
     "flatbuffers",
     "ml_dtypes",
     "ai_edge_litert",
+    "httpx",
     "rich",
 }
 

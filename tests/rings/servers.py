@@ -1,0 +1,156 @@
+"""Servers in processes of their own, to be killed, and a PostgreSQL that they may share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_USER = "postgres"
+
+
+class Server:
+    """The command `serve`, as often as it has to be started.
+
+    Args:
+        data: The data folder.
+        database: The URL of the database, empty for SQLite.
+        wrapper: What the command is started by.
+        **settings: Further settings, in upper case.
+
+    Attributes:
+        url: Where it listens.
+    """
+
+    def __init__(self, data: Path, database: str = "", wrapper: Sequence[str] = (), **settings: object) -> None:
+        self._command = [*wrapper, sys.executable, "-m", "tfconvert", "serve", "--port", "0", "--data", str(data)]
+        if database:
+            self._command += ["--database", database]
+        given = {"WORKERS": 2, "MOST_ACTIVE": 10_000, "PER_MINUTE": 1_000_000, "GRACE": 5, **settings}
+        self._environment = {f"TFCONVERT_SERVICE_{name}": str(value) for name, value in given.items()}
+        self._process: subprocess.Popen[str] | None = None
+        self.url = ""
+
+    def start(self) -> None:
+        """Starts it, and waits until it listens."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **self._environment}
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True, env=environment)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert "serves on" in line, line
+        self.url = line.split()[-1]
+
+    def refuse(self) -> str:
+        """Starts it, which must fail; returns what it says."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **self._environment}
+        done = subprocess.run(self._command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1, done
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def kill(self) -> None:
+        """Kills it as nothing can that it might handle."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.communicate()
+
+    def stop(self) -> int:
+        """Asks it to end; returns its exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        self._process.communicate(timeout=60)
+        return self._process.returncode
+
+    def end(self) -> None:
+        """Kills it if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+    def job_processes(self) -> list[int]:
+        """Returns the processes that convert now."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        return [job for zygote in _children(self._process.pid) for job in _children(zygote)]
+
+    def zygotes(self) -> list[int]:
+        """Returns the process that others are forked from, if it is there."""
+        return [] if self._process is None or self._process.poll() is not None else _children(self._process.pid)
+
+
+def _children(process: int) -> list[int]:
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found
+
+
+@contextlib.contextmanager
+def postgresql() -> Iterator[str]:
+    """A PostgreSQL of its own, which is gone afterwards.
+
+    Yields:
+        Its URL.
+    """
+    tools = {name: _tool(name) for name in ("initdb", "postgres")}
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    try:
+        prefix = _as_user(folder)
+        data = folder / "data"
+        initialize = [*prefix, tools["initdb"], "-D", str(data), "-U", "tfconvert", "--auth=trust", "-E", "UTF8", "-N"]
+        subprocess.run(initialize, check=True, capture_output=True, cwd=folder)
+        # No network: a socket in the folder.
+        settings = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [*prefix, tools["postgres"], "-D", str(data), *settings], stdout=log, stderr=log, cwd=folder
+            )
+        try:
+            wait_for((folder / ".s.PGSQL.5432").exists)
+            wait_for(lambda: "ready to accept connections" in (folder / "log").read_text())
+            yield f"postgresql://tfconvert@/postgres?host={folder}"
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _as_user(folder: Path) -> list[str]:
+    """Returns what starts a command as somebody else than root, whose server PostgreSQL refuses to be."""
+    if os.geteuid():
+        return []
+    try:
+        user = pwd.getpwnam(_USER)
+    except KeyError:
+        user = pwd.getpwnam("nobody")
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+def _tool(name: str) -> str:
+    """Returns the path of a program of PostgreSQL, which Debian keeps where no shell looks."""
+    found = shutil.which(name)
+    versions = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    if found is None and not versions:
+        pytest.skip("PostgreSQL is not installed")
+    return found or str(versions[-1])
+
+
+def wait_for(holds: Callable[[], object], seconds: float = 120) -> None:
+    """Waits until something holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)

@@ -1,0 +1,322 @@
+"""Servers, their jobs' processes, disks and clocks fail; no job is lost, doubled or half done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.converter.batch.models import RELU
+from tests.rings.servers import Server, postgresql, wait_for
+from tfconvert.converter.service.config import ServiceConfig
+from tfconvert.converter.service.database.opening import open_database
+from tfconvert.converter.service.folders import REPORT, RESULT, Folders
+from tfconvert.converter.service.janitor import Janitor
+from tfconvert.converter.service.leases import Lease
+from tfconvert.converter.service.store import JobStore
+
+JOBS = 200
+SENDERS = 4
+KILLS = 8
+"""How often a server is killed, and started again."""
+
+OWN_REASONS = {"worker-lost", "server-lost"}
+"""Codes that jobs may fail with, since their processes are killed."""
+
+
+class Clients:
+    """What sends jobs, again and again until they are accepted.
+
+    Args:
+        servers: To any of which they are sent.
+        http: What sends them.
+
+    Attributes:
+        accepted: Names of models by the IDs of their jobs.
+    """
+
+    def __init__(self, servers: Sequence[Server], http: httpx.Client) -> None:
+        self._servers = servers
+        self._http = http
+        self.accepted: dict[str, str] = {}
+
+    def submit(self, number: int) -> None:
+        """Submits a job with an idempotency key until some server takes it."""
+        name = f"m{number}.mlir"
+        model = f"{RELU}// {number}\n".encode()
+        end = time.monotonic() + 300
+        while time.monotonic() < end:
+            server = self._servers[random.randrange(len(self._servers))]
+            try:
+                said = self._http.post(f"{server.url}/v1/jobs", files={"model": (name, model)},
+                                       headers={"Idempotency-Key": name})  # fmt: skip
+            except httpx.TransportError:
+                time.sleep(0.1)
+                continue
+            if said.status_code in (200, 202):
+                self.accepted[said.json()["id"]] = name
+                return
+            assert said.status_code in (429, 503), said.text
+            time.sleep(0.1)
+        raise AssertionError(name)
+
+    def jobs(self) -> dict[str, dict[str, Any]]:
+        """Returns all jobs by their IDs."""
+        found: dict[str, dict[str, Any]] = {}
+        cursor = None
+        while True:
+            query = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+            page = self._http.get(f"{self._servers[0].url}/v1/jobs", params=query).json()
+            found.update((job["id"], job) for job in page["jobs"])
+            cursor = page.get("next")
+            if not cursor:
+                return found
+
+    def get(self, path: str) -> httpx.Response:
+        """Reads something."""
+        return self._http.get(f"{self._servers[0].url}{path}")
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with httpx.Client(timeout=20) as client:
+        yield client
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[list[Server], ServiceConfig]]:
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(postgresql()) if request.param == "postgresql" else ""
+        config = ServiceConfig(data=tmp_path / "data", database=url)
+        # A job is begun again more often than anybody kills its server.
+        servers = [Server(config.data, url, ATTEMPTS=50) for _ in range(2 if url else 1)]
+        for server in servers:
+            stack.callback(server.end)
+            server.start()
+        yield servers, config
+
+
+def is_final(job: dict[str, Any]) -> bool:
+    return job["state"] not in ("queued", "running")
+
+
+def kill_any(servers: Sequence[Server], rng: random.Random, is_over: threading.Event, killed: list[int]) -> None:
+    """Kills processes of jobs, and now and then the one that they come from, until it is over."""
+    while not is_over.wait(rng.uniform(0.1, 0.5)):
+        kind = Server.zygotes if rng.random() < 0.1 else Server.job_processes
+        processes = [process for server in servers for process in kind(server)]
+        if processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(rng.choice(processes), signal.SIGKILL)
+                killed.append(1)
+
+
+def clean(config: ServiceConfig) -> None:
+    """Cleans up as the only server does at its start."""
+    folders = Folders(config.data)
+    database = open_database(config, folders)
+    lease = Lease(database, folders)
+    lease.begin()
+    store = JobStore(database, config, folders)
+    lease.bury_dead()
+    assert store.requeue_lost() == 0
+    Janitor(store, folders, config, lease).clean(is_start=True)
+    lease.end()
+    database.close()
+
+
+def check_files(config: ServiceConfig, jobs: dict[str, dict[str, Any]]) -> None:
+    """Looks that each result is there once and whole, and that nothing else is."""
+    folders = Folders(config.data)
+    assert not list(folders.jobs.iterdir())
+    assert not list(folders.incoming.iterdir())
+    assert not list(folders.servers.iterdir())
+    assert {path.stem for path in folders.events.iterdir()} == set(jobs)
+    failed = {job for job, row in jobs.items() if row["state"] == "failed"}
+    assert len(list(folders.models.iterdir())) == len(failed)
+    results = {path.name: list(path.iterdir()) for path in folders.results.iterdir()}
+    assert set(results) - failed == set(jobs) - failed
+    sizes = set()
+    for job, attempts in results.items():
+        assert len(attempts) == 1
+        if job not in failed:
+            sizes.add((attempts[0] / RESULT).read_bytes())
+            json.loads((attempts[0] / REPORT).read_text())
+    assert len(sizes) == 1  # The models differ in a comment only.
+
+
+def test_kills_lose_nothing(servers: tuple[list[Server], ServiceConfig], http: httpx.Client) -> None:
+    running, config = servers
+    rng = random.Random(7)
+    clients = Clients(running, http)
+    is_over = threading.Event()
+    killed: list[int] = []
+    killer = threading.Thread(target=kill_any, args=(running, rng, is_over, killed))
+    killer.start()
+    try:
+
+        def send(part: int) -> None:
+            for number in range(part, JOBS, SENDERS):
+                clients.submit(number)
+
+        senders = [threading.Thread(target=send, args=(part,)) for part in range(SENDERS)]
+        for sender in senders:
+            sender.start()
+        for _ in range(KILLS):
+            time.sleep(rng.uniform(0.2, 1.5))
+            server = rng.choice(running)
+            server.kill()
+            server.start()
+        for sender in senders:
+            sender.join()
+    finally:
+        is_over.set()
+        killer.join()
+    assert len(clients.accepted) == JOBS
+    wait_for(lambda: all(map(is_final, clients.jobs().values())), 300)
+    jobs = clients.jobs()
+    assert {job: row["model_name"] for job, row in jobs.items()} == clients.accepted
+    assert killed
+    for job, row in jobs.items():
+        if row["state"] == "failed":
+            assert row["problem"]["errors"][0]["code"] in OWN_REASONS, row
+        else:
+            assert row["state"] == "succeeded"
+            assert len(clients.get(f"/v1/jobs/{job}/result").content) == row["summary"]["size"]
+    assert sum(row["state"] == "succeeded" for row in jobs.values()) > JOBS / 2
+    for server in running:
+        assert server.stop() == 0
+    clean(config)
+    check_files(config, jobs)
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, http: httpx.Client) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    config = ServiceConfig(data=disk / "data")
+    server = Server(config.data)
+    try:
+        server.start()
+        clients = Clients([server], http)
+        clients.submit(0)
+        wait_for(lambda: all(map(is_final, clients.jobs().values())))
+        filler = disk / "filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        refused = http.post(f"{server.url}/v1/jobs", files={"model": ("x.mlir", RELU.encode())})
+        assert refused.status_code == 503
+        assert "Retry-After" in refused.headers
+        assert http.get(f"{server.url}/healthz").status_code == 200
+        with filler.open("r+b") as file:  # A little room, which the next job uses up.
+            file.truncate(filler.stat().st_size - 24 * 1024)
+        with contextlib.suppress(httpx.HTTPError):
+            http.post(f"{server.url}/v1/jobs", files={"model": ("y.mlir", RELU.encode())})
+        filler.unlink()
+        clients.submit(1)
+        wait_for(lambda: all(map(is_final, clients.jobs().values())))
+        assert server.stop() == 0
+        server.start()
+        jobs = clients.jobs()
+        assert set(clients.accepted) <= set(jobs)
+        for row in jobs.values():
+            if row["state"] == "failed":
+                assert row["problem"]["errors"][0]["code"] in ("storage-failed", "output-not-writable"), row
+        assert server.stop() == 0
+        clean(config)
+        folders = Folders(config.data)
+        assert not list(folders.jobs.iterdir())
+        assert not list(folders.incoming.iterdir())
+    finally:
+        server.end()
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def test_a_damaged_database_is_told_and_left_alone(tmp_path: Path, http: httpx.Client) -> None:
+    server = Server(tmp_path / "data")
+    server.start()
+    Clients([server], http).submit(0)
+    assert server.stop() == 0
+    database = tmp_path / "data" / "service.db"
+    database.write_bytes(b"damaged" * 1000)
+    kept = list((tmp_path / "data" / "models").iterdir()) + list((tmp_path / "data" / "results").iterdir())
+    assert kept
+    said = server.refuse()
+    assert "bad-database" in said
+    assert database.read_bytes() == b"damaged" * 1000
+    assert all(path.exists() for path in kept)
+
+
+CLOCK = """
+import random, runpy, sys, time
+real, shift = time.time, [0.0]
+def jumping():
+    shift[0] -= random.random() * 100  # It is set back all the time.
+    return real() + shift[0]
+time.time = jumping
+sys.argv = ["tfconvert", *sys.argv[3:]]
+runpy.run_module("tfconvert", run_name="__main__", alter_sys=True)
+"""
+"""Runs a module with a clock of which one can't rely on anything."""
+
+
+def test_the_clock_may_be_set_back(tmp_path: Path, http: httpx.Client) -> None:
+    script = tmp_path / "clock.py"
+    script.write_text(CLOCK)
+    servers = [Server(tmp_path / "data"), Server(tmp_path / "data")]
+    servers[0]._command[1:1] = [str(script)]
+    try:
+        for server in servers:
+            server.start()
+        clients = Clients(servers, http)
+        for number in range(20):
+            clients.submit(number)
+        wait_for(lambda: all(map(is_final, clients.jobs().values())))
+        time.sleep(8)  # Signs of life come and go.
+        for number in range(20, 40):
+            clients.submit(number)
+        wait_for(lambda: all(map(is_final, clients.jobs().values())))
+        jobs = clients.jobs()
+        assert len(jobs) == 40
+        assert {row["state"] for row in jobs.values()} == {"succeeded"}
+        assert {row["attempt"] for row in jobs.values()} == {1}
+        assert [server.stop() for server in servers] == [0, 0]
+    finally:
+        for server in servers:
+            server.end()
+
+
+def test_a_stopped_server_gives_its_jobs_back(tmp_path: Path, http: httpx.Client) -> None:
+    slow = tmp_path / "slow.py"
+    slow.write_text("import time\n\ntime.sleep(60)\n")
+    data = tmp_path / "data"
+    server = Server(data, PATTERNS=slow, GRACE=0.2)
+    try:
+        server.start()
+        clients = Clients([server], http)
+        for number in range(3):
+            clients.submit(number)
+        wait_for(lambda: [job["state"] for job in clients.jobs().values()].count("running") == 2)
+        assert server.stop() == 0
+        again = Server(data)
+        again.start()
+        clients = Clients([again], http)
+        wait_for(lambda: all(map(is_final, clients.jobs().values())))
+        assert {job["state"] for job in clients.jobs().values()} == {"succeeded"}
+        again.stop()
+    finally:
+        server.end()

@@ -1,0 +1,383 @@
+"""The page of the service in headless Chromium: with a mouse, with the keyboard alone, on a phone, and in trouble."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import RunTFLite
+from tests.service_stand_in import Server
+
+axe_core = pytest.importorskip("axe_core_python")
+AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")
+HOSTILE = "<img src=x onerror=window.hurt=1>"
+TOKEN = "secret-of-the-test"
+
+_DROP = """([name, files]) => {
+  const file = (path, text) => ({ isFile: true, isDirectory: false, name: path.split("/").pop(),
+    file: (done) => done(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], path.split("/").pop())) });
+  const folder = (name, files) => {
+    const inside = new Map();
+    for (const [path, text] of files) {
+      const [first, ...rest] = path.split("/");
+      if (rest.length) inside.set(first, [...(inside.get(first) || []), [rest.join("/"), text]]);
+      else inside.set(first, text);
+    }
+    const entry = ([key, value]) => (typeof value === "string" ? file(key, value) : folder(key, value));
+    const entries = [...inside].map(entry);
+    return { isFile: false, isDirectory: true, name,
+      createReader: () => ({ readEntries: (done) => done(entries.splice(0, 1)) }) };
+  };
+  const event = new Event("drop", { bubbles: true, cancelable: true });
+  event.dataTransfer = { items: [{ webkitGetAsEntry: () => folder(name, files) }] };
+  document.getElementById("drop").dispatchEvent(event);
+}"""
+"""Drops a folder: scripts can't make entries of real folders, so these answer as such entries do, one at a time."""
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(tmp_path / "server") as server:
+        yield server
+
+
+@pytest.fixture
+def open_page(chromium: Any, server: Server) -> Iterator[Open]:
+    """Returns a function that opens the page; at the end nothing must have gone wrong in a script."""
+    contexts, problems = [], []
+
+    def open_page(path: str = "", *, scheme: str = "light", size: tuple[int, int] = (1000, 900)) -> Any:
+        viewport = {"width": size[0], "height": size[1]}
+        context = chromium.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
+        context.set_default_timeout(20_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda problem: problems.append(str(problem)))
+        page.on("console", lambda said: problems.append(said.text) if "Security Policy" in said.text else None)
+        page.goto(server.url + path)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def _violations(page: Any) -> list[Any]:
+    """Returns what axe finds in the page; the report in the frame is a page of its own, tested as such."""
+    found = page.evaluate(f"{AXE}; axe.run({{ iframes: false }})")["violations"]
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
+
+
+def _until(page: Any, expression: str) -> None:
+    """Waits for an expression; Playwright's own way evaluates it in the page, whose policy forbids that."""
+    end = time.monotonic() + 20
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, expression
+        page.wait_for_timeout(20)
+
+
+def _drop(page: Any, name: str, folder: Path) -> None:
+    files = [[str(path.relative_to(folder)), base64.b64encode(path.read_bytes()).decode()]
+             for path in sorted(folder.rglob("*")) if path.is_file()]  # fmt: skip
+    page.evaluate(_DROP, [name, files])
+    _until(page, "document.getElementById('picked').textContent")
+
+
+def _convert(page: Any, folder: Path) -> None:
+    page.set_input_files("#folder", folder)
+    page.click("#submit")
+    page.wait_for_selector("#job .state.succeeded, #job .state.failed, #form-problem:not(:empty)")
+    assert not page.locator("#outcome .problems").all_inner_texts()
+    page.wait_for_selector("iframe.report")
+
+
+def test_drop_stages_report_download(
+    open_page: Open, server: Server, digits_model: Path, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    page = open_page()
+    server.state.open.clear()
+    name = "a rather long name of a folder, " + "é" * 60
+    _drop(page, name, digits_model)
+    assert page.inner_text("#picked").startswith(f"{name}.tar: 4 files, 252.6 kB")
+    page.click("#submit")
+    page.wait_for_selector(".state.queued")
+    server.state.open.set()
+    page.wait_for_selector("#job .state.succeeded")
+    stages = page.locator("#stages li").all_inner_texts()
+    assert stages[0].startswith("open")
+    assert stages[-1] == "write"
+    _until(page, "document.getElementById('live').textContent.includes('is converted')")
+    frame = page.wait_for_selector("iframe.report").content_frame()
+    frame.wait_for_selector("#summary .tiles")
+    assert frame.evaluate("self.origin") == "null"
+    with page.expect_download() as download:
+        page.click("text=Download the model")
+    assert download.value.suggested_filename == f"{name}.tflite"
+    download.value.save_as(tmp_path / "model.tflite")
+    (scores,) = run_tflite((tmp_path / "model.tflite").read_bytes(), [np.zeros([1, 8, 8, 1], np.float32)])
+    assert scores.shape == (1, 10)
+    with page.expect_download() as download:
+        page.click("text=Report (JSON)")
+    assert json.loads(Path(download.value.path()).read_text("utf-8"))["operators"]
+    assert page.locator("#jobs tbody tr").count() == 1
+
+
+def test_options_are_sent(open_page: Open, server: Server, digits_model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "samples.npz", pixels=np.random.default_rng(0).random((4, 8, 8, 1), np.float32))
+    page = open_page()
+    assert page.is_hidden("#samples")
+    page.select_option("#quantize", "int8")
+    page.set_input_files("#samples", tmp_path / "samples.npz")
+    page.fill("#batch", "1")
+    page.click("summary")
+    page.fill("#more", '{"allow_custom_ops": true}')
+    _convert(page, digits_model)
+    (job,) = server.state.jobs.values()
+    assert job["settings"]["batch"] == 1
+    assert job["settings"]["quantize"]["mode"] == "int8"
+    assert job["settings"]["allow_custom_ops"] is True
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_anybodys_way(
+    open_page: Open, server: Server, digits_model: Path, tmp_path: Path, scheme: str
+) -> None:
+    page = open_page(scheme=scheme)
+    page.wait_for_selector("text=No jobs yet.")
+    assert _violations(page) == [], "empty"
+    page.click("#submit")
+    page.click("summary")
+    page.select_option("#quantize", "int8")
+    assert "Choose a model" in page.inner_text("#form-problem")
+    assert _violations(page) == [], "a form that is not complete"
+    page.select_option("#quantize", "")
+    server.state.open.clear()
+    page.set_input_files("#folder", digits_model)
+    page.click("#submit")
+    page.wait_for_selector("#job .state.queued")
+    assert _violations(page) == [], "waiting"
+    server.state.open.set()
+    page.wait_for_selector("iframe.report")
+    assert _violations(page) == [], "succeeded"
+    (tmp_path / "model.zip").write_bytes(b"no archive")
+    page.set_input_files("#file", tmp_path / "model.zip")
+    page.click("#submit")
+    page.wait_for_selector("#job .state.failed")
+    assert _violations(page) == [], "failed"
+    server.state.token = TOKEN
+    page.reload()
+    page.wait_for_selector("#access")
+    assert _violations(page) == [], "a token is needed"
+
+
+def test_everything_works_by_keyboard(open_page: Open, digits_model: Path) -> None:
+    page = open_page()
+    keyboard = page.keyboard
+
+    def go_to(selector: str) -> None:
+        for _ in range(40):
+            keyboard.press("Tab")
+            if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                return
+        raise AssertionError(selector)
+
+    keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the form"
+    keyboard.press("Enter")
+    go_to("#folder")
+    with page.expect_file_chooser() as chooser:
+        keyboard.press("Enter")
+    chooser.value.set_files(digits_model)
+    go_to("#quantize")
+    keyboard.type("float16")
+    go_to("#submit")
+    keyboard.press("Enter")
+    page.wait_for_selector("#job .state.succeeded")
+    assert page.evaluate("document.activeElement.id") == "job-title"
+    go_to("#actions .strong")
+    with page.expect_download():
+        keyboard.press("Enter")
+    page.wait_for_selector("iframe.report")
+    go_to("#report button")
+    keyboard.press("Enter")
+    go_to("#jobs a")
+    keyboard.press("Enter")
+    _until(page, "document.activeElement.id === 'job-title'")
+    page.wait_for_selector("#actions")
+    while page.evaluate("document.activeElement.textContent") != "Delete":
+        keyboard.press("Tab")
+    keyboard.press("Enter")
+    page.wait_for_selector("text=No jobs yet.")
+    assert page.evaluate("document.activeElement.id") == "jobs-title"
+    assert page.is_hidden("#job")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_small_phone_needs_no_sideways_scrolling(open_page: Open, digits_model: Path, scheme: str) -> None:
+    page = open_page(size=(320, 640), scheme=scheme)
+    _convert(page, digits_model)
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [320, 320]
+    assert _violations(page) == []
+    assert min(button.bounding_box()["height"] for button in page.locator(".button:visible").all()) >= 40
+
+
+def test_hostile_names_are_shown_and_do_nothing(open_page: Open, server: Server, digits_model: Path) -> None:
+    page = open_page()
+    _drop(page, HOSTILE, digits_model)
+    page.click("#submit")
+    page.wait_for_selector("#job .state.succeeded")
+    page.wait_for_selector("#jobs tbody tr")
+    assert page.inner_text("#job-title") == f"{HOSTILE}.tar"
+    assert page.inner_text("#jobs tbody a") == f"{HOSTILE}.tar"
+    (job,) = server.state.jobs.values()
+    job |= {
+        "state": "failed",
+        "problem": {"errors": [{"code": HOSTILE, "message": f"{HOSTILE}\u202e", "hint": HOSTILE}]},
+    }
+    page.reload()
+    page.wait_for_selector("#job .state.failed")
+    assert HOSTILE in page.inner_text("#outcome")
+    assert "\\u{202e}" in page.inner_text("#outcome")
+    assert page.locator("img").count() == 0
+    assert page.evaluate("window.hurt") is None
+
+
+def test_the_frame_shows_only_what_the_page_hands_over(open_page: Open) -> None:
+    page = open_page("page/frame.html")
+    page.evaluate("postMessage('<p id=shown>shown</p>', '*')")
+    page.wait_for_timeout(100)
+    assert page.locator("#shown").count() == 0
+
+
+def test_a_job_that_waits_is_cancelled_and_tried_again(open_page: Open, server: Server, digits_model: Path) -> None:
+    page = open_page()
+    server.state.open.clear()
+    page.set_input_files("#folder", digits_model)
+    page.click("#submit")
+    page.click("button:text-is('Cancel')")
+    page.wait_for_selector("#job .state.cancelled")
+    assert page.locator("text=Download the model").count() == 0
+    server.state.open.set()
+    page.click("button:text-is('Try again')")
+    page.wait_for_selector("#job .state.succeeded")
+
+
+def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, server: Server, digits_model: Path) -> None:
+    server.state.token = TOKEN
+    page = open_page()
+    page.wait_for_selector("#access")
+    page.fill("#token", "wrong")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#trouble >> text=doesn't know this token")
+    page.fill("#token", TOKEN)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=No jobs yet.")
+    assert page.is_hidden("#access")
+    assert page.is_hidden("#trouble")
+    _convert(page, digits_model)
+    with page.expect_download() as download:
+        page.click("text=Download the model")
+    assert Path(download.value.path()).stat().st_size > 1000
+    page.reload()
+    page.wait_for_selector("iframe.report")
+    assert page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "text"),
+    [
+        (413, {}, "larger than the server takes"),
+        (429, {"Retry-After": "7"}, "Try again in 7 seconds"),
+        (503, {"Retry-After": "3"}, "Try again in 3 seconds"),
+        (502, {}, "status 502"),
+        (0, {}, "can't be reached"),
+    ],
+)
+def test_refusals_are_told(
+    open_page: Open, digits_model: Path, status: int, headers: dict[str, str], text: str
+) -> None:
+    page = open_page()
+    keys = []
+
+    def answer(route: Any) -> None:
+        if route.request.method != "POST":
+            route.fallback()
+            return
+        keys.append(route.request.headers["idempotency-key"])
+        if not status:
+            route.abort()
+        elif len(keys) == 1:
+            route.fulfill(status=status, headers=headers, body="<h1>not JSON</h1>")
+
+    page.route("**/v1/jobs", answer)
+    page.set_input_files("#folder", digits_model)
+    page.click("#submit")
+    _until(page, "document.getElementById('form-problem').textContent")
+    assert text in page.inner_text("#form-problem")
+    page.click("#submit")
+    while len(keys) < 2:
+        page.wait_for_timeout(10)
+    assert keys[0] == keys[1]
+
+
+def test_a_lost_connection_is_made_anew(open_page: Open, server: Server, digits_model: Path) -> None:
+    page = open_page()
+    server.state.open.clear()
+    lost = []
+
+    def lose(route: Any) -> None:
+        lost.append(route.request.headers.get("last-event-id"))
+        if len(lost) == 1:
+            head = 'id: 1\nevent: state\ndata: {"name": "queued", "at": 1}\n\n'
+            route.fulfill(status=200, headers={"Content-Type": "text/event-stream"}, body=head)
+        elif len(lost) == 2:
+            route.abort()
+        else:
+            route.fallback()
+
+    page.route("**/events", lose)
+    page.set_input_files("#folder", digits_model)
+    page.click("#submit")
+    page.wait_for_selector("text=The connection to the server is lost")
+    server.state.open.set()
+    page.wait_for_selector("#job .state.succeeded")
+    assert lost[1:] == ["1"] * (len(lost) - 1)
+
+
+def test_jobs_are_filtered_and_paged(open_page: Open, server: Server) -> None:
+    for number in range(45):
+        state = "failed" if number % 3 else "succeeded"
+        server.state.jobs[f"{number:032x}"] = {
+            "id": f"{number:032x}", "model_name": f"model {number}", "state": state, "created": 1e9 + number,
+            "summary": {}, "problem": None, "seconds": 0, "attempt": 1, "events": [],
+        }  # fmt: skip
+    page = open_page()
+    names = page.locator("#jobs tbody th")
+    page.wait_for_selector("text=model 44")
+    assert names.count() == 20
+    assert page.is_disabled("#newer")
+    for first in ("model 24", "model 4"):
+        page.click("#older")
+        _until(page, f"document.querySelector('#jobs tbody th').textContent === '{first}'")
+        assert page.evaluate("document.activeElement.id") == "jobs-title"
+    assert names.count() == 5
+    assert page.is_disabled("#older")
+    page.click("#newer")
+    page.wait_for_selector("text=model 24")
+    page.select_option("#filter-state", "succeeded")
+    page.wait_for_selector("text=model 42")
+    assert names.count() == 15
+    page.fill("#filter-name", "model 4")
+    _until(page, "document.querySelectorAll('#jobs tbody tr').length === 1")
+    page.fill("#filter-name", "no such")
+    page.wait_for_selector("text=No job is like that.")
