@@ -8,10 +8,11 @@ EXAMPLE := examples/digits
 OUT := out
 CODE := tfconvert tests examples benchmarks
 BENCH_FLAGS ?=
+SERVE_FLAGS ?=
 TEST_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all lint format schema bench docs dist clean distclean
+.PHONY: help run serve test test-all lint format schema bench docs dist clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -22,10 +23,13 @@ run: $(VENV)/.installed-core ## convert the example, check it in LiteRT, show wh
 	$(BIN)/tfconvert $(EXAMPLE)/saved_model -o $(OUT)/digits.tflite --verify
 	@$(BIN)/python $(EXAMPLE)/show.py $(OUT)/digits.tflite
 
+serve: $(VENV)/.installed-service ## start the service and its page; SERVE_FLAGS="--port 9000 --data DIR"
+	$(BIN)/tfconvert serve $(SERVE_FLAGS)
+
 test: $(VENV)/.installed-test ## run the tests; TEST_FLAGS="-k checkpoint -x" goes to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Chromium
+test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Ray, Chromium, PostgreSQL
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
@@ -73,13 +77,17 @@ $(VENV)/.installed-core: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[verify]'
 	@touch $@
 
+$(VENV)/.installed-service: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[service,verify]'
+	@touch $@ $(VENV)/.installed-core
+
 $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
-	@touch $@ $(VENV)/.installed-core
+	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-service
 
 $(VENV)/.installed-rings: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[rings]'
-	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-test
+	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-service $(VENV)/.installed-test
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[bench]'

@@ -40,11 +40,19 @@ of the sources.
 def page() -> str:
     """Returns the page."""
     parts = [_INTRODUCTION, *_text(main.help or ""), ".SH OPTIONS\n", *_options(main), ".SH VERBS\n"]
-    for name, verb in sorted(main.commands.items()):
+    for name, verb in _verbs(main, ""):
         parts += [f".SS {_escaped(name)}\n", f".B {_escaped(_usage(name, verb))}\n", ".PP\n"]
         parts += [*_text(verb.help or ""), *_options(verb), *_examples(verb)]
     parts += [".SH EXAMPLES\n", *_examples(main), _ENVIRONMENT]
     return "".join(parts)
+
+
+def _verbs(group: click.Group, before: str) -> Iterator[tuple[str, click.Command]]:
+    """Yields the verbs of a group by their whole names, each before those of its own."""
+    for name, verb in sorted(group.commands.items()):
+        yield before + name, verb
+        if isinstance(verb, click.Group):
+            yield from _verbs(verb, f"{before}{name} ")
 
 
 def _usage(name: str, verb: click.Command) -> str:
