@@ -26,7 +26,7 @@ from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT, Folde
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.converter.service.store import JobStore
 from tfconvert.converter.service.workers import WorkerPool
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, error
 
 Submit = Callable[..., Submission]
 Start = Callable[..., WorkerPool]
@@ -297,6 +297,28 @@ def test_jobs_of_a_dead_server_are_taken_over(
     done = wait_for(store, job)
     assert (done.state, done.attempt) == (JobState.SUCCEEDED, 2)
     until(lambda: not left_over(folders))
+
+
+@pytest.mark.parametrize(
+    ("failures", "code", "expected"), [(2, "worker-lost", 3), (3, "worker-lost", 3), (1, "no-workers", 1)]
+)
+def test_the_process_that_forks_may_be_killed_at_the_start(
+    start: Start, shared: Shared, monkeypatch: pytest.MonkeyPatch, failures: int, code: str, expected: int
+) -> None:
+    tried: list[int] = []
+
+    def killed() -> None:
+        tried.append(1)
+        if len(tried) <= failures:
+            raise error(code, "it was killed")
+
+    monkeypatch.setattr(shared, "start", killed)
+    if failures < expected:
+        assert start().is_alive
+    else:
+        with pytest.raises(ConversionError, match="it was killed"):
+            start()
+    assert len(tried) == expected
 
 
 def test_a_server_may_run_no_jobs(start: Start, store: JobStore, submission: Submit) -> None:

@@ -35,6 +35,9 @@ _CLEAN = 60.0
 _AGAIN = 1.0
 """Seconds until what the database did not take is tried again."""
 
+_STARTS = 3
+"""How often it is tried to start the process that forks: somebody may have killed it, as may happen later, too."""
+
 _LAST = 15.0
 """Seconds that threads get to end once their jobs were."""
 
@@ -206,10 +209,12 @@ class WorkerPool:
 
     def _pulse(self) -> None:
         """Tells that this server lives, looks who else does, and passes on what owners want."""
-        with _Caught() as caught:
-            if self._config.workers:
+        for _ in range(_STARTS if self._config.workers else 0):
+            with _Caught() as caught:
                 self._pool.start()
-        self._start_problem = caught.problem
+            self._start_problem = caught.problem
+            if caught.problem is None or caught.problem.code != "worker-lost":
+                break
         self._is_ready.set()
         beat = time.monotonic()
         while not self._is_over.wait(_PULSE):
