@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tfconvert.schema.dialects import foreign, quant, tf, tfl, tfl_attributes, tfl_regions, tfl_spelling, types
+from tfconvert.schema.dialects import (
+    foreign,
+    quant,
+    stablehlo,
+    tf,
+    tfl,
+    tfl_attributes,
+    tfl_regions,
+    tfl_spelling,
+    types,
+)
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.dense_parsing import parse_dense, parse_dense_resource
 from tfconvert.schema.dialects.func import FUNC
@@ -40,7 +50,19 @@ TFL = Dialect(
 )
 
 DIALECTS = DialectRegistry(
-    (BUILTIN, ARITH, FUNC, TF_TYPE, TF_EXECUTOR, TF_SAVED_MODEL, tf.TF, TFL, quant.QUANT, *foreign.DIALECTS),
+    (
+        BUILTIN,
+        ARITH,
+        FUNC,
+        TF_TYPE,
+        TF_EXECUTOR,
+        TF_SAVED_MODEL,
+        tf.TF,
+        TFL,
+        quant.QUANT,
+        *stablehlo.DIALECTS,
+        *foreign.DIALECTS,
+    ),
     {"dense": parse_dense, "dense_resource": parse_dense_resource},
 )
 """The registry of all of them."""

@@ -163,7 +163,6 @@ _VHLO_TYPES = {"bool_v1": types.I1, **{f"{name}_v1": kind for name, kind in PLAI
 _CASTS = frozenset({"quantfork.qcast", "quantfork.dcast"})
 
 DIALECTS = (
-    Dialect("stablehlo", (StableHLOConstantOp,)),
     Dialect("mhlo", (MHLOConstantOp,)),
     Dialect(
         "vhlo",
