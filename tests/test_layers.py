@@ -66,6 +66,7 @@ ROOMS = {
         ("passes",),
         ("stages",),
     ),
+    "tfconvert.converter.stablehlo": (("legalize",), ("passes",), ("stages",)),
     "tfconvert.converter.service": (
         ("config", "entry_names", "folders", "job_state", "model_kinds", "page", "storage"),
         ("archive_streams",),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
     from tfconvert.converter.quantization_choices import Mode
     from tfconvert.converter.rewrite.pattern import Pattern
+    from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
 
 
@@ -37,7 +38,7 @@ class Model:
     # The source last, so that mapped files are closed before a temporary folder is removed.
     __slots__ = ("_file", "_report", "_source")
 
-    def __init__(self, file: TFLiteFile, report: Report, source: Source) -> None:
+    def __init__(self, file: TFLiteFile | StableHLOText, report: Report, source: Source) -> None:
         self._file = file
         self._report = report
         self._source = source
@@ -116,8 +117,10 @@ def convert(
     follow_links: bool = False,
     limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
     op_defs: object = None,
+    target: Literal["litert", "stablehlo"] = "litert",
+    mlir_weights: Literal["resource", "inline"] = "resource",
 ) -> Model:
-    """Converts a TensorFlow model to LiteRT.
+    """Converts a TensorFlow model to LiteRT, or to a text of StableHLO.
 
     Args:
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
@@ -161,6 +164,8 @@ def convert(
         follow_links: Whether links in the model's folder may lead out of it; only for models that you trust.
         limits: How much the conversion may make out of the model: `Limits(constant_bytes=1 << 33)`.
         op_defs: Definitions of custom ops that a GraphDef uses: the path of an OpList, text or binary, or the message.
+        target: What the model becomes: a file of LiteRT, or a text of StableHLO (`.mlir`).
+        mlir_weights: StableHLO: where the text has its weights, as resources at its end or inline, where they are used.
 
     Returns:
         The model, not yet written to anywhere.
@@ -179,6 +184,7 @@ def convert(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
+        target=target, mlir_weights=mlir_weights,
     )  # fmt: skip
     return convert_source(source, options)
 
@@ -224,7 +230,7 @@ _UNVERIFIED = Diagnostic(
 )
 
 
-def _verified(source: Source, options: Options, file: TFLiteFile, report: Report) -> Report:
+def _verified(source: Source, options: Options, file: TFLiteFile | StableHLOText, report: Report) -> Report:
     """Returns the report with what the verification that the settings require found."""
     if options.verifies and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _UNVERIFIED))
@@ -233,7 +239,8 @@ def _verified(source: Source, options: Options, file: TFLiteFile, report: Report
         from tfconvert.converter.quantization_report import QuantizationReport
         from tfconvert.converter.validation import quantization_check
 
-        floats, _ = conversion.run(source, options._replace(quantize=None, keep_graphs=False))
+        floats, _ = conversion.run_litert(source, options._replace(quantize=None, keep_graphs=False))
+        assert isinstance(file, type(floats))
         data = options.quantize.samples if options.verify_data is None else options.verify_data
         fidelity = quantization_check.check(source.open(), floats, file, data)
         known = report.quantization or QuantizationReport(())

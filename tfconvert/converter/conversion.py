@@ -12,12 +12,12 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import RECURRENT, Options
+from tfconvert.converter.options import RECURRENT, TARGETS, WEIGHTS, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
 from tfconvert.converter.report import Recorder, Report, StageTime
-from tfconvert.converter.targets import LITERT, Target
+from tfconvert.converter.targets import LITERT, Target, target_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
@@ -25,6 +25,7 @@ from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
     from tfconvert.converter.report_page.keep_graphs import KeepGraphs
+    from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -101,6 +102,7 @@ def check_options(options: Options) -> None:
         raise error(
             "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
         )
+    _check_target(options)
     if options.quantize is not None:
         from tfconvert.converter import quantization
 
@@ -126,20 +128,41 @@ def check_options(options: Options) -> None:
         read_metadata(options.metadata)
 
 
+_LITERTS_OWN = (
+    "allow_custom_ops", "verifies", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
+)  # fmt: skip
+"""Settings that only LiteRT's files know."""
+
+
+def _check_target(options: Options) -> None:
+    for name, choices in (("target", TARGETS), ("mlir_weights", WEIGHTS)):
+        value = getattr(options, name)
+        if value not in choices:
+            raise error("wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(choices)}")
+    if options.target == TARGETS[0]:
+        if options.mlir_weights != WEIGHTS[0]:
+            raise error("wrong-option", "mlir_weights is for texts of StableHLO", hint="set the target to stablehlo")
+        return
+    for name in _LITERTS_OWN:
+        if getattr(options, name):
+            setting = name.replace("verifies", "verify")
+            raise error("wrong-option", f"{setting} is for LiteRT's files only", hint="leave it out, or set no target")
+
+
 def run(
     source: Source,
     options: Options,
     on_stage: Callable[[str], None] = lambda name: None,
-    target: Target = LITERT,
+    target: Target | None = None,
     on_import: Callable[[ModuleOp], None] = lambda module: None,
-) -> tuple[TFLiteFile, Report]:
+) -> tuple[TFLiteFile | StableHLOText, Report]:
     """Converts a model: import, the passes, the file's tables.
 
     Args:
         source: The model.
         options: The settings.
         on_stage: Called with each stage's name before it runs.
-        target: The target to convert to.
+        target: The target to convert to, by default the one that the settings name.
         on_import: Called with the imported module before anything is done to it.
 
     Raises:
@@ -147,7 +170,28 @@ def run(
     """
     check_options(options)
     with limited(options.limits):
-        return _run(source, options, on_stage, target, on_import)
+        return _run(source, options, on_stage, target or target_of(options), on_import)
+
+
+def run_litert(
+    source: Source,
+    options: Options,
+    on_stage: Callable[[str], None] = lambda name: None,
+    on_import: Callable[[ModuleOp], None] = lambda module: None,
+) -> tuple[TFLiteFile, Report]:
+    """Converts a model to LiteRT; see `run`.
+
+    Args:
+        source: The model.
+        options: The settings.
+        on_stage: Called with each stage's name before it runs.
+        on_import: Called with the imported module before anything is done to it.
+    """
+    from tfconvert.exporters.tflite.model import TFLiteFile as File
+
+    file, report = run(source, options, on_stage, LITERT, on_import)
+    assert isinstance(file, File)
+    return file, report
 
 
 def _run(
@@ -156,7 +200,7 @@ def _run(
     on_stage: Callable[[str], None],
     target: Target,
     on_import: Callable[[ModuleOp], None],
-) -> tuple[TFLiteFile, Report]:
+) -> tuple[TFLiteFile | StableHLOText, Report]:
     recorder = Recorder()
     loading = 0.0
 

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 RECURRENT = ("auto", "fused", "loop")
 """What recurrent layers may become."""
 
+TARGETS = ("litert", "stablehlo")
+"""What models may become."""
+
+WEIGHTS = ("resource", "inline")
+"""Where texts of StableHLO may have their weights: at their end, or where they are used."""
+
 
 class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
@@ -38,6 +44,8 @@ class Options(NamedTuple):
         allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes.
         flex_ops: Names, or patterns of names, of ops that the user's Flex delegate takes beside the usual ones.
         limits: How much the conversion may make out of the model.
+        target: What the model becomes, one of `TARGETS`.
+        mlir_weights: Where a text of StableHLO has its weights, one of `WEIGHTS`.
     """
 
     allow_custom_ops: bool = False
@@ -56,6 +64,8 @@ class Options(NamedTuple):
     allow_flex: bool = False
     flex_ops: Sequence[str] = ()
     limits: Limits = Limits()
+    target: str = TARGETS[0]
+    mlir_weights: str = WEIGHTS[0]
 
     @property
     def verifies(self) -> bool:

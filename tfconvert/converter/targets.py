@@ -14,6 +14,7 @@ from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.converter.pipeline.stages import before
 
 if TYPE_CHECKING:
+    from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
@@ -29,7 +30,7 @@ class Target(NamedTuple):
 
     stages: Sequence[Stage]
     load: Callable[[], None]
-    export: Callable[[ModuleOp, Options], TFLiteFile]
+    export: Callable[[ModuleOp, Options], TFLiteFile | StableHLOText]
 
 
 def _load_litert() -> None:
@@ -55,6 +56,26 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
 
 
 LITERT = Target(litert.STAGES, _load_litert, _export_litert)
+
+
+def _load_stablehlo() -> None:
+    import tfconvert.exporters.stablehlo  # noqa: F401
+
+
+def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
+    from tfconvert.exporters.stablehlo import StableHLOText
+
+    return StableHLOText(module, inline=options.mlir_weights == "inline")
+
+
+def target_of(options: Options) -> Target:
+    """Returns the target that the settings name; that of StableHLO is loaded only then."""
+    if options.target == "litert":
+        return LITERT
+    from tfconvert.converter.stablehlo.stages import STAGES
+
+    return Target(STAGES, _load_stablehlo, _export_stablehlo)
+
 
 PIPELINES: Mapping[str, Sequence[Stage]] = {
     "tflite": LITERT.stages,

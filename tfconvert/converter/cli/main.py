@@ -19,6 +19,7 @@ from tfconvert.converter.cli.options import (
     recurrent_option,
     rule_options,
     source_options,
+    target_options,
     to_source,
 )
 from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
@@ -50,6 +51,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert saved_model/ -o model.tflite --report report.html
   tfconvert saved_model/ -o model.tflite --server http://localhost:8750
+  tfconvert saved_model/ -o model.mlir --target stablehlo
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -127,6 +129,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
+@target_options
 @recurrent_option
 @rule_options
 @quantize_options

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 from tfconvert.converter.cli.streams import say
-from tfconvert.converter.options import RECURRENT
+from tfconvert.converter.options import RECURRENT, TARGETS, WEIGHTS
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -125,6 +125,21 @@ recurrent_option = click.option(
     help="Recurrent layers: LiteRT's operators for whole sequences, loops, or what is faster for their sizes.",
 )  # fmt: skip
 """The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
+
+
+_TARGET_OPTIONS = (
+    click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True,
+                 help="What the model becomes: a file of LiteRT, or a text of StableHLO (.mlir)."),
+    click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
+                 help="StableHLO: where the text has its weights, as resources at its end or where they are used."),
+)  # fmt: skip
+
+
+def target_options(function: Function) -> Function:
+    """Adds the options that choose what a model becomes."""
+    for option in reversed(_TARGET_OPTIONS):
+        function = option(function)
+    return function
 
 
 _RULE_OPTIONS = (

@@ -113,7 +113,7 @@ def _tried(known: Inspection, source: Source, options: Options) -> Inspection:
     """
     watch = _Watch()
     try:
-        file, report = conversion.run(source, options, watch.stage, on_import=watch.imported)
+        file, report = conversion.run_litert(source, options, watch.stage, watch.imported)
     except ConversionError as problem:
         if watch.facts is None:
             raise

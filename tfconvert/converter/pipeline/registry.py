@@ -11,8 +11,8 @@ from typing import TypeGuard
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.schema.diagnostics import error
 
-PACKAGES = ("tfconvert.converter.passes", "tfconvert.converter.litert.passes")
-"""The packages of passes: those of every target, and those of LiteRT alone."""
+PACKAGES = ("tfconvert.converter.passes", "tfconvert.converter.litert.passes", "tfconvert.converter.stablehlo.passes")
+"""The packages of passes: those of every target, and those of each one alone."""
 
 
 @cache

@@ -1,0 +1,90 @@
+"""Every legalization to StableHLO, with known sizes and with open ones, against TensorFlow, in XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.converter.stablehlo.cases import SIZES, Group, Input, groups
+from tests.converter.stablehlo.engine import Program
+
+
+def _shape(each: Input, sizes: Mapping[str, int] | None) -> list[int | None]:
+    """Returns an input's shape with sizes for the letters; `None` if there are none."""
+    known = sizes or {}
+    return [known.get(dim) if isinstance(dim, str) else dim for dim in each.shape]
+
+
+def _function(tf: ModuleType, group: Group, sizes: Mapping[str, int] | None) -> Any:
+    specs = [
+        tf.TensorSpec(_shape(each, sizes), each.dtype, name=f"x{index}") for index, each in enumerate(group.inputs)
+    ]
+
+    def model(*inputs: Any) -> dict[str, Any]:
+        return {name: run(*inputs) for name, run in group.cases.items()}
+
+    return tf.function(model, autograph=False).get_concrete_function(*specs)
+
+
+def _inputs(group: Group, sizes: Mapping[str, int]) -> list[np.ndarray]:
+    draw = np.random.default_rng(7)
+    arrays = []
+    for each in group.inputs:
+        shape = [dim for dim in _shape(each, sizes) if dim is not None]
+        numbers = draw.uniform(each.low, each.high, shape)
+        arrays.append(np.asarray(np.round(numbers) if "int" in each.dtype else numbers).astype(each.dtype))
+    return arrays
+
+
+def _compare(names: Sequence[str], found: Sequence[np.ndarray], expected: Mapping[str, Any]) -> None:
+    wrong = {}
+    for name, own in zip(names, found, strict=True):
+        other = expected[name].numpy()
+        if own.shape != other.shape or own.dtype != other.dtype:
+            wrong[name] = f"{own.dtype}{own.shape} instead of {other.dtype}{other.shape}"
+        elif own.dtype.kind in "fc":
+            if not np.allclose(own, other, rtol=1e-5, atol=1e-5 * max(1, float(np.abs(other).max(initial=0)))):
+                wrong[name] = f"off by {np.abs(own - other).max()}"
+        elif not np.array_equal(own, other):
+            wrong[name] = f"{own} instead of {other}"
+    assert wrong == {}
+
+
+def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
+    for index, sizes in enumerate(SIZES):
+        if index == 0 or not is_open:
+            function = _function(tf, group, None if is_open else sizes)
+            converted = tfconvert.convert(function, target="stablehlo")
+            names = [each.name for each in converted.report.interfaces[0].outputs]
+            results = [function.structured_outputs[name] for name in names]
+            program = Program(bytes(converted).decode(), [(each.dtype, each.shape) for each in results])
+        inputs = _inputs(group, sizes)
+        expected = function(*[tf.constant(each) for each in inputs])
+        _compare(names, program.run(inputs), expected)
+        if not is_open:
+            return
+
+
+NAMES = (
+    "unary", "binary", "integers", "reductions", "shapes", "slices", "products", "images", "fixed images", "lookups",
+    "control flow",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_known_sizes(tf: ModuleType, name: str) -> None:
+    _check(tf, groups(tf)[name], is_open=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_open_sizes(tf: ModuleType, name: str) -> None:
+    _check(tf, groups(tf)[name], is_open=True)
+
+
+def test_every_group_is_tried(tf: ModuleType) -> None:
+    assert sorted(NAMES) == sorted(groups(tf))

@@ -1,0 +1,130 @@
+"""Texts of StableHLO as a target: what is written, where weights are, and what is refused."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tfconvert
+from tests.mlir import oracle
+from tfconvert.converter.cli.main import main
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.verification import verify
+
+MODEL = """
+module attributes {tf_saved_model.semantics} {
+  func.func @serve(%x: tensor<?x16xf32> {tf_saved_model.index_path = ["x"]})
+      -> (tensor<?x32xf32> {tf_saved_model.index_path = ["y"]})
+      attributes {tf_saved_model.exported_names = ["serving_default"]} {
+    %w = "tf.Const"() <{value = dense<"0xWEIGHTS"> : tensor<16x32xf32>}> : () -> tensor<16x32xf32>
+    %0 = "tf.MatMul"(%x, %w) <{transpose_a = false, transpose_b = false}>
+      : (tensor<?x16xf32>, tensor<16x32xf32>) -> tensor<?x32xf32>
+    %1 = "tf.Tanh"(%0) : (tensor<?x32xf32>) -> tensor<?x32xf32>
+    func.return %1 : tensor<?x32xf32>
+  }
+}
+"""
+
+UNSUPPORTED = """
+func.func @main(%x: tensor<?xf32>, %s: tensor<!tf_type.string>) -> (tensor<?x1xi64>, tensor<i32>, tensor<?xf32>) {
+  %0 = "tf.Where"(%x) : (tensor<?xf32>) -> tensor<?x1xi64>
+  %1 = "tf.StringLength"(%s) <{unit = "BYTE"}> : (tensor<!tf_type.string>) -> tensor<i32>
+  %2 = "tf.Tanh"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  func.return %0, %1, %2 : tensor<?x1xi64>, tensor<i32>, tensor<?xf32>
+}
+"""
+
+
+@pytest.fixture
+def weights() -> np.ndarray:
+    """Returns the model's weights."""
+    return np.random.default_rng(1).normal(size=(16, 32)).astype(np.float32)
+
+
+@pytest.fixture
+def model(tmp_path: Path, weights: np.ndarray) -> Path:
+    """Returns the file of a model with an open batch."""
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL.replace("WEIGHTS", weights.tobytes().hex()))
+    return path
+
+
+@pytest.mark.parametrize("where", ["resource", "inline"])
+def test_the_text_holds_the_weights(model: Path, weights: np.ndarray, where: Literal["resource", "inline"]) -> None:
+    converted = tfconvert.convert(model, target="stablehlo", mlir_weights=where)
+    text = bytes(converted).decode()
+    assert ("dialect_resources" in text) == (where == "resource")
+    assert len(converted) == len(text) == converted.report.size
+    module = IRParser(text).parse_module()
+    verify(module)
+    held = [op.properties["value"] for op in module.walk() if op.name == "stablehlo.constant"]
+    assert [tensor_data.to_array(value).tobytes() for value in held] == [weights.tobytes()]
+
+
+def test_tensorflow_reads_what_is_written(model: Path) -> None:
+    texts = {
+        "resource": bytes(tfconvert.convert(model, target="stablehlo")).decode(),
+        "inline": bytes(tfconvert.convert(model, target="stablehlo", mlir_weights="inline")).decode(),
+    }
+    assert oracle.problems(texts) == {}
+
+
+def test_the_text_speaks_no_more_of_tensorflow(model: Path) -> None:
+    text = bytes(tfconvert.convert(model, target="stablehlo")).decode()
+    assert "tf." not in text.replace("tfconvert.", "")
+    assert "tf_saved_model" not in text
+    assert "jax.uses_shape_polymorphism = true" in text
+    assert 'tfconvert.name = ["x"]' in text
+    assert "func.func @main(" in text
+
+
+def test_known_sizes_are_attributes(model: Path) -> None:
+    model.write_text(model.read_text().replace("?", "4"))
+    text = bytes(tfconvert.convert(model, target="stablehlo")).decode()
+    assert "uses_shape_polymorphism" not in text
+    assert "tensor<?" not in text
+
+
+def test_saving_and_the_command_write_the_same(model: Path, tmp_path: Path) -> None:
+    converted = tfconvert.convert(model, target="stablehlo")
+    converted.save(tmp_path / "saved.mlir")
+    stream = io.BytesIO()
+    converted.save(stream)
+    done = CliRunner().invoke(main, [str(model), "-o", str(tmp_path / "out.mlir"), "--target", "stablehlo"])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "saved.mlir").read_bytes() == (tmp_path / "out.mlir").read_bytes() == stream.getvalue()
+
+
+def test_all_ops_without_a_form_are_told_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(UNSUPPORTED)
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(path, target="stablehlo")
+    found = refused.value.diagnostics
+    assert {(each.code, each.op) for each in found} == {
+        ("unsupported-op", "tf.Where"),
+        ("unsupported-op", "tf.StringLength"),
+    }
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target": "wasm"},
+        {"target": "stablehlo", "mlir_weights": "elsewhere"},
+        {"target": "stablehlo", "quantize": "dynamic"},
+        {"target": "stablehlo", "verify": True},
+        {"target": "stablehlo", "allow_flex": True},
+        {"mlir_weights": "inline"},
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(model: Path, settings: dict[str, object]) -> None:
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(model, **settings)  # type: ignore[arg-type]
+    assert refused.value.code == "wrong-option"

@@ -1,0 +1,1 @@
+"""The target StableHLO: its pipeline, its passes, and how ops become StableHLO."""

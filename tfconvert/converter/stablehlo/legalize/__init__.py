@@ -1,0 +1,1 @@
+"""Legalizations of `tf` ops to StableHLO, a file for each family."""

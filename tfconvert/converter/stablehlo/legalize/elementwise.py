@@ -1,0 +1,226 @@
+"""Elementwise ops: arithmetic, comparisons, logic, conversions, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.stablehlo.legalize.entry import Lowering
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import ComplexType
+from tfconvert.schema.ir.values import Value
+
+_UNARY = {
+    "Acos": "chlo.acos", "Acosh": "chlo.acosh", "Asin": "chlo.asin", "Asinh": "chlo.asinh",
+    "Atan": "chlo.atan", "Atanh": "chlo.atanh", "BesselI1e": "chlo.bessel_i1e", "Ceil": "ceil", "Cos": "cosine",
+    "Cosh": "chlo.cosh", "Digamma": "chlo.digamma", "Erf": "chlo.erf", "Erfc": "chlo.erfc", "Erfinv": "chlo.erf_inv",
+    "Exp": "exponential", "Expm1": "exponential_minus_one", "Floor": "floor", "Invert": "not",
+    "Lgamma": "chlo.lgamma", "Log": "log", "Log1p": "log_plus_one", "LogicalNot": "not", "Neg": "negate",
+    "Rsqrt": "rsqrt", "Sigmoid": "logistic",
+    "Sign": "sign", "Sin": "sine", "Sinh": "chlo.sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+
+_BINARY = {
+    "Add": "add", "AddV2": "add", "Atan2": "atan2", "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
+    "Div": "divide", "LeftShift": "shift_left", "LogicalAnd": "and", "LogicalOr": "or", "Maximum": "maximum",
+    "Minimum": "minimum", "Mul": "multiply", "Pow": "power", "RealDiv": "divide", "Sub": "subtract",
+    "TruncateDiv": "divide", "TruncateMod": "remainder",
+}  # fmt: skip
+
+_COMPARISONS = {
+    "Equal": "EQ", "Greater": "GT", "GreaterEqual": "GE", "Less": "LT", "LessEqual": "LE", "NotEqual": "NE",
+}  # fmt: skip
+
+
+def _unary(name: str) -> Lowering:
+    return lambda op, emit: emit.unary(name, op.operands[0])
+
+
+def _binary(name: str) -> Lowering:
+    return lambda op, emit: emit.binary(name, *op.operands)
+
+
+def _compare(direction: str) -> Lowering:
+    return lambda op, emit: emit.compare(direction, *op.operands)
+
+
+def _is_integer(value: Value) -> bool:
+    return types.numpy_dtype(types.element_of(value.type)).kind in "iu"
+
+
+def _round(op: Operation, emit: Emit) -> Value:
+    return op.operands[0] if _is_integer(op.operands[0]) else emit.unary("round_nearest_even", op.operands[0])
+
+
+def _square(op: Operation, emit: Emit) -> Value:
+    return emit.binary("multiply", op.operands[0], op.operands[0])
+
+
+def _reciprocal(op: Operation, emit: Emit) -> Value:
+    return emit.binary("divide", 1, op.operands[0])
+
+
+def _squared_difference(op: Operation, emit: Emit) -> Value:
+    difference = emit.binary("subtract", *op.operands)
+    return emit.binary("multiply", difference, difference)
+
+
+def _is_nan(op: Operation, emit: Emit) -> Value:
+    return emit.compare("NE", op.operands[0], op.operands[0])
+
+
+def _is_finite(op: Operation, emit: Emit) -> Value:
+    return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
+
+
+def _is_inf(op: Operation, emit: Emit) -> Value:
+    return emit.compare("EQ", emit.unary("abs", op.operands[0]), float("inf"))
+
+
+def _abs(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    kind = types.element_of(value.type)
+    if isinstance(kind, ComplexType):
+        return emit.one("abs", (value,), kind.element_type, emit.dims(value))
+    return emit.unary("abs", value)
+
+
+def _guarded(name: str, guarded: int) -> Lowering:
+    """Returns a lowering that is 0 wherever an operand is 0, whatever the other one is."""
+
+    def lower(op: Operation, emit: Emit) -> Value:
+        first, second = emit.pair(*op.operands)
+        guard = (first, second)[guarded]
+        return emit.select(emit.compare("EQ", guard, 0), 0, _guarded_op(name, first, second, emit))
+
+    return lower
+
+
+def _guarded_op(name: str, first: Value, second: Value, emit: Emit) -> Value:
+    if name in ("log", "log_plus_one"):
+        return emit.binary("multiply", first, emit.unary(name, second))
+    return emit.binary(name, first, second)
+
+
+def _floor_div(op: Operation, emit: Emit) -> Value:
+    first, second = emit.pair(*op.operands)
+    quotient = emit.binary("divide", first, second)
+    dtype = types.numpy_dtype(types.element_of(first.type))
+    if dtype.kind == "u":
+        return quotient
+    if dtype.kind != "i":
+        return emit.unary("floor", quotient)
+    rest = emit.binary("remainder", first, second)
+    return emit.select(_signs_differ(rest, second, emit), emit.binary("subtract", quotient, 1), quotient)
+
+
+def _signs_differ(rest: Value, divisor: Value, emit: Emit) -> Value:
+    """Returns whether a remainder is not 0 and has another sign than the divisor."""
+    differ = emit.compare("NE", emit.compare("LT", rest, 0), emit.compare("LT", divisor, 0))
+    return emit.binary("and", emit.compare("NE", rest, 0), differ)
+
+
+def _floor_mod(op: Operation, emit: Emit) -> Value:
+    first, second = emit.pair(*op.operands)
+    rest = emit.binary("remainder", first, second)
+    if types.numpy_dtype(types.element_of(first.type)).kind == "u":
+        return rest
+    return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
+
+
+def _right_shift(op: Operation, emit: Emit) -> Value:
+    is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
+    return emit.binary("shift_right_logical" if is_unsigned else "shift_right_arithmetic", *op.operands)
+
+
+def _select_v2(op: Operation, emit: Emit) -> Value:
+    return emit.select(*op.operands)
+
+
+def _select(op: Operation, emit: Emit) -> Value:
+    condition, first, second = op.operands
+    dims = emit.dims(first)
+    if len(emit.dims(condition)) == 1 and len(dims) > 1:
+        condition = emit.broadcast(condition, dims, (0,))
+    return emit.select(condition, first, second)
+
+
+def _clip(op: Operation, emit: Emit) -> Value:
+    value, low, high = op.operands
+    if not emit.dims(low) and not emit.dims(high):
+        return emit.one("clamp", (low, value, high), types.element_of(value.type), emit.dims(value))
+    return emit.binary("minimum", emit.binary("maximum", value, low), high)
+
+
+def _cast(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    element = types.element_of(op.results[0].type)
+    if any(types.from_mlir(each) is None for each in (element, types.element_of(value.type))):
+        raise DeclinedError("StableHLO has no numbers of such a type")
+    if element == types.I1:
+        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+    return emit.convert(value, element)
+
+
+def _bitcast(op: Operation, emit: Emit) -> Value:
+    value, element = op.operands[0], types.element_of(op.results[0].type)
+    before, after = (types.numpy_dtype(each).itemsize for each in (types.element_of(value.type), element))
+    dims = emit.dims(value)
+    if after > before:
+        dims = dims[:-1]
+    elif after < before:
+        dims = (*dims, before // after)
+    return emit.one("bitcast_convert", (value,), element, dims)
+
+
+def _add_n(op: Operation, emit: Emit) -> Value:
+    result = op.operands[0]
+    for value in op.operands[1:]:
+        result = emit.binary("add", result, value)
+    return result
+
+
+def _ndtri(op: Operation, emit: Emit) -> Value:
+    inner = emit.binary("subtract", emit.binary("multiply", op.operands[0], 2), 1)
+    return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
+
+
+def _approximate_equal(op: Operation, emit: Emit) -> Value:
+    from_attribute = op.properties.get("tolerance")
+    tolerance = getattr(from_attribute, "value", 1e-5)
+    return emit.compare("LT", emit.unary("abs", emit.binary("subtract", *op.operands)), tolerance)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    **{name: _unary(target) for name, target in _UNARY.items()},
+    **{name: _binary(target) for name, target in _BINARY.items()},
+    **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
+    **dict.fromkeys(("Round", "Rint"), _round),
+    **dict.fromkeys(("Reciprocal", "Inv"), _reciprocal),
+    **dict.fromkeys(("FloorMod", "Mod"), _floor_mod),
+    **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
+    "Abs": _abs,
+    "ComplexAbs": _abs,
+    "ApproximateEqual": _approximate_equal,
+    "Bitcast": _bitcast,
+    "Cast": _cast,
+    "ClipByValue": _clip,
+    "DivNoNan": _guarded("divide", 1),
+    "FloorDiv": _floor_div,
+    "IsFinite": _is_finite,
+    "IsInf": _is_inf,
+    "IsNan": _is_nan,
+    "MulNoNan": _guarded("multiply", 1),
+    "Ndtri": _ndtri,
+    "RightShift": _right_shift,
+    "Select": _select,
+    "SelectV2": _select_v2,
+    "Square": _square,
+    "SquaredDifference": _squared_difference,
+    "Xdivy": _guarded("divide", 0),
+    "Xlog1py": _guarded("log_plus_one", 0),
+    "Xlogy": _guarded("log", 0),
+}

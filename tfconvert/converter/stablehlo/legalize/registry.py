@@ -1,0 +1,34 @@
+"""All legalizations to StableHLO, put together from the families."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tfconvert.converter.stablehlo.legalize import (
+    activations,
+    elementwise,
+    gathering,
+    products,
+    reductions,
+    shaping,
+    slicing,
+    windows,
+)
+from tfconvert.converter.stablehlo.legalize.entry import Lowering
+
+FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
+    "elementwise": elementwise.LOWERINGS,
+    "activations": activations.LOWERINGS,
+    "reductions": reductions.LOWERINGS,
+    "shapes": shaping.LOWERINGS,
+    "slices": slicing.LOWERINGS,
+    "products": products.LOWERINGS,
+    "windows": windows.LOWERINGS,
+    "lookups": gathering.LOWERINGS,
+}
+"""The lowerings of each family, by the op's name in TensorFlow's registry."""
+
+LOWERINGS: Mapping[str, Lowering] = {
+    f"tf.{name}": lowering for family in FAMILIES.values() for name, lowering in family.items()
+}
+"""All of them, by the op's full name."""

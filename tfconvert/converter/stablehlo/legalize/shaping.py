@@ -1,0 +1,325 @@
+"""Shapes: reading them, reshaping, transposing, joining, splitting, padding, repeating, filling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tfconvert.converter.ir.dims import UNKNOWN
+from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+def _shape(op: Operation, emit: Emit) -> Sequence[Value]:
+    shapes = [emit.shape(emit.dims(value)) for value in op.operands]
+    return [emit.convert(one, types.element_of(old.type)) for one, old in zip(shapes, op.results, strict=True)]
+
+
+def _size(op: Operation, emit: Emit) -> Value:
+    return emit.convert(emit.value(emit.product(emit.dims(op.operands[0]))), types.element_of(op.results[0].type))
+
+
+def _rank(op: Operation, emit: Emit) -> Value:
+    return emit.scalar(len(emit.dims(op.operands[0])), types.I32)
+
+
+def pick(vector: Value, index: int, emit: Emit) -> Value:
+    """Returns an element of a vector as a scalar of `i32`."""
+    properties = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
+    part = emit.one("slice", (vector,), types.element_of(vector.type), (1,), properties)
+    return emit.convert(emit.one("reshape", (part,), types.element_of(vector.type), ()), types.I32)
+
+
+def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
+    """Returns the sizes that an operand holds; those that are not known get symbols.
+
+    -1 stays what it is. A size that only an element of the operand tells is read from that.
+    """
+    vector = op.operands[index]
+    count = emit.dims(vector)
+    if len(count) != 1 or count[0] < 0:
+        raise DeclinedError("the rank of its result is not known")
+    elements = emit.sizes.elements(vector) or (UNKNOWN,) * count[0]
+    declared = types.shape_of(op.results[0].type)
+    found = []
+    for at, element in enumerate(elements):
+        known = -1 if declared is None else declared[at]
+        if element == UNKNOWN and known >= 0 and op.name != "tf.Reshape":
+            found.append(known)
+        elif element == UNKNOWN or (element < UNKNOWN and not _is_available(element, emit)):
+            found.append(emit.sizes.fresh(pick(vector, at, emit)))
+        else:
+            found.append(element)
+    return tuple(found)
+
+
+def _is_available(dim: int, emit: Emit) -> bool:
+    return emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
+
+
+def _reshape(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    own = emit.dims(value)
+    declared = types.shape_of(op.results[0].type)
+    if declared is not None and -1 not in declared:
+        return emit.reshape(value, declared)
+    dims = list(requested(op, 1, emit))
+    if all(dim >= 0 or dim < UNKNOWN for dim in dims) and emit.sizes.elements(op.operands[1]) is not None:
+        return emit.reshape(value, dims)
+    if dims.count(-1) == 1:
+        dims[dims.index(-1)] = _rest(own, dims, emit)
+        return emit.reshape(value, dims)
+    return emit.reshape(value, _solved(own, dims, emit))
+
+
+def _rest(own: Sequence[int], dims: Sequence[int], emit: Emit) -> int:
+    """Returns the size that makes a shape hold as many elements as another one."""
+    above, below = list(map(emit.sizes.find, own)), [emit.sizes.find(dim) for dim in dims if dim != -1]
+    for dim in tuple(below):
+        if dim in above and dim != 0:
+            above.remove(dim)
+            below.remove(dim)
+    symbols = [dim for dim in above if dim < 0]
+    known = 1
+    for dim in above:
+        known *= max(dim, 1)
+    if not below and len(symbols) == 1 and known == 1:
+        return symbols[0]
+    size = emit.compute("divide", emit.product(above), emit.product(below))
+    return size if isinstance(size, int) else emit.sizes.fresh(size)
+
+
+def _solved(own: Sequence[int], dims: Sequence[int], emit: Emit) -> list[int]:
+    """Returns a shape of which any element may turn out to be -1 at run time."""
+    scalars = [emit.value(emit.size(dim)) for dim in dims]
+    minus, one = emit.scalar(-1, types.I32), emit.scalar(1, types.I32)
+    flags = [emit.compare("EQ", scalar, minus) for scalar in scalars]
+    known: Value | int = 1
+    for flag, scalar in zip(flags, scalars, strict=True):
+        known = emit.compute("multiply", known, emit.select(flag, one, scalar))
+    rest = emit.value(emit.compute("divide", emit.product(own), known))
+    solved = []
+    for dim, flag, scalar in zip(dims, flags, scalars, strict=True):
+        solved.append(dim if dim >= 0 else emit.sizes.fresh(emit.select(flag, rest, scalar)))
+    return solved
+
+
+def _expand_dims(op: Operation, emit: Emit) -> Value:
+    dims = list(emit.dims(op.operands[0]))
+    dims.insert(axis_of(ints(op, 1, "the axis")[0], len(dims) + 1), 1)
+    return emit.reshape(op.operands[0], dims)
+
+
+def _squeeze(op: Operation, emit: Emit) -> Value:
+    dims = emit.dims(op.operands[0])
+    axes = {axis_of(axis, len(dims)) for axis in attribute(op, "squeeze_dims", ()) or ()}
+    if not axes and min(dims, default=0) < 0:
+        raise DeclinedError("it removes dimensions of size 1, and not every size is known")
+    gone = axes or {axis for axis, dim in enumerate(dims) if dim == 1}
+    return emit.reshape(op.operands[0], [dim for axis, dim in enumerate(dims) if axis not in gone])
+
+
+def _transpose(op: Operation, emit: Emit) -> Value:
+    return emit.transpose(op.operands[0], ints(op, 1, "the permutation"))
+
+
+def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
+    """Inserts a concatenation."""
+    if len(values) == 1:
+        return values[0]
+    shapes = [emit.dims(value) for value in values]
+    dims = list(shapes[0])
+    for shape in shapes[1:]:
+        dims = [max(one, other) if min(one, other) < 0 <= max(one, other) else one
+                for one, other in zip(dims, shape, strict=True)]  # fmt: skip
+    sizes = [shape[axis] for shape in shapes]
+    if min(sizes) >= 0:
+        dims[axis] = sum(sizes)
+    else:
+        total: Value | int = 0
+        for size in sizes:
+            total = emit.compute("add", total, emit.size(size))
+        dims[axis] = total if isinstance(total, int) else emit.sizes.fresh(total)
+    return emit.one("concatenate", values, types.element_of(values[0].type), dims, {"dimension": axis})
+
+
+def _concat(op: Operation, emit: Emit) -> Value:
+    *values, _ = op.operands
+    axis = axis_of(ints(op, len(values), "the axis")[0], len(emit.dims(values[0])))
+    return concatenate(values, axis, emit)
+
+
+def _pack(op: Operation, emit: Emit) -> Value:
+    parts = []
+    for value in op.operands:
+        dims = list(emit.dims(value))
+        axis = axis_of(attribute(op, "axis", 0), len(dims) + 1)
+        dims.insert(axis, 1)
+        parts.append(emit.reshape(value, dims))
+    return concatenate(parts, axis, emit)
+
+
+def part(value: Value, axis: int, begin: int, end: int, emit: Emit) -> Value:
+    """Inserts a slice of one axis of known size; the others stay whole."""
+    dims = list(emit.dims(value))
+    element = types.element_of(value.type)
+    result = [*dims[:axis], end - begin, *dims[axis + 1 :]]
+    if min(dims) >= 0:
+        starts = tuple(begin if at == axis else 0 for at in range(len(dims)))
+        limits = tuple(end if at == axis else dim for at, dim in enumerate(dims))
+        properties = {"start_indices": starts, "limit_indices": limits, "strides": (1,) * len(dims)}
+        return emit.one("slice", (value,), element, result, properties)
+    starts_at = emit.ints([begin if at == axis else 0 for at in range(len(dims))])
+    limits_at = emit.vector([end if at == axis else emit.size(dim) for at, dim in enumerate(dims)])
+    operands = (value, starts_at, limits_at, emit.ints([1] * len(dims)))
+    return emit.one("real_dynamic_slice", operands, element, result)
+
+
+def _split(op: Operation, emit: Emit) -> Sequence[Value]:
+    value = op.operands[1]
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 0, "the axis")[0], len(dims))
+    return _parts(value, axis, [dims[axis] // len(op.results)] * len(op.results), emit)
+
+
+def _parts(value: Value, axis: int, sizes: Sequence[int], emit: Emit) -> list[Value]:
+    if emit.dims(value)[axis] < 0:
+        raise DeclinedError("the size that it splits is not known")
+    begins = [sum(sizes[:index]) for index in range(len(sizes))]
+    return [part(value, axis, begin, begin + size, emit) for begin, size in zip(begins, sizes, strict=True)]
+
+
+def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    axis = axis_of(ints(op, 2, "the axis")[0], len(dims))
+    sizes = list(ints(op, 1, "the sizes"))
+    if -1 in sizes:
+        sizes[sizes.index(-1)] = dims[axis] - sum(sizes) - 1
+    return _parts(value, axis, sizes, emit)
+
+
+def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
+    value = op.operands[0]
+    dims = emit.dims(value)
+    axis = axis_of(attribute(op, "axis", 0), len(dims))
+    left = [*dims[:axis], *dims[axis + 1 :]]
+    return [emit.reshape(each, left) for each in _parts(value, axis, [1] * len(op.results), emit)]
+
+
+def padded(value: Value, low: Sequence[int], high: Sequence[int], fill: Value, emit: Emit) -> Value:
+    """Inserts padding by known amounts, negative ones included; unknown sizes stay unknown where they are padded."""
+    if not any(low) and not any(high):
+        return value
+    dims = []
+    for dim, before, after in zip(emit.dims(value), low, high, strict=True):
+        if dim >= 0:
+            dims.append(dim + before + after)
+        elif before + after == 0:
+            dims.append(dim)
+        else:
+            size = emit.compute("add", emit.size(dim), before + after)
+            dims.append(size if isinstance(size, int) else emit.sizes.fresh(size))
+    properties = {
+        "edge_padding_low": tuple(low), "edge_padding_high": tuple(high), "interior_padding": (0,) * len(dims),
+    }  # fmt: skip
+    return emit.one("pad", (value, fill), types.element_of(value.type), dims, properties)
+
+
+def _pad(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    amounts = ints(op, 1, "the amounts of padding")
+    element = types.element_of(value.type)
+    fill = op.operands[2] if len(op.operands) > 2 else emit.scalar(0, element)
+    return padded(value, amounts[::2], amounts[1::2], emit.reshape(fill, ()), emit)
+
+
+def _tile(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    counts, dims = ints(op, 1, "the multiples"), emit.dims(value)
+    wide, result = [], []
+    for count, dim in zip(counts, dims, strict=True):
+        wide += [count, dim]
+        size = emit.compute("multiply", emit.size(dim), count)
+        result.append(dim if count == 1 else size if isinstance(size, int) else emit.sizes.fresh(size))
+    repeated = emit.broadcast(value, wide, range(1, 2 * len(dims), 2))
+    return emit.reshape(repeated, result)
+
+
+def _broadcast_to(op: Operation, emit: Emit) -> Value:
+    dims = requested(op, 1, emit)
+    return emit.broadcast(op.operands[0], emit.join(emit.dims(op.operands[0]), dims))
+
+
+def _fill(op: Operation, emit: Emit) -> Value:
+    return emit.broadcast(op.operands[1], requested(op, 0, emit))
+
+
+def _like(filled_with: int) -> Lowering:
+    def lower(op: Operation, emit: Emit) -> Value:
+        scalar = emit.scalar(filled_with, types.element_of(op.results[0].type))
+        return emit.broadcast(scalar, emit.dims(op.operands[0]))
+
+    return lower
+
+
+def _range(op: Operation, emit: Emit) -> Value:
+    start, limit, step = op.operands
+    element = types.element_of(start.type)
+    declared = types.shape_of(op.results[0].type)
+    if declared is not None and declared[0] >= 0:
+        dims = declared
+    elif types.numpy_dtype(element).kind not in "iu" or number(op, 2, "the step") != 1:
+        raise DeclinedError("its length is not known, and its numbers are not integers with a step of 1")
+    else:
+        dims = (_length(op, start, limit, emit),)
+    counted = emit.iota(dims, 0, element)
+    return emit.binary("add", emit.binary("multiply", counted, step), start)
+
+
+def _length(op: Operation, start: Value, limit: Value, emit: Emit) -> int:
+    """Returns the length of a range: the limit's symbol if it begins at 0, else the difference."""
+    elements = emit.sizes.elements(limit)
+    begin = tensor_data.constant_of(start)
+    if elements is not None and elements[0] < UNKNOWN and begin is not None and number(op, 0, "the start") == 0:
+        return elements[0]
+    ends = emit.convert(limit, types.I32), emit.convert(start, types.I32)
+    difference = emit.binary("subtract", *ends)
+    return emit.sizes.fresh(emit.binary("maximum", difference, 0))
+
+
+def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
+    return op.operands[: len(op.results)]
+
+
+_FORWARDED = (
+    "CheckNumerics", "EnsureShape", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient", "Snapshot",
+    "StopGradient",
+)  # fmt: skip
+
+LOWERINGS: Mapping[str, Lowering] = {
+    **dict.fromkeys(_FORWARDED, _forward),
+    "BroadcastTo": _broadcast_to,
+    "ConcatV2": _concat,
+    "ExpandDims": _expand_dims,
+    "Fill": _fill,
+    "OnesLike": _like(1),
+    "Pack": _pack,
+    "Pad": _pad,
+    "PadV2": _pad,
+    "Range": _range,
+    "Rank": _rank,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "ShapeN": _shape,
+    "Size": _size,
+    "Split": _split,
+    "SplitV": _split_v,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unpack": _unpack,
+    "ZerosLike": _like(0),
+}

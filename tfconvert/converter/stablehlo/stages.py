@@ -1,0 +1,16 @@
+"""StableHLO's pipeline: which passes run, in which order and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tfconvert.converter.pipeline.stage import Stage
+from tfconvert.converter.pipeline.stages import CONTROL_FLOW, STANDARD, TO_FUNCTIONS, USER_PATTERNS
+
+STAGES: Sequence[Stage] = (
+    *TO_FUNCTIONS,
+    *STANDARD,
+    Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
+    *USER_PATTERNS,
+    Stage("legalize-to-stablehlo", "leaves only what every engine of StableHLO takes", forbids=("tf.",)),
+)

@@ -1,0 +1,185 @@
+"""A module of StableHLO as a text, with its weights in it but never in memory: they are copied while it is written.
+
+    {-# dialect_resources: {builtin: {w0: "0x40000000...", ...}} #-}
+
+Each weight is a resource at the end of the text, or stands where it is used.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import BinaryIO
+
+import numpy as np
+
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.schema.dialects import dense_text
+from tfconvert.schema.dialects.printing import IRPrinter
+from tfconvert.schema.dialects.splats import SplatSource
+from tfconvert.schema.dialects.tensor_data import Constant, TensorData
+from tfconvert.schema.dialects.types import I1
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import FloatType, IntegerType
+
+_SMALL = 1024
+"""Constants up to this many bytes stand where they are used, number by number."""
+
+_PIECE = 1 << 20
+"""Bytes that become digits at a time."""
+
+_ALIGNMENT = "40000000"
+"""The first four bytes of a resource: 64, to which the others are aligned."""
+
+_NAME = "tfconvert.name"
+"""The attribute that names an argument or a result."""
+
+_RENAMED = {"tf_saved_model.index_path": _NAME}
+_TARGETS_OWN = ("tf.", "tf_saved_model.", "tfl.")
+
+
+class StableHLOText:
+    """The text of a module, ready to be written.
+
+    Attributes:
+        size: Its size in bytes.
+        operators: How many ops of each name it has.
+        bytes_by_operator: The bytes of constants, by the op that makes them.
+        versions: Versions of ops: there are none.
+        min_runtime_version: The first release that reads it: any.
+
+    Args:
+        module: The module.
+        inline: Whether weights stand where they are used, not at the text's end.
+    """
+
+    __slots__ = ("_pieces", "bytes_by_operator", "min_runtime_version", "operators", "size", "versions")
+
+    def __init__(self, module: ModuleOp, *, inline: bool = False) -> None:
+        printer = _Printer(inline=inline)
+        printer.operation(module)
+        printer.write("\n")
+        printer.resources()
+        self._pieces = _joined(printer.pieces)
+        self.size = sum(len(piece) if isinstance(piece, bytes) else 2 * piece.nbytes for piece in self._pieces)
+        ops = [op for op in module.walk() if "." in op.name and op.dialect not in ("builtin", "func")]
+        self.operators = Counter(op.name.partition(".")[2] for op in ops)
+        self.bytes_by_operator: Counter[str] = Counter()
+        for op in ops:
+            value = op.properties.get("value")
+            if isinstance(value, TensorData):
+                self.bytes_by_operator["constant"] += value.nbytes
+        self.versions: Mapping[str, int] = {}
+        self.min_runtime_version = ""
+
+    def write(self, stream: BinaryIO) -> None:
+        """Writes the text.
+
+        Raises:
+            ConversionError: A weight's checksum is wrong (`bad-checksum`).
+        """
+        for piece in self._pieces:
+            if isinstance(piece, bytes):
+                stream.write(piece)
+            else:
+                for digits in _digits(piece):
+                    stream.write(digits)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the text to a file, which appears whole or not at all.
+
+        Raises:
+            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
+                (`bad-checksum`).
+        """
+        write_whole(path, self.write)
+
+    def to_bytes(self) -> bytes:
+        """Returns the text."""
+        return b"".join(
+            digits for piece in self._pieces for digits in ((piece,) if isinstance(piece, bytes) else _digits(piece))
+        )
+
+
+def _digits(weight: TensorData) -> Iterator[bytes]:
+    """Yields the hexadecimal digits of a weight's bytes, block by block."""
+    for block in weight.blocks():
+        data = np.ascontiguousarray(block).reshape(-1).view(np.uint8)
+        for start in range(0, len(data), _PIECE):
+            yield data[start : start + _PIECE].tobytes().hex().upper().encode()
+        del block, data
+    weight.source.release()
+
+
+def _joined(pieces: Sequence[str | TensorData]) -> list[bytes | TensorData]:
+    """Returns pieces with texts that follow each other joined."""
+    joined: list[bytes | TensorData] = []
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            texts.append(piece)
+        else:
+            joined += ["".join(texts).encode(), piece]
+            texts.clear()
+    return [*joined, "".join(texts).encode()]
+
+
+class _Printer(IRPrinter):
+    """Prints ops, and keeps weights apart.
+
+    Attributes:
+        pieces: The text so far, and weights whose digits belong where they are.
+    """
+
+    __slots__ = ("_inline", "_named", "pieces")
+
+    def __init__(self, *, inline: bool) -> None:
+        super().__init__(io.StringIO())
+        self.pieces: list[str | TensorData] = []
+        self.write = self.pieces.append
+        self._inline = inline
+        self._named: dict[TensorData, str] = {}
+
+    def dictionary(self, attributes: Mapping[str, Attribute]) -> None:
+        """Prints attributes but for those that only TensorFlow understands; names of arguments are kept."""
+        shown = {
+            _RENAMED.get(name, name): value
+            for name, value in attributes.items()
+            if name in _RENAMED or not name.startswith(_TARGETS_OWN)
+        }
+        super().dictionary(shown)
+
+    def _constant(self, constant: Constant) -> None:
+        if not isinstance(constant, TensorData) or not _is_weight(constant):
+            super()._constant(constant)
+            return
+        if self._inline:
+            self.write('dense<"0x')
+            self.pieces.append(constant)
+            self.write('"> : ')
+        else:
+            name = self._named.setdefault(constant, f"w{len(self._named)}")
+            self.write(f"dense_resource<{name}> : ")
+        self.attribute(constant.type)
+
+    def resources(self) -> None:
+        """Prints the weights that the text has named."""
+        if not self._named:
+            return
+        self.write("\n{-#\n  dialect_resources: {\n    builtin: {\n")
+        for index, (weight, name) in enumerate(self._named.items()):
+            self.write(f'{"," if index else ""}\n      {name}: "0x{_ALIGNMENT}')
+            self.pieces.append(weight)
+            self.write('"')
+        self.write("\n    }\n  }\n#-}\n")
+
+
+def _is_weight(constant: TensorData) -> bool:
+    """Returns whether a constant is large, and its bytes in the text are those in memory."""
+    element = constant.type.element_type
+    if constant.nbytes <= _SMALL or isinstance(constant.source, SplatSource) or element is I1:
+        return False
+    return isinstance(element, IntegerType | FloatType) and element.width % 8 == 0 and dense_text.can_write(element)
