@@ -23,6 +23,7 @@ from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument, Stage
 from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.stablehlo import passes as stablehlo_passes
 from tfconvert.converter.targets import LITERT
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects.parsing import IRParser
@@ -31,7 +32,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 FILES = [
     module.name
-    for package in (passes, litert_passes)
+    for package in (passes, litert_passes, stablehlo_passes)
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 

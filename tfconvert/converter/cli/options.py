@@ -131,7 +131,7 @@ _TARGET_OPTIONS = (
     click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True,
                  help="What the model becomes: a file of LiteRT, or a text of StableHLO (.mlir)."),
     click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
-                 help="StableHLO: where the text has its weights, as resources at its end or where they are used."),
+                 help="StableHLO: weights as resources at the text's end, or inline, as portable artifacts need them."),
 )  # fmt: skip
 
 
