@@ -208,6 +208,9 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                     lambda i, a: i < k, lambda i, a: (i + 1, a * 1.5 + x), (0, x))[1],
                 "if": lambda x, k: tf.cond(k > 3, lambda: x + 1.0, lambda: -x),
                 "case": lambda x, k: tf.switch_case(k - 2, [lambda: x + 1.0, lambda: -x, lambda: 2 * x]),
+                "steps": lambda x, k: tf.while_loop(
+                    lambda i, a: i < 4, lambda i, a: (i + 1, a.write(i, x * tf.cast(i, tf.float32))),
+                    (0, tf.TensorArray(tf.float32, 4, element_shape=x.shape)))[1].stack(),
                 "nested": lambda x, k: tf.while_loop(
                     lambda i, a: i < k, lambda i, a: (i + 1, tf.cond(i > 1, lambda: a + x, lambda: a * 2)), (0, x))[1],
             },

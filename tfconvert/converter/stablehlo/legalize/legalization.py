@@ -6,7 +6,7 @@ What has no form is gathered; nothing is returned unless all ops have one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.converter.ir.edit import erase, walk
@@ -52,8 +52,14 @@ class Legalization:
         """
         pending = [function.body.block for function in functions.values() if function.body.block not in self._calls.to]
         roots = list(pending)
-        while pending:
-            pending += self._rewrite(pending.pop())
+        # Regions come before what follows them, so that they use nothing that is not there yet.
+        iterators = [self._steps(block) for block in pending]
+        while iterators:
+            blocks = next(iterators[-1], None)
+            if blocks is None:
+                iterators.pop()
+            else:
+                iterators += [self._steps(block) for block in blocks]
         for block in roots:
             function = block.parent_op()
             assert function is not None
@@ -61,17 +67,17 @@ class Legalization:
         if self._left:
             raise unsupported(self._left)
 
-    def _rewrite(self, block: Block) -> list[Block]:
-        """Rewrites the ops of a block; returns the blocks of new regions."""
-        inner: list[Block] = []
+    def _steps(self, block: Block) -> Iterator[list[Block]]:
+        """Rewrites the ops of a block; yields the blocks of new regions, which are to be rewritten before the rest."""
         for argument in block.args:
             self._sizes.see(argument)
         for op in tuple(block.ops):
             if op.name in _ERASED:
                 erase(op)
             elif op.name.startswith("tf.") and op.name != "tf.Const":
-                inner += self._lower(op)
-        return inner
+                blocks = self._lower(op)
+                if blocks:
+                    yield blocks
 
     def _lower(self, op: Operation) -> list[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""

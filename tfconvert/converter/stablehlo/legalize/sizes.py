@@ -32,7 +32,7 @@ class Sizes:
         symbols: What is known of the values that are to be replaced.
     """
 
-    __slots__ = ("_cached", "_equal", "_numbers", "_pairs", "_scalars", "_seen", "_shapes", "_symbols")
+    __slots__ = ("_cached", "_equal", "_known", "_numbers", "_pairs", "_scalars", "_seen", "_shapes", "_symbols")
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
@@ -40,7 +40,8 @@ class Sizes:
         self._equal: dict[int, int] = {}
         self._numbers = count(_FIRST_OWN)
         self._scalars: dict[int, Value] = {}
-        self._seen: dict[int, tuple[Value, int]] = {}
+        self._seen: dict[tuple[Block | None, int], tuple[Value, int]] = {}
+        self._known: set[int] = set()
         self._cached: dict[tuple[Block, int], Value] = {}
         self._pairs: dict[frozenset[int], int] = {}
 
@@ -97,7 +98,8 @@ class Sizes:
         """Notes that the unknown sizes of a value may be read from it by what comes after it."""
         for axis, dim in enumerate(self.of(value) or ()):
             if dim < UNKNOWN:
-                self._seen.setdefault(dim, (value, axis))
+                self._seen.setdefault((_block_of(value), dim), (value, axis))
+                self._known.add(dim)
 
     def replace(self, old: Value, new: Value) -> None:
         """Notes that a value replaces an analysed one: what is known of either is known of both."""
@@ -125,7 +127,7 @@ class Sizes:
             self._equal[other] = one
 
     def _is_available(self, dim: int) -> bool:
-        return dim in self._scalars or dim in self._seen
+        return dim in self._scalars or dim in self._known
 
     def cached(self, block: Block, dim: int) -> Value | None:
         """Returns the scalar that holds a size already, in a block or one around it."""
@@ -144,10 +146,10 @@ class Sizes:
 
     def place(self, block: Block, dim: int) -> tuple[Value, int] | None:
         """Returns a value that has a size, and the axis, if it is in a block or one around it."""
-        found = self._seen.get(dim)
-        around: Block | None = block if found is not None else None
-        while around is not None and found is not None:
-            if _block_of(found[0]) is around:
+        around: Block | None = block if dim in self._known else None
+        while around is not None:
+            found = self._seen.get((around, dim))
+            if found is not None:
                 return found
             around = _around(around)
         return None

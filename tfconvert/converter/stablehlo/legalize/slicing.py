@@ -223,9 +223,18 @@ def _mirrored(value: Value, axis: int, amounts: tuple[int, int], from_edge: int,
     return concatenate(pieces, axis, emit)
 
 
+def _update(op: Operation, emit: Emit) -> Value:
+    """Inserts an update at indices, which StableHLO clamps as this op does."""
+    value, update, indices = op.operands
+    dims = emit.dims(value)
+    starts = [pick(indices, axis, emit) for axis in range(len(dims))]
+    return emit.one("dynamic_update_slice", (value, update, *starts), types.element_of(value.type), dims)
+
+
 LOWERINGS: Mapping[str, Lowering] = {
     "MirrorPad": _mirror_pad,
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
+    "XlaDynamicUpdateSlice": _update,
 }
