@@ -84,8 +84,10 @@ class Server:
         return [job for zygote in _children(self._process.pid) for job in _children(zygote)]
 
     def zygotes(self) -> list[int]:
-        """Returns the process that others are forked from, if it is there."""
-        return [] if self._process is None or self._process.poll() is not None else _children(self._process.pid)
+        """Returns the process that others are forked from, if any is now."""
+        if self._process is None or self._process.poll() is not None:
+            return []
+        return [zygote for zygote in _children(self._process.pid) if _children(zygote)]
 
 
 def _children(process: int) -> list[int]:

@@ -6,8 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -283,9 +284,11 @@ def _requested(request: Request) -> list[Pass]:
 
 
 def _with(run: Any, rules: Mapping[str, Any]) -> Pass:
-    """Returns a pass with the rules that it has fields for."""
+    """Returns a pass with the rules that it has attributes for."""
     own = {name: given for name, given in rules.items() if hasattr(run, name)}
-    result: Pass = replace(run, **own) if own else run
+    if own:
+        run = type(run)(**{name: getattr(run, name) for name in signature(type(run)).parameters} | own)
+    result: Pass = run
     return result
 
 

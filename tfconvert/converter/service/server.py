@@ -35,10 +35,23 @@ _LINGER = 2
 class _Server(uvicorn.Server):
     """Goes on answering while running jobs end; a second signal doesn't wait for them."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._service = service
+        self._on_ready = on_ready
         self._stopping: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Starts to run jobs and to answer; by then signals are handled.
+
+        Raises:
+            ConversionError: The data folder or the database can't be used.
+        """
+        # What goes wrong in the application's own start would be told by a traceback.
+        await asyncio.to_thread(self._service.start)
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handles a signal."""
@@ -77,8 +90,8 @@ def serve(config: ServiceConfig, on_ready: Callable[[str], None], *, verbose: bo
                 proxy_headers=False,
             ),
             app.state.service,
+            lambda: on_ready(_url(config, listener)),
         )  # fmt: skip
-        on_ready(_url(config, listener))
         server.run([listener])
 
 

@@ -50,10 +50,17 @@ class Service:
         self.rates = RateLimiter()
         self.uploads: dict[str, int] = {}
         self.is_stopping = False
+        self._is_started = False
 
     def start(self) -> None:
-        """Starts to run jobs."""
-        self.workers.start()
+        """Starts to run jobs, unless it has done so.
+
+        Raises:
+            ConversionError: The data folder or the database can't be used, or processes can't be started.
+        """
+        if not self._is_started:
+            self._is_started = True
+            self.workers.start()
 
     def stop(self, grace: float) -> None:
         """Takes no jobs any more, and ends.
