@@ -93,11 +93,11 @@ _ALLOWED = {
     ("converter.service.model_kinds", "os.fdopen"): "a descriptor from the door",
     ("converter.service.model_places", "system.open"): "a file below the roots of the server, elsewhere",
     ("converter.service.page.files", "resources.files(self.package).joinpath(self.name).read_bytes"): _OURS,
-    ("converter.service.result_files", "os.open"): "a folder of the service",
+    ("converter.service.storage", "os.open"): "a file or folder of the service",
     ("converter.service.result_files", "shutil.copyfile"): "a result of the service",
     ("converter.service.server", "os.fdopen"): "the file of the first token, to write to",
     ("converter.service.server", "os.open"): "the file of the first token, to write to",
-    ("converter.service.uploads", "os.open"): "a new file to write to, and a folder of the service",
+    ("converter.service.uploads", "os.open"): "a new file, to write to",
     ("converter.validation.result_check", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""

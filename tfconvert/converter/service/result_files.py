@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
 from pathlib import Path
 
 from tfconvert.converter.service.folders import LOG, Folders
 from tfconvert.converter.service.job_state import JobRecord
-from tfconvert.converter.service.storage import storing
+from tfconvert.converter.service.storage import storing, sync
 
 
 def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> None:
@@ -30,12 +29,12 @@ def publish(folders: Folders, job: JobRecord, *, is_failed: bool = False) -> Non
             if is_failed and path.name != LOG:
                 _remove(path)
             else:
-                _sync(path)
-        _sync(out)
+                sync(path)
+        sync(out)
         result.parent.mkdir(mode=0o700, exist_ok=True)
         remove(result)
         out.rename(result)
-        _sync(result.parent)
+        sync(result.parent)
 
 
 def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
@@ -62,7 +61,7 @@ def link(folders: Folders, source: JobRecord, job: str, attempt: int) -> bool:
                 return False
             remove(result)
             part.rename(result)
-            _sync(result.parent)
+            sync(result.parent)
     finally:
         if not is_there:
             remove(part)
@@ -97,7 +96,7 @@ def _link(path: Path, copy: Path) -> None:
         if problem.errno not in (errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP):
             raise
         shutil.copyfile(path, copy)
-        _sync(copy)
+        sync(copy)
 
 
 def _remove(path: Path) -> None:
@@ -105,12 +104,3 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError:
         return  # The janitor tries again.
-
-
-def _sync(path: Path) -> None:
-    """Writes a file, or the names in a folder, to the disk itself."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

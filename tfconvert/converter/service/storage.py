@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tfconvert.schema.diagnostics import error
 
@@ -23,3 +24,16 @@ def storing() -> Iterator[None]:
         reason = problem.strerror or os.strerror(errno.EIO)
         raise error("storage-failed", f"the server can't keep files: {reason}",
                     hint="make room on its disk, or try again later") from problem  # fmt: skip
+
+
+def sync(path: Path) -> None:
+    """Writes a file, or the names in a folder, to the disk itself.
+
+    Raises:
+        OSError: That can't be done.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

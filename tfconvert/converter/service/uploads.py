@@ -10,12 +10,11 @@ import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from tfconvert.converter.service.folders import Folders
-from tfconvert.converter.service.storage import storing
+from tfconvert.converter.service.storage import storing, sync
 from tfconvert.schema.diagnostics import error
 
 _BATCH = 1 << 20
@@ -102,7 +101,7 @@ class Incoming:
             os.fsync(self._descriptor)
             # An equal file is replaced: what looks at its age must not take it for one that nobody needs any more.
             self._part.replace(self._folders.model(upload.sha256))
-            _sync(self._folders.models)
+            sync(self._folders.models)
         return upload
 
     def discard(self) -> None:
@@ -137,12 +136,3 @@ async def receive(stream: AsyncIterator[bytes], folders: Folders, most: int, wha
                 parts, size = [], 0
         await asyncio.to_thread(incoming.write, b"".join(parts))
         return await asyncio.to_thread(incoming.keep)
-
-
-def _sync(folder: Path) -> None:
-    """Writes a folder's list of files to the disk, where systems can do that."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
