@@ -8,6 +8,7 @@ import pytest
 
 import tfconvert
 from tests.hardening.models import FLOAT, graph, node, placeholder
+from tfconvert.converter.shapes.ops.reshape_target import constant_target
 from tfconvert.importers.graph.call_order import call_order
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -86,6 +87,11 @@ def _sizes(*values: int) -> pb.NodeDef:
     value.tensor_shape.dim.add(size=len(values))
     value.int_val.extend(values)
     return result
+
+
+def test_sizes_beyond_32_bits_are_no_target_of_a_reshape() -> None:
+    assert constant_target((3, 1 << 31)) is None
+    assert constant_target((-1, (1 << 31) - 1)) == (-1, (1 << 31) - 1)
 
 
 @pytest.mark.parametrize("symbol", ["", "sym_name = 3 : i32, "])

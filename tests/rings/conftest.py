@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Its event loop is in the way of those of other modules.
 def chromium() -> Iterator[Any]:
     """Returns a running Chromium."""
     playwright = pytest.importorskip("playwright.sync_api")

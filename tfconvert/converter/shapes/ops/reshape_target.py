@@ -22,7 +22,7 @@ from tfconvert.schema.dialects.types import Shape
 
 
 def constant_target(shape: Shape | None) -> tuple[int, ...] | None:
-    """Returns the shape operand that gives a result of this shape, `None` if no constant does.
+    """Returns the shape operand that gives a result of this shape, `None` if no constant of 32 bits does.
 
     Args:
         shape: The shape of the reshape's result, unknown dimensions negative.
@@ -30,6 +30,6 @@ def constant_target(shape: Shape | None) -> tuple[int, ...] | None:
     if shape is None:
         return None
     unknown = sum(dim < 0 for dim in shape)
-    if unknown > 1 or (unknown == 1 and 0 in shape):
+    if unknown > 1 or (unknown == 1 and 0 in shape) or max(shape, default=0) >= 1 << 31:
         return None
     return tuple([dim if dim >= 0 else -1 for dim in shape])
