@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tfconvert.converter.control_flow.calls import Calls
+from tfconvert.converter.control_flow.calls import Call, Calls
 from tfconvert.converter.ir.edit import erase, walk
 from tfconvert.converter.shapes.symbolic import Symbols
 from tfconvert.converter.stablehlo.legalize import control_flow
@@ -17,6 +17,7 @@ from tfconvert.converter.stablehlo.legalize.left_over import unsupported
 from tfconvert.converter.stablehlo.legalize.registry import LOWERINGS
 from tfconvert.converter.stablehlo.legalize.sizes import Sizes
 from tfconvert.schema.dialects import stablehlo, tensor_data, types
+from tfconvert.schema.dialects.call_interfaces import callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -86,7 +87,7 @@ class Legalization:
         values: Value | Sequence[Value]
         try:
             if op.name in control_flow.HANDLED:
-                values, blocks = control_flow.lower(op, self._calls.of[op], emit)
+                values, blocks = control_flow.lower(op, self._bodies(op), emit)
             elif op.name in LOWERINGS:
                 values = LOWERINGS[op.name](op, emit)
             else:
@@ -100,6 +101,12 @@ class Legalization:
         self.applied[op.name] += 1
         op.erase()
         return blocks
+
+    def _bodies(self, op: Operation) -> Sequence[Call]:
+        calls = self._calls.of[op]
+        if len(calls) < len(callees(op)):
+            raise DeclinedError("a function that it runs is only declared")
+        return calls
 
     def _finish(self, function: Operation) -> None:
         """Erases dead ops and replaces the constants that are left."""
