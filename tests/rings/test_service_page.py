@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import RunTFLite
-from tests.service_stand_in import Server
+from tests.running_service import RunningService
+from tfconvert.converter.service.job_state import JobState
 
 axe_core = pytest.importorskip("axe_core_python")
 AXE = (Path(axe_core.__path__[0]) / "axe.min.js").read_text("utf-8")
 HOSTILE = "<img src=x onerror=window.hurt=1>"
-TOKEN = "secret-of-the-test"
 
 _DROP = """([name, files]) => {
   const file = (path, text) => ({ isFile: true, isDirectory: false, name: path.split("/").pop(),
@@ -44,18 +44,33 @@ _DROP = """([name, files]) => {
 Open = Callable[..., Any]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "server") as server:
-        yield server
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    with RunningService(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture
-def open_page(chromium: Any, server: Server) -> Iterator[Open]:
+def server(running: RunningService) -> Iterator[RunningService]:
+    yield running
+    running.clear()
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[RunningService]:
+    """Returns a server that asks for tokens."""
+    with RunningService(tmp_path / "guarded", require_token=True) as guarded:
+        yield guarded
+
+
+@pytest.fixture
+def open_page(chromium: Any, server: RunningService) -> Iterator[Open]:
     """Returns a function that opens the page; at the end nothing must have gone wrong in a script."""
     contexts, problems = [], []
 
-    def open_page(path: str = "", *, scheme: str = "light", size: tuple[int, int] = (1000, 900)) -> Any:
+    def open_page(
+        path: str = "", *, scheme: str = "light", size: tuple[int, int] = (1000, 900), at: RunningService = server
+    ) -> Any:
         viewport = {"width": size[0], "height": size[1]}
         context = chromium.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")
         context.set_default_timeout(20_000)
@@ -63,7 +78,7 @@ def open_page(chromium: Any, server: Server) -> Iterator[Open]:
         page = context.new_page()
         page.on("pageerror", lambda problem: problems.append(str(problem)))
         page.on("console", lambda said: problems.append(said.text) if "Security Policy" in said.text else None)
-        page.goto(server.url + path)
+        page.goto(at.url + path)
         return page
 
     yield open_page
@@ -102,19 +117,19 @@ def _convert(page: Any, folder: Path) -> None:
 
 
 def test_drop_stages_report_download(
-    open_page: Open, server: Server, digits_model: Path, tmp_path: Path, run_tflite: RunTFLite
+    open_page: Open, server: RunningService, digits_model: Path, tmp_path: Path, run_tflite: RunTFLite
 ) -> None:
     page = open_page()
-    server.state.open.clear()
+    server.hold()
     name = "a rather long name of a folder, " + "é" * 60
     _drop(page, name, digits_model)
     assert page.inner_text("#picked").startswith(f"{name}.tar: 4 files, 252.6 kB")
     page.click("#submit")
     page.wait_for_selector(".state.queued")
-    server.state.open.set()
+    server.release()
     page.wait_for_selector("#job .state.succeeded")
     stages = page.locator("#stages li").all_inner_texts()
-    assert stages[0].startswith("open")
+    assert [stage.split()[0] for stage in stages[:2]] == ["unpack", "open"]
     assert stages[-1] == "write"
     _until(page, "document.getElementById('live').textContent.includes('is converted')")
     frame = page.wait_for_selector("iframe.report").content_frame()
@@ -132,7 +147,7 @@ def test_drop_stages_report_download(
     assert page.locator("#jobs tbody tr").count() == 1
 
 
-def test_options_are_sent(open_page: Open, server: Server, digits_model: Path, tmp_path: Path) -> None:
+def test_options_are_sent(open_page: Open, server: RunningService, digits_model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "samples.npz", pixels=np.random.default_rng(0).random((4, 8, 8, 1), np.float32))
     page = open_page()
     assert page.is_hidden("#samples")
@@ -142,15 +157,16 @@ def test_options_are_sent(open_page: Open, server: Server, digits_model: Path, t
     page.click("summary")
     page.fill("#more", '{"allow_custom_ops": true}')
     _convert(page, digits_model)
-    (job,) = server.state.jobs.values()
-    assert job["settings"]["batch"] == 1
-    assert job["settings"]["quantize"]["mode"] == "int8"
-    assert job["settings"]["allow_custom_ops"] is True
+    (job,) = server.jobs
+    assert job.settings["batch"] == 1
+    assert job.settings["quantize"] == "int8"
+    assert job.settings["allow_custom_ops"] is True
+    assert job.calibration_sha256
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_stands_in_anybodys_way(
-    open_page: Open, server: Server, digits_model: Path, tmp_path: Path, scheme: str
+    open_page: Open, server: RunningService, guarded: RunningService, digits_model: Path, tmp_path: Path, scheme: str
 ) -> None:
     page = open_page(scheme=scheme)
     page.wait_for_selector("text=No jobs yet.")
@@ -161,21 +177,25 @@ def test_nothing_stands_in_anybodys_way(
     assert "Choose a model" in page.inner_text("#form-problem")
     assert _violations(page) == [], "a form that is not complete"
     page.select_option("#quantize", "")
-    server.state.open.clear()
+    server.hold()
     page.set_input_files("#folder", digits_model)
     page.click("#submit")
     page.wait_for_selector("#job .state.queued")
     assert _violations(page) == [], "waiting"
-    server.state.open.set()
+    server.release()
     page.wait_for_selector("iframe.report")
     assert _violations(page) == [], "succeeded"
     (tmp_path / "model.zip").write_bytes(b"no archive")
     page.set_input_files("#file", tmp_path / "model.zip")
     page.click("#submit")
+    page.wait_for_selector("#form-problem:not(:empty)")
+    assert _violations(page) == [], "refused"
+    (tmp_path / "model.pbtxt").write_text('node { name: "x" op: "NoSuchOp" }')
+    page.set_input_files("#file", tmp_path / "model.pbtxt")
+    page.click("#submit")
     page.wait_for_selector("#job .state.failed")
     assert _violations(page) == [], "failed"
-    server.state.token = TOKEN
-    page.reload()
+    page = open_page(scheme=scheme, at=guarded)
     page.wait_for_selector("#access")
     assert _violations(page) == [], "a token is needed"
 
@@ -231,7 +251,7 @@ def test_a_small_phone_needs_no_sideways_scrolling(open_page: Open, digits_model
     assert min(button.bounding_box()["height"] for button in page.locator(".button:visible").all()) >= 40
 
 
-def test_hostile_names_are_shown_and_do_nothing(open_page: Open, server: Server, digits_model: Path) -> None:
+def test_hostile_names_are_shown_and_do_nothing(open_page: Open, server: RunningService, digits_model: Path) -> None:
     page = open_page()
     _drop(page, HOSTILE, digits_model)
     page.click("#submit")
@@ -239,12 +259,10 @@ def test_hostile_names_are_shown_and_do_nothing(open_page: Open, server: Server,
     page.wait_for_selector("#jobs tbody tr")
     assert page.inner_text("#job-title") == f"{HOSTILE}.tar"
     assert page.inner_text("#jobs tbody a") == f"{HOSTILE}.tar"
-    (job,) = server.state.jobs.values()
-    job |= {
-        "state": "failed",
-        "problem": {"errors": [{"code": HOSTILE, "message": f"{HOSTILE}\u202e", "hint": HOSTILE}]},
-    }
-    page.reload()
+    problem = {"errors": [{"code": HOSTILE, "message": f"{HOSTILE}\u202e", "hint": HOSTILE}]}
+    server.clear()
+    server.add(HOSTILE, JobState.FAILED, 1.0, problem=problem)
+    page = open_page(f"#job={server.jobs[0].id}")
     page.wait_for_selector("#job .state.failed")
     assert HOSTILE in page.inner_text("#outcome")
     assert "\\u{202e}" in page.inner_text("#outcome")
@@ -259,27 +277,28 @@ def test_the_frame_shows_only_what_the_page_hands_over(open_page: Open) -> None:
     assert page.locator("#shown").count() == 0
 
 
-def test_a_job_that_waits_is_cancelled_and_tried_again(open_page: Open, server: Server, digits_model: Path) -> None:
+def test_a_job_that_waits_is_cancelled_and_tried_again(
+    open_page: Open, server: RunningService, digits_model: Path
+) -> None:
     page = open_page()
-    server.state.open.clear()
+    server.hold()
     page.set_input_files("#folder", digits_model)
     page.click("#submit")
     page.click("button:text-is('Cancel')")
     page.wait_for_selector("#job .state.cancelled")
     assert page.locator("text=Download the model").count() == 0
-    server.state.open.set()
+    server.release()
     page.click("button:text-is('Try again')")
     page.wait_for_selector("#job .state.succeeded")
 
 
-def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, server: Server, digits_model: Path) -> None:
-    server.state.token = TOKEN
-    page = open_page()
+def test_a_token_is_asked_for_and_kept_in_the_tab(open_page: Open, guarded: RunningService, digits_model: Path) -> None:
+    page = open_page(at=guarded)
     page.wait_for_selector("#access")
     page.fill("#token", "wrong")
     page.keyboard.press("Enter")
     page.wait_for_selector("#trouble >> text=doesn't know this token")
-    page.fill("#token", TOKEN)
+    page.fill("#token", guarded.token())
     page.keyboard.press("Enter")
     page.wait_for_selector("text=No jobs yet.")
     assert page.is_hidden("#access")
@@ -330,9 +349,9 @@ def test_refusals_are_told(
     assert keys[0] == keys[1]
 
 
-def test_a_lost_connection_is_made_anew(open_page: Open, server: Server, digits_model: Path) -> None:
+def test_a_lost_connection_is_made_anew(open_page: Open, server: RunningService, digits_model: Path) -> None:
     page = open_page()
-    server.state.open.clear()
+    server.hold()
     lost = []
 
     def lose(route: Any) -> None:
@@ -349,18 +368,15 @@ def test_a_lost_connection_is_made_anew(open_page: Open, server: Server, digits_
     page.set_input_files("#folder", digits_model)
     page.click("#submit")
     page.wait_for_selector("text=The connection to the server is lost")
-    server.state.open.set()
+    server.release()
     page.wait_for_selector("#job .state.succeeded")
     assert lost[1:] == ["1"] * (len(lost) - 1)
 
 
-def test_jobs_are_filtered_and_paged(open_page: Open, server: Server) -> None:
+def test_jobs_are_filtered_and_paged(open_page: Open, server: RunningService) -> None:
     for number in range(45):
-        state = "failed" if number % 3 else "succeeded"
-        server.state.jobs[f"{number:032x}"] = {
-            "id": f"{number:032x}", "model_name": f"model {number}", "state": state, "created": 1e9 + number,
-            "summary": {}, "problem": None, "seconds": 0, "attempt": 1, "events": [],
-        }  # fmt: skip
+        state = JobState.FAILED if number % 3 else JobState.SUCCEEDED
+        server.add(f"model {number}", state, 1e9 + number)
     page = open_page()
     names = page.locator("#jobs tbody th")
     page.wait_for_selector("text=model 44")

@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.service_stand_in import Server
+from tests.running_service import RunningService
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.client.remote_report import to_report
 from tfconvert.schema.diagnostics import ConversionError
 
-TOKEN = "of the test"
 TIMES = re.compile(r"[\d.]+ m?s\b|time: .*")
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("server")) as server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    with RunningService(tmp_path_factory.mktemp("server")) as server:
         yield server
 
 
@@ -46,7 +45,7 @@ def run(*arguments: object) -> Result:
         ["--json", "--rename", "output_0=scores", "--limit", "constant-bytes=100000000"],
     ],
 )
-def test_all_is_as_without_a_server(server: Server, digits_model: Path, options: list[str]) -> None:
+def test_all_is_as_without_a_server(server: RunningService, digits_model: Path, options: list[str]) -> None:
     np.savez("samples.npz", pixels=np.random.default_rng(0).random((4, 8, 8, 1), np.float32))
     there = run(digits_model, "-o", "model.tflite", "--server", server.url, *options)
     content = Path("model.tflite").read_bytes()
@@ -63,7 +62,7 @@ def test_all_is_as_without_a_server(server: Server, digits_model: Path, options:
         assert TIMES.sub("T", texts[0]) == TIMES.sub("T", texts[1])
 
 
-def test_pages_arrays_and_dependencies_are_written(server: Server, digits_model: Path) -> None:
+def test_pages_arrays_and_dependencies_are_written(server: RunningService, digits_model: Path) -> None:
     done = run(
         digits_model, "-o", "model.cc", "--server", server.url, "--report", "report.html", "--depfile", "deps", "-q"
     )
@@ -74,7 +73,7 @@ def test_pages_arrays_and_dependencies_are_written(server: Server, digits_model:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_reasons_are_told_as_without_a_server(server: Server, digits_model: Path, as_json: bool) -> None:
+def test_reasons_are_told_as_without_a_server(server: RunningService, digits_model: Path, as_json: bool) -> None:
     options = ["-o", "model.tflite", "--signature", "none", *(["--json"] if as_json else [])]
     there, here = run(digits_model, "--server", server.url, *options), run(digits_model, *options)
     assert (there.exit_code, there.stderr, there.stdout) == (here.exit_code, here.stderr, here.stdout)
@@ -93,43 +92,41 @@ def test_reasons_are_told_as_without_a_server(server: Server, digits_model: Path
     ],
 )
 def test_what_can_not_be_sent_is_refused(
-    server: Server, digits_model: Path, options: list[str], status: int, text: str
+    server: RunningService, digits_model: Path, options: list[str], status: int, text: str
 ) -> None:
-    count = len(server.state.jobs)
+    count = len(server.jobs)
     done = run(digits_model, "-o", "model.tflite", "--server", server.url, *options)
     assert done.exit_code == status
     assert text in done.stderr
-    assert len(server.state.jobs) == count
+    assert len(server.jobs) == count
 
 
-def test_tokens_come_from_a_file_or_the_environment(
-    server: Server, digits_model: Path, monkeypatch: pytest.MonkeyPatch
+def test_tokens_come_from_a_file_or_the_environment(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with RunningService(Path("server"), require_token=True) as server:
+        call = [digits_model, "-o", "model.tflite", "--server", server.url]
+        done = run(*call)
+        assert (done.exit_code, "[token-needed]" in done.stderr) == (1, True)
+        token = server.token()
+        Path("token").write_text(f"{token}\n")
+        assert run(*call, "--token-file", "token").exit_code == 0
+        monkeypatch.setenv("TFCONVERT_TOKEN", token)
+        assert run(*call).exit_code == 0
+        assert "[unreadable-file]" in run(*call, "--token-file", "missing").stderr
+        assert run(*call[:3], "--token-file", "token").exit_code == 2
+
+
+def test_an_interrupt_cancels_the_job(
+    server: RunningService, digits_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.state, "token", TOKEN)
-    call = [digits_model, "-o", "model.tflite", "--server", server.url]
-    done = run(*call)
-    assert (done.exit_code, "a token is needed" in done.stderr) == (1, True)
-    Path("token").write_text(f"{TOKEN}\n")
-    assert run(*call, "--token-file", "token").exit_code == 0
-    monkeypatch.setenv("TFCONVERT_TOKEN", TOKEN)
-    assert run(*call).exit_code == 0
-    assert "[unreadable-file]" in run(*call, "--token-file", "missing").stderr
-    assert run(*call[:3], "--token-file", "token").exit_code == 2
-
-
-def test_an_interrupt_cancels_the_job(server: Server, digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tfconvert.converter.client.client import Job
 
     def interrupt(job: Job, on_stage: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Job, "wait", interrupt)
-    server.state.open.clear()
-    try:
-        assert run(digits_model, "-o", "model.tflite", "--server", server.url).exit_code == 130
-        assert list(server.state.jobs.values())[-1]["state"] == "cancelled"
-    finally:
-        server.state.open.set()
+    with server.held():
+        assert run(digits_model, "-o", "model.tflite", "--server", server.url, "--batch", "9").exit_code == 130
+        assert server.jobs[-1].state == "cancelled"
 
 
 def test_nobody_there(digits_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
