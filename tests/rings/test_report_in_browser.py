@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,19 +17,12 @@ import tfconvert
 from tests.converter.report_page.test_page import HOSTILE
 from tfconvert.converter.report_page.page import render
 
-webdriver = pytest.importorskip("selenium.webdriver")
-keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
-service = pytest.importorskip("selenium.webdriver.chrome.service")
-
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not BROWSER or not DRIVER, reason="no chromium, or no chromedriver, is installed")
-
 WIDE = (1360, 900)
 PHONE = (390, 844)
 
 Open = Callable[..., Any]
 
-_CONTRAST = """
+_CONTRAST = """() => {
 const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
 const light = (color) => {
   probe.clearRect(0, 0, 1, 1); probe.fillStyle = color; probe.fillRect(0, 0, 1, 1);
@@ -52,47 +44,33 @@ return [...document.querySelectorAll("h1, h2, h3, h4, p, dt, dd, small, th, td, 
     return [(Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05), element.tagName + " " + element.className];
   })
   .filter(([contrast]) => contrast < 4.5);
-"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    # The sandbox needs rights that containers don't have; what is opened is our own.
-    for argument in (
-        "headless=new",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        "hide-scrollbars",
-        "window-size=1400,1100",
-    ):
-        options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=service.Service(DRIVER))
-    yield driver
-    driver.quit()
+}"""
 
 
 @pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
+def open_page(chromium: Any, tmp_path: Path) -> Iterator[Open]:
     """Returns a function that opens a page; at the end there must be no message on the console."""
+    contexts, said = [], []
 
     def open_page(page: str, size: tuple[int, int] = WIDE, scheme: str = "light") -> Any:
         path = tmp_path / "report.html"
         path.write_text(page, "utf-8")
         width, height = size
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE}
-        wishes = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
-        media = {"features": [{"name": name, "value": value} for name, value in wishes.items()]}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-        browser.get(path.as_uri())
-        return browser
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce",
+            is_mobile=size == PHONE,
+        )  # fmt: skip
+        contexts.append(context)
+        opened = context.new_page()
+        opened.on("console", lambda message: said.append(message.text))
+        opened.on("pageerror", lambda problem: said.append(str(problem)))
+        opened.goto(path.as_uri())
+        return opened
 
     yield open_page
-    assert browser.get_log("browser") == []
+    for context in contexts:
+        context.close()
+    assert said == []
 
 
 @pytest.fixture(scope="module")
@@ -109,50 +87,41 @@ def float_page(digits_model: Path) -> str:
     return tfconvert.convert(digits_model, verify=True, keep_graphs=True).report.to_html()
 
 
-def _find(browser: Any, selector: str) -> Any:
-    return browser.find_element("css selector", selector)
-
-
-def _all(browser: Any, selector: str) -> list[Any]:
-    return list(browser.find_elements("css selector", selector))
-
-
-def _settle(browser: Any) -> None:
+def _settle(page: Any) -> None:
     """Waits until what was changed is drawn."""
-    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def _details(browser: Any) -> str:
-    return str(_find(browser, ".details").text)
+def _details(page: Any) -> str:
+    return str(page.inner_text(".details"))
 
 
 def _picture(element: Any) -> Any:
-    return np.asarray(Image.open(io.BytesIO(element.screenshot_as_png)).convert("RGB"))
+    return np.asarray(Image.open(io.BytesIO(element.screenshot())).convert("RGB"))
 
 
 def test_every_section_is_there_and_linked(open_page: Open, digits_page: str, float_page: str) -> None:
     titles: dict[str, str] = {}
-    for page in (digits_page, float_page):
-        browser = open_page(page)
-        titles |= {
-            section.get_attribute("id"): _find(section, "h2").text for section in _all(browser, "main > section")
-        }
-        targets = [link.get_attribute("href").partition("#")[2] for link in _all(browser, "nav a")]
-        assert targets == [section.get_attribute("id") for section in _all(browser, "main > section")]
-    sections = {"summary", "graph", "size", "latency", "fusions", "quantization", "time", "verification", "notes"}
-    assert set(titles) == sections
+    for text in (digits_page, float_page):
+        page = open_page(text)
+        sections = page.locator("main > section").all()
+        names = [section.get_attribute("id") for section in sections]
+        titles |= dict(zip(names, [section.locator("h2").inner_text() for section in sections], strict=True))
+        assert [link.get_attribute("href") for link in page.locator("nav a").all()] == [f"#{name}" for name in names]
+    expected = {"summary", "graph", "size", "latency", "fusions", "quantization", "time", "verification", "notes"}
+    assert set(titles) == expected
     assert all(titles.values())
-    assert [len(_all(browser, tag)) for tag in ("header", "nav", "main", "footer", "h1")] == [1, 1, 1, 1, 1]
+    assert [page.locator(tag).count() for tag in ("header", "nav", "main", "footer", "h1")] == [1, 1, 1, 1, 1]
 
 
 def test_the_graph_is_drawn(open_page: Open, float_page: str) -> None:
-    browser = open_page(float_page)
-    _settle(browser)
-    picture = _picture(_find(browser, ".graph"))
+    page = open_page(float_page)
+    _settle(page)
+    picture = _picture(page.locator(".graph"))
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 60
-    labels = [label.text for label in _all(browser, ".item .title")]
-    assert {"CONV_2D", "HARD_SWISH", "pixels"} <= set(labels)
-    boxes = [box.rect for box in _all(browser, ".item:not(.open) > rect:first-child")]
+    assert {"CONV_2D", "HARD_SWISH", "pixels"} <= set(page.locator(".item .title").all_text_contents())
+    boxes = [box.bounding_box() for box in page.locator(".item:not(.open) > rect:first-child").all()]
+    assert boxes
     for index, one in enumerate(boxes):
         for other in boxes[:index]:
             apart_x = one["x"] >= other["x"] + other["width"] or other["x"] >= one["x"] + one["width"]
@@ -161,86 +130,90 @@ def test_the_graph_is_drawn(open_page: Open, float_page: str) -> None:
 
 
 def test_search_finds_an_op_and_what_it_came_from(open_page: Open, float_page: str) -> None:
-    browser = open_page(float_page)
-    search = _find(browser, "input[type=search]")
-    search.send_keys("swish relu6")
-    assert _find(browser, ".found p").text == "1 op"
-    search.send_keys(keys.ENTER)
-    _settle(browser)
-    assert "HARD_SWISH" in _details(browser)
-    assert "Relu6" in _find(browser, ".details .kin").text
-    assert _find(browser, ".item.selected .title").text == "HARD_SWISH"
-    _find(browser, ".details .kin button").click()
-    _settle(browser)
-    assert _find(browser, ".tab[aria-pressed=true]").text.startswith("Before")
-    assert "HARD_SWISH" in _find(browser, ".details .kin").text
+    page = open_page(float_page)
+    page.fill("input[type=search]", "swish relu6")
+    assert page.inner_text(".found p") == "1 op"
+    page.press("input[type=search]", "Enter")
+    _settle(page)
+    assert "HARD_SWISH" in _details(page)
+    assert "Relu6" in page.inner_text(".details .kin")
+    assert page.text_content(".item.selected .title") == "HARD_SWISH"
+    page.locator(".details .kin button").first.click()
+    _settle(page)
+    assert page.inner_text(".tab[aria-pressed=true]").startswith("Before")
+    assert "HARD_SWISH" in page.inner_text(".details .kin")
 
 
 def test_everything_works_by_keyboard(open_page: Open, float_page: str) -> None:
-    browser = open_page(float_page)
-    press = webdriver.ActionChains(browser)
-    press.send_keys(keys.TAB).perform()
-    assert browser.switch_to.active_element.text == "Skip to the report"
+    page = open_page(float_page)
+    keyboard = page.keyboard
+    keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
     for _ in range(40):
-        press.send_keys(keys.TAB).perform()
-        if browser.switch_to.active_element.get_attribute("class") == "graph":
+        keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('.graph')"):
             break
-    assert browser.switch_to.active_element.get_attribute("role") == "application"
+    assert page.evaluate("document.activeElement.getAttribute('role')") == "application"
     said = []
     for _ in range(4):
-        press.send_keys(keys.ARROW_DOWN).perform()
-        _settle(browser)
-        said.append(_find(browser, "#live").get_attribute("textContent"))
+        keyboard.press("ArrowDown")
+        _settle(page)
+        said.append(page.text_content("#live"))
     assert said[0] == "Input pixels"
     assert len(set(said)) == 4
     while not said[-1].startswith("layer"):
-        press.send_keys(keys.ARROW_UP).perform()
-        said.append(_find(browser, "#live").get_attribute("textContent"))
-    press.send_keys(keys.ENTER).perform()
-    _settle(browser)
-    assert not _all(browser, ".item.open")
-    press.send_keys(keys.ENTER).perform()
-    _settle(browser)
-    assert len(_all(browser, ".item.open")) == 1
-    before = _find(browser, ".graph svg > g").get_attribute("transform")
-    press.send_keys("+").perform()
-    _settle(browser)
-    assert _find(browser, ".graph svg > g").get_attribute("transform") != before
+        keyboard.press("ArrowUp")
+        said.append(page.text_content("#live"))
+    keyboard.press("Enter")
+    _settle(page)
+    assert page.locator(".item.open").count() == 0
+    keyboard.press("Enter")
+    _settle(page)
+    assert page.locator(".item.open").count() == 1
+    before = page.get_attribute(".graph svg > g", "transform")
+    keyboard.press("+")
+    _settle(page)
+    assert page.get_attribute(".graph svg > g", "transform") != before
 
 
 def test_mouse_moves_zooms_and_opens(open_page: Open, float_page: str) -> None:
-    browser = open_page(float_page)
-    _settle(browser)
-    assert len(_all(browser, ".item")) > 5
-    _find(browser, ".item.open .sign").click()
-    _settle(browser)
-    assert len(_all(browser, ".item")) == 3
-    _find(browser, "[aria-label='Open all layers']").click()
-    _settle(browser)
-    assert len(_all(browser, ".item")) > 5
-    world = _find(browser, ".graph svg > g")
-    before = world.get_attribute("transform")
-    graph = _find(browser, ".graph")
-    webdriver.ActionChains(browser).move_to_element(graph).click_and_hold().move_by_offset(40, 25).release().perform()
-    _settle(browser)
-    assert world.get_attribute("transform") != before
+    page = open_page(float_page)
+    _settle(page)
+    assert page.locator(".item").count() > 5
+    page.locator(".item.open .sign").first.click()
+    _settle(page)
+    assert page.locator(".item").count() == 3
+    page.click("[aria-label='Open all layers']")
+    _settle(page)
+    assert page.locator(".item").count() > 5
+    before = page.get_attribute(".graph svg > g", "transform")
+    page.locator(".graph").scroll_into_view_if_needed()
+    box = page.locator(".graph").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 40, y + 25)
+    page.mouse.up()
+    _settle(page)
+    assert page.get_attribute(".graph svg > g", "transform") != before
 
 
-@pytest.mark.parametrize("page", ["digits_page", "float_page", "hostile"])
-def test_a_phone_needs_no_sideways_scrolling(open_page: Open, page: str, request: pytest.FixtureRequest) -> None:
-    browser = open_page(_hostile() if page == "hostile" else request.getfixturevalue(page), PHONE)
-    _settle(browser)
-    assert browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]") == [390, 390]
-    assert min(button.size["height"] for button in _all(browser, ".tool, .tab, .button")) >= 40
+@pytest.mark.parametrize("name", ["digits_page", "float_page", "hostile"])
+def test_a_phone_needs_no_sideways_scrolling(open_page: Open, name: str, request: pytest.FixtureRequest) -> None:
+    page = open_page(_hostile() if name == "hostile" else request.getfixturevalue(name), PHONE)
+    _settle(page)
+    assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [390, 390]
+    boxes = [button.bounding_box() for button in page.locator(".tool:visible, .tab:visible, .button:visible").all()]
+    assert min(box["height"] for box in boxes) >= 40
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(open_page: Open, digits_page: str, scheme: str, size: tuple[int, int]) -> None:
-    browser = open_page(digits_page, size, scheme)
-    _settle(browser)
-    assert browser.execute_script(_CONTRAST) == []
-    brightness = _picture(_find(browser, "body")).mean()
+    page = open_page(digits_page, size, scheme)
+    _settle(page)
+    assert page.evaluate(_CONTRAST) == []
+    brightness = _picture(page.locator("body")).mean()
     assert brightness > 200 if scheme == "light" else brightness < 70
 
 
@@ -281,33 +254,41 @@ def _hostile() -> str:
 
 
 def test_hostile_names_are_shown_and_do_nothing(open_page: Open) -> None:
-    browser = open_page(_hostile())
-    _settle(browser)
-    scripts = browser.execute_script("return document.scripts.length")
-    assert scripts == 5
-    assert "<script>" in _find(browser, "#summary .tiles").text
-    search = _find(browser, "input[type=search]")
-    search.send_keys("alert")
-    search.send_keys(keys.ENTER)
-    _settle(browser)
-    assert not _all(browser, "img")
-    assert "<script>alert(1)</script>" in _details(browser)
-    assert "\\u{202e}" in _details(browser)
-    assert not set("\u0000\u202e\u2028") & set(_find(browser, "body").get_attribute("textContent"))
+    page = open_page(_hostile())
+    _settle(page)
+    assert page.evaluate("document.scripts.length") == 5
+    assert "<script>" in page.inner_text("#summary .tiles")
+    page.fill("input[type=search]", "alert")
+    page.press("input[type=search]", "Enter")
+    _settle(page)
+    assert page.locator("img").count() == 0
+    assert "<script>alert(1)</script>" in _details(page)
+    assert "\\u{202e}" in _details(page)
+    assert not set("\u0000\u202e\u2028") & set(page.text_content("body"))
 
 
-def test_the_policy_holds(open_page: Open, browser: Any) -> None:
-    open_page(render({"source": "m"}))
-    add = "const s = document.createElement('script'); s.textContent = 'window.ran = 1'; document.body.append(s)"
-    assert browser.execute_script(f"{add}; return window.ran") is None
-    (entry,) = browser.get_log("browser")
-    assert "Content Security Policy" in entry["message"]
+def test_the_policy_holds(chromium: Any, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(render({"source": "m"}), "utf-8")
+    page = chromium.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(path.as_uri())
+    page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.ran = 1";
+      document.body.append(script);
+    }""")
+    assert page.evaluate("window.ran") is None
+    page.close()
+    (entry,) = said
+    assert "Content Security Policy" in entry
 
 
 def test_a_page_without_graphs_says_how_to_get_them(open_page: Open, digits_model: Path) -> None:
-    browser = open_page(tfconvert.convert(digits_model).report.to_html())
-    assert "--report" in _find(browser, "#graph").text
-    assert "CONV_2D" in _find(browser, "#size").text
+    page = open_page(tfconvert.convert(digits_model).report.to_html())
+    assert "--report" in page.inner_text("#graph")
+    assert "CONV_2D" in page.inner_text("#size")
 
 
 @pytest.mark.parametrize("scoped", [False, True])
@@ -321,15 +302,15 @@ def test_ten_thousand_ops(open_page: Open, scoped: bool) -> None:
             {"op": draw.choice(["Conv2D", "AddV2", "Relu"]), "name": name, "types": ["f32[8]"], "operands": operands}
         )
     function = {"name": "main", "keys": ["serve"], "live_bytes": 0, "nodes": nodes, "links": {}}
-    browser = open_page(
+    page = open_page(
         render({"source": "large"}, {"before": [], "after": [json.loads(json.dumps(function))], "stages": []})
     )
-    _settle(browser)
-    assert 0 < len(_all(browser, ".item")) < 300
-    search = _find(browser, "input[type=search]")
-    search.send_keys("op_5555", keys.ENTER)
-    _settle(browser)
-    assert "op_5555" in _find(browser, ".item.selected .under").text
-    _find(browser, "[aria-label='Open all layers']").click()
-    _settle(browser)
-    assert 0 < len(_all(browser, ".item")) < 1500
+    _settle(page)
+    assert 0 < page.locator(".item").count() < 300
+    page.fill("input[type=search]", "op_5555")
+    page.press("input[type=search]", "Enter")
+    _settle(page)
+    assert "op_5555" in page.text_content(".item.selected .under")
+    page.click("[aria-label='Open all layers']")
+    _settle(page)
+    assert 0 < page.locator(".item").count() < 1500
