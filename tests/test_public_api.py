@@ -106,6 +106,22 @@ except SystemExit as end:
     assert not HEAVY & modules
 
 
+def test_the_command_leaves_numpy_s_documentation_alone() -> None:
+    code = """
+import sys
+from tfconvert.__main__ import main
+sys.argv = ["tfconvert", "--version"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+import numpy
+print(numpy.ndarray.transpose.__doc__, numpy.arange(6).reshape(2, 3).transpose().shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "None (3, 2)"
+
+
 def test_front_door_and_module_are_one() -> None:
     """`tfconvert` and `python -m tfconvert` are the same program."""
     script = str(Path(sys.executable).parent / "tfconvert")
