@@ -53,6 +53,20 @@ def test_an_index_beyond_the_tensor(tmp_path: Path) -> None:
     assert "an index is out of range" in str(problem)
 
 
+def test_ends_of_a_slice_that_are_more_than_its_beginnings(tmp_path: Path) -> None:
+    masks = ", ".join(f"{name}_mask = 0 : i64" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
+    body = f"""
+      %b = "tf.Const"() <{{value = dense<0> : tensor<2xi32>}}> : () -> tensor<2xi32>
+      %d = "tf.Const"() <{{value = dense<255> : tensor<1xi32>}}> : () -> tensor<1xi32>
+      %t = "tf.Const"() <{{value = dense<2> : tensor<i32>}}> : () -> tensor<i32>
+      %e = "tf.Fill"(%d, %t) : (tensor<1xi32>, tensor<i32>) -> tensor<?xi32>
+      %s = "tf.Const"() <{{value = dense<1> : tensor<2xi32>}}> : () -> tensor<2xi32>
+      %0 = "tf.StridedSlice"(%x, %b, %e, %s) <{{{masks}}}>
+        : ({X}, tensor<2xi32>, tensor<?xi32>, tensor<2xi32>) -> {X}
+    """
+    assert "begin, end and strides should be equally long" in str(_refused(tmp_path, body))
+
+
 def test_a_limit_that_is_not_a_scalar(tmp_path: Path) -> None:
     body = """
       %b = "tf.Const"() <{value = dense<1.0> : tensor<3x4xf32>}> : () -> tensor<3x4xf32>

@@ -45,6 +45,10 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
     counts = {len(spec) for spec in specs if spec is not None}
     if not counts:
         return None
+    if None in specs:
+        # Vectors of so many elements that they are not followed.
+        shapes = operands.shapes(1, 4)
+        counts.update(shape[0] for shape in shapes if shape is not None and len(shape) == 1 and shape[0] >= 0)
     if len(counts) > 1:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()
