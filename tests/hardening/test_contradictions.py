@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,15 @@ def test_wrappers_that_lead_nowhere(function: pb.FunctionDef) -> None:
     order = call_order(call, {WRAPPER: function, "f": _wrapper(("c", "PartitionedCall", "x", "g"))})
     assert order is not None
     assert set(order.arguments) == {"x"}
+
+
+def test_a_variable_whose_shape_is_something_else(digits_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(digits_model, folder)
+    message = pb.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    handle = next(node for node in message.meta_graphs[0].graph_def.node if node.op == "VarHandleOp")
+    handle.attr["shape"].placeholder = "shape"
+    (folder / "saved_model.pb").write_bytes(message.SerializeToString())
+    with pytest.raises(ConversionError, match="the attribute 'shape' is not a shape") as caught:
+        tfconvert.convert(folder)
+    assert caught.value.code == "bad-attribute"

@@ -165,7 +165,11 @@ def _variable_name(handle: Operation) -> str:
 
 
 def _global_tensor(handle: Operation, node: str, value: tensor_data.Constant, index: int) -> GlobalTensorOp:
-    declared = tf.get(handle, "shape")
+    attribute = handle.properties.get("shape")
+    if not isinstance(attribute, tf.ShapeAttr | None):
+        raise error("bad-attribute", "the attribute 'shape' is not a shape", op=handle.name, node=node,
+                    hint="the model file is damaged")  # fmt: skip
+    declared = None if attribute is None else attribute.shape
     shape = types.shape_of(value.type) or ()
     clash = declared is not None and (
         len(declared) != len(shape) or any(a >= 0 and a != b for a, b in zip(declared, shape, strict=True))
