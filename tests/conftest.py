@@ -14,6 +14,11 @@ from typing import Protocol
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# Other work on the machine must not make a test fail.
+settings.register_profile("without a deadline", deadline=None)
+settings.load_profile("without a deadline")
 
 # These must be set before any test imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

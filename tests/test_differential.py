@@ -30,7 +30,7 @@ def test_random_graphs_agree_and_their_texts_are_read_back(tf: ModuleType) -> No
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@settings(max_examples=30, suppress_health_check=list(HealthCheck), print_blob=True)
 def test_a_graph_on_which_we_differ_shrinks(session: differential.Session, random: Random) -> None:
     graph = random_graph(random, 12)
     summary = differential.Summary()

@@ -200,7 +200,7 @@ def test_attributes_keep_the_limits_of_their_op(tmp_path: Path, node: str, messa
     assert problem.diagnostics[0].node == "a"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255), cut=st.booleans())
 def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int, cut: bool) -> None:
     data = bytearray(text_format.Parse(GRAPH, pb.GraphDef()).SerializeToString())

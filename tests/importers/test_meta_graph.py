@@ -163,7 +163,7 @@ def test_without_its_checkpoint_a_graph_says_which_variables_it_lacks(dense: Sav
     assert {problem.node for problem in caught.value.diagnostics} == {"b", "w/part_0", "w/part_1"}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, 1 << 20), value=st.integers(0, 255))
 def test_damaged_bytes_never_crash(dense: Saved, position: int, value: int) -> None:
     data = bytearray(meta(dense).read_bytes())

@@ -173,7 +173,7 @@ def read_or_refused(text: str) -> None:
 
 
 @given(st.sampled_from([RELU, RICH]), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_damaged_texts_are_read_or_refused(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(start + 20, len(text))))
@@ -181,6 +181,6 @@ def test_damaged_texts_are_read_or_refused(text: str, data: st.DataObject) -> No
 
 
 @given(st.sampled_from([RELU, RICH]), st.data())
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_truncated_texts_are_read_or_refused(text: str, data: st.DataObject) -> None:
     read_or_refused(text[: data.draw(st.integers(0, len(text)))])

@@ -13,7 +13,7 @@ import google_crc32c
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfconvert.schema.diagnostics import ConversionError
@@ -207,7 +207,6 @@ def test_results_of_other_dimensions_and_types(shape: Shape, data: st.DataObject
     check(deferred("mul", [of(value), of(factor)], None, expected), data)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 3), st.data())
 def test_a_filter_as_passes_leave_it(rows: int, columns: int, kernel: int, data: st.DataObject) -> None:
     filters, scale = random((kernel, kernel, rows, columns)), random((columns,), 1)

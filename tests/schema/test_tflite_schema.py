@@ -151,7 +151,7 @@ def test_slots_and_defaults_are_the_official_ones(schema: Schema, module: Any, t
         assert recorder.slot == field.slot
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.data())
 @pytest.mark.parametrize(
     ("schema", "module", "table"), TABLES, ids=lambda value: value if isinstance(value, str) else ""
@@ -163,7 +163,7 @@ def test_the_official_classes_read_what_we_write(schema: Schema, module: Any, ta
     assert read(rooted(schema, table), content).tree() == tree
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(trees(TFLITE, "Model"))
 def test_we_read_what_the_official_classes_write(tree: dict[str, Any]) -> None:
     their = unpacked(official, "Model", bytes(encode(TFLITE, tree, b"TFL3").data))
@@ -172,7 +172,7 @@ def test_we_read_what_the_official_classes_write(tree: dict[str, Any]) -> None:
     check(TFLITE, "Model", read_model(bytes(builder.Output())).tree(), their)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(trees(TFLITE, "Model"), st.data())
 def test_a_damaged_file_never_raises_anything_but_our_error(tree: dict[str, Any], data: st.DataObject) -> None:
     content = encode(TFLITE, tree, b"TFL3").data

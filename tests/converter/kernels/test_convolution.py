@@ -36,7 +36,7 @@ def test_conv_2d(agree: Agree, kernel: str, padding: str, stride: int, dilation:
     height=st.integers(1, 9), width=st.integers(1, 9), kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
     strides=st.tuples(st.integers(1, 3), st.integers(1, 3)), padding=st.sampled_from(["SAME", "VALID"]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_windows(
     agree: Agree, height: int, width: int, kernel: tuple[int, int], strides: tuple[int, int], padding: str
 ) -> None:

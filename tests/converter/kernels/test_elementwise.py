@@ -110,7 +110,7 @@ def test_integer_division_by_zero_is_an_error(op: str) -> None:
 
 @pytest.mark.parametrize("op", ["AddV2", "Mul", "Sub", "LeftShift", "Pow"])
 @given(x=st.integers(-(2**31), 2**31 - 1), y=st.integers(0, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_integers_wrap(agree: Agree, op: str, x: int, y: int) -> None:
     agree(op, (np.array([x], np.int32), np.array([y], np.int32)))
 

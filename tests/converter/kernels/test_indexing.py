@@ -125,7 +125,7 @@ def test_indexing(agree: Agree, op: str, inputs: tuple[Any, ...], attributes: di
     dim=st.integers(1, 6), begin=st.integers(-8, 8), end=st.integers(-8, 8),
     stride=st.sampled_from([-3, -2, -1, 1, 2, 3]), begin_mask=st.integers(0, 1), end_mask=st.integers(0, 1),
 )  # fmt: skip
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_strided_slice(
     agree: Agree, dim: int, begin: int, end: int, stride: int, begin_mask: int, end_mask: int
 ) -> None:

@@ -96,7 +96,7 @@ def native(index: int, benefit: int) -> Pattern[Any]:
     return Pattern(f"p{index}", "tfl.add", match, lambda op, match, rewriter: None, benefit, producers=producers)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(terms(), st.integers(1, 3)), min_size=1, max_size=8), graphs())
 def test_it_agrees_with_matching_one_by_one(wanted: list[tuple[Any, int]], body: str) -> None:
     patterns = [marked(index, term, benefit) for index, (term, benefit) in enumerate(wanted)]

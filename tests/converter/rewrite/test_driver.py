@@ -218,7 +218,7 @@ def test_a_pattern_set_tells_why_it_declined() -> None:
     assert PatternSet([DOUBLE_NEGATION]).reasons(op) == ["double-negation: its operand is not of the same kind"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["Neg", "Relu"]), max_size=30))
 def test_cancelling_is_complete(names: list[str]) -> None:
     _, region = chain(*names)
@@ -275,7 +275,7 @@ MEANINGS: dict[str, Callable[..., float]] = {
 }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(graphs(), st.permutations(SIMPLIFIED))
 def test_one_run_reaches_a_fixpoint_that_means_the_same(body: str, patterns: list[Pattern[Any]]) -> None:
     module, region = parse(body, "%r")
@@ -291,7 +291,7 @@ def test_one_run_reaches_a_fixpoint_that_means_the_same(body: str, patterns: lis
 CONFLUENT = SIMPLIFIED[:6]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(graphs(), st.permutations(CONFLUENT))
 def test_the_order_of_patterns_does_not_show_where_it_must_not(body: str, patterns: list[Pattern[Any]]) -> None:
     modules = []

@@ -121,7 +121,7 @@ STEPS: Sequence[Callable[[Program, str, int, int], None]] = (
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 9), st.integers(0, 11)), max_size=8))
 def test_programs(steps: list[tuple[int, int, int]]) -> None:
     program = Program()

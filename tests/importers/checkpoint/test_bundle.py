@@ -315,7 +315,7 @@ def _check_intact_or_refused(partitioned: Path, fuzzed: Path) -> None:
     assert values == _read_all(partitioned)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_flipped_bits_are_found(partitioned: Path, fuzzed: Path, data: st.DataObject) -> None:
     ending = data.draw(st.sampled_from([".index", ".data-00000-of-00002", ".data-00001-of-00002"]))
@@ -328,7 +328,7 @@ def test_flipped_bits_are_found(partitioned: Path, fuzzed: Path, data: st.DataOb
     _copy(partitioned, fuzzed.parent)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_cut_off_files_are_found(partitioned: Path, fuzzed: Path, data: st.DataObject) -> None:
     ending = data.draw(st.sampled_from([".index", ".data-00000-of-00002", ".data-00001-of-00002"]))
@@ -340,7 +340,7 @@ def test_cut_off_files_are_found(partitioned: Path, fuzzed: Path, data: st.DataO
     _copy(partitioned, fuzzed.parent)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(content=st.binary(max_size=300))
 def test_random_bytes_are_no_index(fuzzed: Path, content: bytes) -> None:
     (fuzzed.parent / "random.index").write_bytes(content)

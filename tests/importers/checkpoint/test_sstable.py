@@ -314,7 +314,7 @@ def test_slice_keys_sort_as_their_places() -> None:
     assert len(set(keys)) == len(keys)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=500)
 @given(data=st.data())
 def test_damage_under_right_checksums(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """The parser after the checksums rejects invalid data; it never fails otherwise."""

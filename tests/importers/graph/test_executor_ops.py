@@ -190,7 +190,7 @@ def test_damaged_control_flow_is_reported(tmp_path: Path, name: str, change: obj
 _NODES = st.integers(0, 11)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rewires=st.lists(st.tuples(_NODES, _NODES, st.sampled_from(["", ":1", "^"])), min_size=1, max_size=4))
 def test_rewired_control_flow_never_crashes(tmp_path: Path, rewires: list[tuple[int, int, str]]) -> None:
     graph = v1_graphs.loop()

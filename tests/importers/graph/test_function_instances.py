@@ -136,7 +136,7 @@ def test_a_function_named_like_the_op_that_calls_it_ends(tmp_path: Path) -> None
         import_graph_def(write(tmp_path, graph), outputs=["call"])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255))
 def test_damaged_bytes_never_crash(tmp_path: Path, position: int, value: int) -> None:
     data = bytearray(generic().SerializeToString())

@@ -119,7 +119,7 @@ _STEPS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_STEPS)
 def test_programs_of_reads_and_writes_give_what_tensorflow_gives(
     tf: ModuleType, tmp_path: Path, steps: list[tuple[str, int, int]]
@@ -157,7 +157,7 @@ _OPS = st.sampled_from(["Assign", "AssignAdd", "Identity", "Neg", "AddV2", "RefS
 _NAMES = st.sampled_from(["v", "w", "n0", "n1", "n2:1", "n3", "x", "p", "^n0", "^n2"])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(_OPS, st.lists(_NAMES, max_size=3)), min_size=1, max_size=5))
 def test_any_graph_ends_in_a_module_or_an_error(tmp_path: Path, drawn: list[tuple[str, list[str]]]) -> None:
     nodes = [variable(), variable("w"), v1_graphs.placeholder("x"), v1_graphs.placeholder("p", BOOL)]

@@ -42,7 +42,7 @@ def read_or_refused(text: str) -> None:
 
 
 @given(st.sampled_from([*TEXTS, ALIASES, RESOURCES]), st.data())
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_damaged_texts_are_read_or_refused(text: str, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
@@ -53,13 +53,13 @@ def test_damaged_texts_are_read_or_refused(text: str, data: st.DataObject) -> No
 
 
 @given(st.sampled_from([*TEXTS, ALIASES, RESOURCES]), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_truncated_texts_are_read_or_refused(text: str, data: st.DataObject) -> None:
     read_or_refused(text[: data.draw(st.integers(0, len(text)))])
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_any_tokens_are_read_or_refused(pieces: list[str]) -> None:
     read_or_refused('"toy.a"() {a = ' + "".join(pieces) + "} : () -> ()")
     read_or_refused("".join(pieces))

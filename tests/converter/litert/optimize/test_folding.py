@@ -203,7 +203,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(before=STEPS, after=STEPS, padding=st.sampled_from(["SAME", "VALID"]), seed=st.integers(0, 99))
 def test_chains_compute_the_same(
     before: list[str], after: list[str], padding: str, seed: int, run_tflite: RunTFLite

@@ -53,7 +53,7 @@ def test_other_padding_stays(size: int, pads: tuple[int, int], window: int, stri
     check(_convolved(size, pads, window, stride), ["pad", "conv_2d"], run_tflite)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     size=st.integers(4, 9), before=st.integers(0, 3), after=st.integers(0, 3), window=st.integers(1, 4),
     stride=st.integers(1, 3), dilation=st.integers(1, 2),

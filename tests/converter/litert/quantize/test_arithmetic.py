@@ -30,7 +30,7 @@ NUMBERS = st.floats(-(2.0**100), 2.0**100, width=32)
 RANGES = st.tuples(NUMBERS, NUMBERS).map(lambda ends: Range(min(ends), max(ends)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(RANGES, st.sampled_from((I8, I16)))
 def test_mappings_cover_their_range(values: Range, storage: Any) -> None:
     uniform = uniform_of(values, storage)
@@ -45,7 +45,7 @@ def test_mappings_cover_their_range(values: Range, storage: Any) -> None:
     assert max(values.high, 0) <= room.high + scale / 2 * 1.001
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(RANGES, RANGES, st.sampled_from((I8, I16)))
 def test_wider_ranges_have_larger_scales(one: Range, other: Range, storage: Any) -> None:
     wide = uniform_of(one.joined(other), storage)
@@ -75,7 +75,7 @@ def _constant(value: Array) -> Any:
 SHAPES = st.lists(st.integers(0, 4), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHAPES, st.integers(0, 2**32 - 1), st.data())
 def test_extremes_are_numpys(shape: list[int], seed: int, data: Any) -> None:
     value = np.random.default_rng(seed).normal(0, 3, shape).astype(np.float32)
@@ -128,7 +128,7 @@ def test_weights_that_are_not_finite_have_no_mapping(number: float) -> None:
         assert weights.quantize_weight(_constant(value), axis) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RANGES, st.integers(0, 2**32 - 1))
 def test_constants_are_rounded_and_clipped(values: Range, seed: int) -> None:
     value = np.random.default_rng(seed).uniform(values.low, values.high, 20).astype(np.float32)
@@ -146,7 +146,7 @@ def _histogram(*parts: Array) -> Histogram:
     return counted
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(1e-3, 20)), min_size=1, max_size=5), st.integers(0, 99))
 def test_percentiles_are_numpys(parts: list[tuple[float, float]], seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -211,7 +211,7 @@ def _values(count: int) -> list[Value]:
     return list(function.body.block.args)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=10))
 def test_groups_are_connected_components(pairs: list[tuple[int, int]]) -> None:
     values = _values(8)
