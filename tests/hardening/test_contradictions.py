@@ -157,9 +157,9 @@ def test_a_variable_whose_shape_is_something_else(digits_model: Path, tmp_path: 
     folder = tmp_path / "model"
     shutil.copytree(digits_model, folder)
     message = pb.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
-    for node in message.meta_graphs[0].graph_def.node:
-        if node.op == "VarHandleOp":
-            node.attr["shape"].placeholder = "shape"
+    for each in message.meta_graphs[0].graph_def.node:
+        if each.op == "VarHandleOp":
+            each.attr["shape"].placeholder = "shape"
     (folder / "saved_model.pb").write_bytes(message.SerializeToString())
     with pytest.raises(ConversionError, match="the attribute 'shape' is not a shape") as caught:
         tfconvert.convert(folder)
