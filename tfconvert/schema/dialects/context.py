@@ -12,7 +12,9 @@ from tfconvert.schema.dialects import (
     tfl_regions,
     tfl_spelling,
     types,
+    upstream,
 )
+from tfconvert.schema.dialects.affine_maps import parse_affine_map
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.dense_parsing import parse_dense, parse_dense_resource
 from tfconvert.schema.dialects.func import FUNC
@@ -62,7 +64,8 @@ DIALECTS = DialectRegistry(
         quant.QUANT,
         *stablehlo.DIALECTS,
         *foreign.DIALECTS,
+        *upstream.DIALECTS,
     ),
-    {"dense": parse_dense, "dense_resource": parse_dense_resource},
+    {"affine_map": parse_affine_map, "dense": parse_dense, "dense_resource": parse_dense_resource},
 )
 """The registry of all of them."""

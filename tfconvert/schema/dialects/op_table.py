@@ -1,0 +1,221 @@
+"""Ops that a table describes, a line each: operands, results, regions, properties and a rule of the types.
+
+The columns are separated by tabs. Counts are a number, `n+` for at least n, or `n-m`; properties are `name:kind`, with
+a question mark if they may be absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tf_executor.values import compatible
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+
+_UNBOUNDED = 1 << 30
+
+Check = Callable[[Attribute], bool]
+"""Returns whether an attribute can be a property of some kind."""
+
+
+class Count(NamedTuple):
+    """How many operands, results or regions an op has, from the least to the most."""
+
+    least: int
+    most: int
+
+
+class Property(NamedTuple):
+    """A property of an op.
+
+    Attributes:
+        kind: What it holds.
+        optional: Whether it may be absent.
+    """
+
+    kind: str
+    optional: bool
+
+
+class Definition(NamedTuple):
+    """What the table says of an op.
+
+    Attributes:
+        name: The full name.
+        operands: How many operands it has.
+        results: How many results.
+        regions: How many regions.
+        properties: Its properties.
+        types: The rule of the types of operands and results.
+    """
+
+    name: str
+    operands: Count
+    results: Count
+    regions: Count
+    properties: Mapping[str, Property]
+    types: str
+
+
+def _count(text: str) -> Count:
+    least, _, most = text.partition("-")
+    if text.endswith("+"):
+        return Count(int(text[:-1]), _UNBOUNDED)
+    return Count(int(least), int(most or least))
+
+
+def _properties(text: str) -> Mapping[str, Property]:
+    pairs = (each.partition(":") for each in text.split() if text != "-")
+    return {name: Property(kind.removesuffix("?"), kind.endswith("?")) for name, _, kind in pairs}
+
+
+class TableOp(Operation):
+    """An op of a table."""
+
+    __slots__ = ()
+
+    DEFINITION: ClassVar[Definition]
+    TABLE: ClassVar[OpTable]
+
+    def verify_(self) -> None:
+        """Checks the op against its definition.
+
+        Raises:
+            VerifyError: The op contradicts it.
+        """
+        definition = self.DEFINITION
+        counts = (
+            ("operand", len(self.operands), definition.operands),
+            ("result", len(self.results), definition.results),
+            ("region", len(self.regions), definition.regions),
+        )
+        for what, count, allowed in counts:
+            if not allowed.least <= count <= allowed.most:
+                raise VerifyError(f"{self.name} can't have {count} {what}s")
+        for name, prop in definition.properties.items():
+            value = self.properties.get(name)
+            if value is None and not prop.optional:
+                raise VerifyError(f"{self.name} needs the property '{name}'")
+            if value is not None and not self.TABLE.checks[prop.kind](value):
+                raise VerifyError(f"the property '{name}' of {self.name} can't be {value}")
+        _check_types(self, definition.types)
+        for region in self.regions:
+            _check_region(self, region, self.TABLE.terminator(self))
+
+
+def _check_types(op: Operation, rule: str) -> None:
+    kinds = [*op.operand_types, *op.result_types]
+    if rule == "compare":
+        if types.element_of(kinds.pop()) != types.I1:
+            raise VerifyError(f"the result of {op.name} must be truth values")
+    elif rule == "-":
+        return
+    if len({types.element_of(kind) for kind in kinds}) > 1:
+        raise VerifyError(f"operands and results of {op.name} must have one element type")
+    if rule != "elements" and not all(compatible(kinds[0], kind) for kind in kinds[1:]):
+        raise VerifyError(f"operands and results of {op.name} must have one shape")
+
+
+def _check_region(op: Operation, region: Region, terminator: str) -> None:
+    last = region.block.last_op if len(region.blocks) == 1 else None
+    if last is None or last.name != terminator:
+        raise VerifyError(f"a region of {op.name} must be one block that ends in {terminator}")
+
+
+class OpTable:
+    """A table, which is read when the first op is looked up.
+
+    Attributes:
+        checks: What a property of each kind can be.
+        terminator: Returns the name of the op that ends the regions of an op.
+
+    Args:
+        path: The file.
+        base: The class of its ops.
+        checks: What a property of each kind can be.
+        terminator: Returns the name of the op that ends the regions of an op.
+        traits: Traits of some ops, by full name.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        base: type[TableOp],
+        checks: Mapping[str, Check],
+        terminator: Callable[[Operation], str],
+        traits: Mapping[str, frozenset[Trait]],
+    ) -> None:
+        self.checks = checks
+        self.terminator = terminator
+        self._path = path
+        self._base = base
+        self._traits = traits
+        self.definitions = cache(self._read)
+        self.class_of = cache(self._class_of)
+
+    def _read(self) -> Mapping[str, Definition]:
+        """Returns the table by the ops' full names."""
+        found = {}
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                name, operands, results, regions, properties, rule = line.split("\t")
+                found[name] = Definition(
+                    name, _count(operands), _count(results), _count(regions), _properties(properties), rule
+                )
+        return found
+
+    def _class_of(self, name: str) -> type[TableOp] | None:
+        """Returns the class of an op by its full name, `None` if the table doesn't have it."""
+        definition = self.definitions().get(name)
+        if definition is None:
+            return None
+        members = {
+            "__slots__": (),
+            "__doc__": f"`{name}`.",
+            "NAME": name,
+            "PROPERTIES": tuple(definition.properties),
+            "TRAITS": self._traits.get(name, NO_TRAITS),
+            "DEFINITION": definition,
+            "TABLE": self,
+        }
+        return type(self._base.__name__, (self._base,), members)
+
+
+def array_of(element: Attribute) -> Check:
+    """Returns the check for an `array` of an element type."""
+    return lambda value: isinstance(value, DenseArrayAttr) and value.element_type is element
+
+
+def integer_of(element: Attribute) -> Check:
+    """Returns the check for a number of a type."""
+    return lambda value: isinstance(value, IntegerAttr) and value.type is element
+
+
+def instance_of(kind: type[Attribute]) -> Check:
+    """Returns the check for the attributes of a class."""
+    return lambda value: isinstance(value, kind)
+
+
+CHECKS: Mapping[str, Check] = {
+    "any": lambda value: True,
+    "bool": integer_of(types.I1),
+    "f32": lambda value: isinstance(value, FloatAttr) and value.type is types.F32,
+    "i32": integer_of(types.I32),
+    "i64": integer_of(types.I64),
+    "i1s": array_of(types.I1),
+    "i32s": array_of(types.I32),
+    "i64s": array_of(types.I64),
+    "string": instance_of(StringAttr),
+    "symbol": instance_of(SymbolRefAttr),
+    "tensor": tensor_data.is_constant,
+    "unit": instance_of(UnitAttr),
+}
+"""What a property of each kind can be, whatever the dialect."""

@@ -1,0 +1,170 @@
+"""The pieces of MLIR's own dialects, and of IREE's, that are printed for IREE: `tensor`, `linalg`, `arith`, `util`, ...
+
+Ops are read and printed in the generic form. The table, `upstream_ops.tsv`, is read when the first op is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfconvert.schema.dialects import attributes as attrs
+from tfconvert.schema.dialects import op_table, stablehlo
+from tfconvert.schema.dialects.arith import ARITH
+from tfconvert.schema.dialects.foreign import TensorCastOp
+from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
+from tfconvert.schema.ir.attributes import ArrayAttr, quoted
+from tfconvert.schema.ir.block import Region
+from tfconvert.schema.ir.dialect import Dialect
+from tfconvert.schema.ir.errors import VerifyError
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.traits import Trait
+from tfconvert.schema.ir.values import Value
+
+if TYPE_CHECKING:
+    from tfconvert.schema.ir.attribute_parser import AttributeParser
+
+TABLE = Path(__file__).parent / "upstream_ops.tsv"
+
+_TERMINATORS = ("iree_linalg_ext.yield", "linalg.yield", "tensor.yield")
+
+_TRAITS: Mapping[str, frozenset[Trait]] = {
+    **dict.fromkeys(_TERMINATORS, frozenset({Trait.TERMINATOR})),
+    "util.global": frozenset({Trait.SYMBOL}),
+}
+
+EFFECTS = frozenset({"util.global", "util.global.store"})
+"""Ops that stay although nothing uses their results."""
+
+ITERATORS = ("parallel", "reduction", "window")
+"""The kinds of loops of `linalg.generic`."""
+
+
+class IteratorAttr(Attribute):
+    """`#linalg.iterator_type<parallel>`: the kind of a loop, one of `ITERATORS`."""
+
+    __slots__ = ("kind",)
+
+    NAME = "linalg.iterator_type"
+
+    kind: str
+
+    @classmethod
+    def get(cls, kind: str) -> IteratorAttr:
+        """Returns the attribute of a kind.
+
+        Raises:
+            VerifyError: There is no such kind.
+        """
+        if kind not in ITERATORS:
+            raise VerifyError(f"{kind!r} is not a kind of loop: these are {', '.join(ITERATORS)}")
+        return cls.intern(kind)
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints `<parallel>`."""
+        printer.write(f"<{self.kind}>")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> IteratorAttr:
+        """Parses the form that `print_parameters` prints."""
+        with parser.in_angle_brackets():
+            return cls.get(parser.parse_identifier(" of a kind of loop"))
+
+
+class ParameterAttr(Attribute):
+    """`#flow.parameter.named<"model"::"w"> : tensor<4xf32>`: a weight in a file beside the program.
+
+    Attributes:
+        scope: The name of the file, as the program's caller knows it.
+        key: The name of the weight in it.
+        type: Its type.
+    """
+
+    __slots__ = ("key", "scope", "type")
+
+    NAME = "flow.parameter.named"
+
+    scope: str
+    key: str
+    type: Attribute
+
+    @classmethod
+    def get(cls, scope: str, key: str, type: Attribute) -> ParameterAttr:
+        """Returns the attribute of a weight."""
+        return cls.intern(key, scope, type)
+
+    def print_parameters(self, printer: AttributePrinter) -> None:
+        """Prints `<"model"::"w"> : type`."""
+        printer.write(f"<{quoted(self.scope)}::{quoted(self.key)}> : ")
+        printer.attribute(self.type)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttributeParser) -> ParameterAttr:
+        """Parses the form that `print_parameters` prints."""
+        with parser.in_angle_brackets():
+            scope = parser.parse_str_literal(" of the scope")
+            parser.parse_punctuation("::", " after the scope")
+            key = parser.parse_str_literal(" of the key")
+        parser.parse_punctuation(":", " before the type")
+        return cls.get(scope, key, parser.parse_type())
+
+
+class UpstreamOp(op_table.TableOp):
+    """An op of the table."""
+
+    __slots__ = ()
+
+
+def _terminator(op: Operation) -> str:
+    return f"{op.dialect}.yield"
+
+
+_TABLE = op_table.OpTable(
+    TABLE, UpstreamOp, {**op_table.CHECKS, "array": op_table.instance_of(ArrayAttr)}, _terminator, _TRAITS
+)
+
+definitions = _TABLE.definitions
+class_of = _TABLE.class_of
+
+
+def build(
+    name: str,
+    operands: Sequence[Value],
+    result_types: Sequence[Attribute],
+    properties: Mapping[str, attrs.Value] | None = None,
+    regions: Sequence[Region] = (),
+    location: Location = UNKNOWN_LOC,
+) -> Operation:
+    """Returns a detached op.
+
+    Args:
+        name: The full name.
+        operands: The operands.
+        result_types: The results' types.
+        properties: The properties; integers and tuples of integers become those of `i64`.
+        regions: The regions.
+        location: The location.
+    """
+    cls = _class_of(name)
+    assert cls is not None, name
+    found = {key: stablehlo.property_of(value) for key, value in properties.items()} if properties else NO_ATTRIBUTES
+    return cls(name, operands, result_types, found, regions=regions, location=location)
+
+
+def _class_of(name: str) -> type[Operation] | None:
+    """Returns the class of an op, the older ones of `arith` included."""
+    older = ARITH.open_ops(name) if ARITH.open_ops is not None and name.startswith("arith.") else None
+    return older or class_of(name)
+
+
+DIALECTS = (
+    Dialect("arith", ARITH.ops, open_ops=_class_of),
+    Dialect("flow", attributes={"parameter.named": ParameterAttr.parse_parameters}),
+    Dialect("iree_linalg_ext", open_ops=class_of),
+    Dialect("linalg", open_ops=class_of, attributes={"iterator_type": IteratorAttr.parse_parameters}),
+    Dialect("tensor", (TensorCastOp,), open_ops=class_of),
+    Dialect("util", open_ops=class_of),
+)
+"""The dialects of the ops in the table; those of `arith` and `tensor` that stand elsewhere are theirs too."""
