@@ -1,4 +1,4 @@
-"""Every legalization to StableHLO, with known sizes and with open ones, against TensorFlow, in XLA."""
+"""Every legalization to StableHLO, with known sizes and with open ones, against TensorFlow, in XLA and our executor."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 import tfconvert
 from tests.converter.stablehlo.cases import SIZES, Group, Input, groups
 from tests.converter.stablehlo.engine import Program
+from tfconvert.converter.executor import executor
+from tfconvert.schema.dialects.parsing import IRParser
 
 
 def _shape(each: Input, sizes: Mapping[str, int] | None) -> list[int | None]:
@@ -62,10 +64,13 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
             converted = tfconvert.convert(function, target="stablehlo")
             names = [each.name for each in converted.report.interfaces[0].outputs]
             results = [function.structured_outputs[name] for name in names]
-            program = Program(bytes(converted).decode(), [(each.dtype, each.shape) for each in results])
+            text = bytes(converted).decode()
+            program = Program(text, [(each.dtype, each.shape) for each in results])
+            module = IRParser(text).parse_module()
         inputs = _inputs(group, sizes)
         expected = function(*[tf.constant(each) for each in inputs])
         _compare(names, program.run(inputs), expected)
+        _compare(names, executor.run(module, "main", inputs), expected)
         if not is_open:
             return
 

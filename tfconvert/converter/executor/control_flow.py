@@ -13,6 +13,9 @@ from tfconvert.schema.ir.values import Value
 
 _CALL_ONCE = "tfl.call_once"
 
+_COMPOSITE = "stablehlo.composite"
+"""An op that is what its decomposition computes."""
+
 _LITERT = frozenset((_CALL_ONCE, "tfl.if", "tfl.while"))
 """Operators of LiteRT that run functions."""
 
@@ -113,6 +116,10 @@ def endless(op: Operation, limit: int) -> Exception:
 
 OPS: Mapping[str, Body] = {
     "func.call": _call,
+    "stablehlo.case": _case_region,
+    _COMPOSITE: _call,
+    "stablehlo.if": _if_region,
+    "stablehlo.while": _while_region,
     "tf.Case": _case,
     "tf.CaseRegion": _case_region,
     "tf.If": _if,
@@ -140,6 +147,8 @@ def callees(op: Operation) -> list[str]:
     """
     if op.name in _LITERT and not op.regions:
         return [name for key in tfl.SUBGRAPHS[op.name.removeprefix(tfl.PREFIX)] for name in _named(op, key)]
+    if op.name == _COMPOSITE:
+        return _named(op, "decomposition")
     interface = INTERFACES.get(op.name)
     if interface is None or interface.arity is None:
         return call_interfaces.callees(op)

@@ -1,4 +1,4 @@
-"""Runs functions of a module on numpy values: `tf` ops, `tfl` ops, `tf_executor` graphs, control flow, variables.
+"""Runs functions of a module on numpy values: ops of `tf`, `tfl`, StableHLO, `tf_executor` graphs, variables.
 
 A value is dropped after its last use, so that a network needs the memory of its widest place, not of all its layers.
 Constants stay where they are: mapped files.
@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
 from tfconvert.converter.executor.graphs import Graph, GraphRun
+from tfconvert.converter.executor.stablehlo import table as stablehlo
+from tfconvert.converter.executor.stablehlo.properties import text
 from tfconvert.converter.executor.tables import Table
 from tfconvert.converter.executor.tasks import Machine, Observer, Task, Values, bad, drive
 from tfconvert.converter.executor.variables import Variable
@@ -29,15 +31,18 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
-_STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const"})
+_STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const", "stablehlo.return"})
 """Ops of bodies that are neither computed by a kernel nor have bodies."""
 
 _CONSTANTS = tensor_data.CONSTANT_OPS
 
-_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS}
-"""Op -> its handler, of ops that take or yield handles, and of LiteRT's operators."""
+_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS}
+"""Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's."""
 
-_TERMINATORS = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf_executor.yield"})
+_GLOBALS = frozenset({GlobalTensorOp.NAME, "ml_program.global"})
+"""Ops that declare state."""
+
+_TERMINATORS = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf_executor.yield", "stablehlo.return"})
 
 
 def run(
@@ -103,7 +108,7 @@ class Executor:
     initialized: set[str] = field(default_factory=set)
     deadline: Deadline = field(default_factory=Deadline)
     _functions: Mapping[str, FuncOp] = field(init=False)
-    _tensors: Mapping[str, GlobalTensorOp] = field(init=False)
+    _tensors: Mapping[str, Operation] = field(init=False)
     _initializers: list[str] = field(init=False)
     _plans: dict[Block, list[_Step]] = field(default_factory=dict, init=False)
     _graphs: dict[Operation, Graph] = field(default_factory=dict, init=False)
@@ -112,7 +117,7 @@ class Executor:
 
     def __post_init__(self) -> None:
         self._functions = {op.sym_name: op for op in self.module.ops if isinstance(op, FuncOp)}
-        self._tensors = {op.sym_name: op for op in self.module.ops if isinstance(op, GlobalTensorOp)}
+        self._tensors = {text(op, "sym_name"): op for op in self.module.ops if op.name in _GLOBALS}
         self._initializers = [
             name for op in self.module.ops if isinstance(op, SessionInitializerOp) for name in symbol_table.names(op)
         ]

@@ -61,6 +61,9 @@ class Machine(Protocol):
     def run_block(self, block: Block, values: Values) -> Task:
         """Returns the task that runs a block's ops; its results are the terminator's operands."""
 
+    def execute(self, op: Operation, inputs: Results) -> Results:
+        """Returns what an op without bodies computes."""
+
     def begin(self, name: str) -> Task:
         """Returns the task that runs a function for the values that variables and tables begin with."""
 
