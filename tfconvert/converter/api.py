@@ -145,7 +145,8 @@ def convert(
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) and compare it with the reference executor,
             on random inputs that suit the model; the differences, and what can't be compared, are in the report. A
-            quantized model is compared with itself without quantization, on the samples if there are any.
+            quantized model is compared with itself without quantization, on the samples if there are any; the
+            reference executor runs a text of StableHLO itself.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
         metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
@@ -246,10 +247,11 @@ def _verified(source: Source, options: Options, file: TFLiteFile | StableHLOText
         known = report.quantization or QuantizationReport(())
         return report._replace(quantization=known._replace(fidelity=fidelity))
     if options.verifies:
-        from tfconvert.converter.validation import result_check
+        from tfconvert.converter.validation import result_check, text_check
 
         content, data = file.to_bytes(), options.verify_data
-        found = result_check.compared(source, content, data)
+        check = result_check.compared if options.target == "litert" else text_check.compared
+        found = check(source, content, data)
         if options.compare_layers:
             from tfconvert.converter.files.layers import first_difference
 

@@ -129,7 +129,7 @@ def check_options(options: Options) -> None:
 
 
 _LITERTS_OWN = (
-    "allow_custom_ops", "verifies", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
+    "allow_custom_ops", "compare_layers", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
@@ -145,8 +145,7 @@ def _check_target(options: Options) -> None:
         return
     for name in _LITERTS_OWN:
         if getattr(options, name):
-            setting = name.replace("verifies", "verify")
-            raise error("wrong-option", f"{setting} is for LiteRT's files only", hint="leave it out, or set no target")
+            raise error("wrong-option", f"{name} is for LiteRT's files only", hint="leave it out, or set no target")
 
 
 def run(

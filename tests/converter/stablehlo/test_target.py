@@ -13,15 +13,20 @@ from click.testing import CliRunner
 import tfconvert
 from tests.mlir import oracle
 from tfconvert.converter.cli.main import main
-from tfconvert.schema.dialects import tensor_data
+from tfconvert.converter.stablehlo.legalize import registry
+from tfconvert.converter.stablehlo.legalize.emit import Emit
+from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 MODEL = """
 module attributes {tf_saved_model.semantics} {
   func.func @serve(%x: tensor<?x16xf32> {tf_saved_model.index_path = ["x"]})
       -> (tensor<?x32xf32> {tf_saved_model.index_path = ["y"]})
-      attributes {tf_saved_model.exported_names = ["serving_default"]} {
+      attributes {tf_saved_model.exported_names = ["serving_default"],
+                  tf.entry_function = {inputs = "x", outputs = "y"}} {
     %w = "tf.Const"() <{value = dense<"0xWEIGHTS"> : tensor<16x32xf32>}> : () -> tensor<16x32xf32>
     %0 = "tf.MatMul"(%x, %w) <{transpose_a = false, transpose_b = false}>
       : (tensor<?x16xf32>, tensor<16x32xf32>) -> tensor<?x32xf32>
@@ -113,13 +118,50 @@ def test_all_ops_without_a_form_are_told_at_once(tmp_path: Path) -> None:
     }
 
 
+def test_verifying_runs_the_text(model: Path) -> None:
+    report = tfconvert.convert(model, target="stablehlo", verify=True).report
+    (found,) = report.verification
+    assert (found.signature, found.output) == ("serving_default", "y")
+    assert found.max_relative < 1e-5
+    assert report.notes == ()
+
+
+def test_a_text_that_computes_something_else_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.LOWERINGS, "tf.Tanh", lambda op, emit: emit.unary("sine", op.operands[0]))
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(model, target="stablehlo", verify=True)
+    assert refused.value.code == "verification-failed"
+
+
+def test_a_text_that_does_not_run_fails_verification(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(op: Operation, emit: Emit) -> Value:
+        (x,) = op.operands
+        return emit.one("dynamic_reshape", (x, emit.ints((9, 9))), types.F32, emit.dims(x))
+
+    monkeypatch.setitem(registry.LOWERINGS, "tf.Tanh", broken)
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(model, target="stablehlo", verify=True)
+    assert refused.value.code == "verification-failed"
+    assert "9" in str(refused.value)
+
+
+def test_verifying_on_data_of_ones_own(model: Path) -> None:
+    data = [{"x": np.ones((size, 16), np.float32)} for size in (1, 4)]
+    assert tfconvert.convert(model, target="stablehlo", verify_data=data).report.verification
+
+
+def test_passes_are_checked_down_to_the_text(model: Path) -> None:
+    report = tfconvert.convert(model, target="stablehlo", check_passes=True).report
+    assert [note for note in report.notes if note.code == "function-not-checked"] == []
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         {"target": "wasm"},
         {"target": "stablehlo", "mlir_weights": "elsewhere"},
         {"target": "stablehlo", "quantize": "dynamic"},
-        {"target": "stablehlo", "verify": True},
+        {"target": "stablehlo", "compare_layers": True},
         {"target": "stablehlo", "allow_flex": True},
         {"mlir_weights": "inline"},
     ],

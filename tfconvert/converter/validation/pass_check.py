@@ -52,6 +52,7 @@ def check(before: ModuleOp, after: ModuleOp, pass_name: str, seed: int = 0) -> l
     problems: list[Diagnostic] = []
     with Runtime() as runtime:
         one, other = _Side(before, runtime), _Side(after, runtime)
+        other.rename(list(one.functions))
         for name in one.functions:
             compared = _compare_function(one, other, name, pass_name, seed)
             notes += compared.notes
@@ -90,10 +91,15 @@ class _Side:
         self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor", "arith"} and "tfl.yield" not in names
         self._content = b""
 
+    def rename(self, names: Sequence[str]) -> None:
+        """Calls the functions by others' names, in order, if there are as many and the pass has renamed them."""
+        if len(names) == len(self.functions) and not self.functions.keys() & set(names):
+            self.functions = dict(zip(names, self.functions.values(), strict=True))
+
     def cannot_run(self, name: str) -> str:
         """Returns why a function can't be run, whatever its inputs are; empty if it can."""
         if not self.is_file:
-            problems = Executor(self.module).problems(name)
+            problems = Executor(self.module).problems(self.functions[name].sym_name)
             return ", ".join(dict.fromkeys(f"{one.op}: {one.message}" for one in problems[:3]))
         if name != next(iter(self.functions)) and not self._key(name):
             return "only a file's first function runs without a signature"
@@ -108,7 +114,7 @@ class _Side:
         if self.is_file:
             return _Outcome(self._run_file(name, inputs))
         executor = Executor(self.module, max_iterations=MAX_ITERATIONS)
-        results = executor.run(name, inputs)
+        results = executor.run(self.functions[name].sym_name, inputs)
         changed = {}
         for symbol, variable in executor.variables.items():
             initial = executor.first_value(symbol)

@@ -8,14 +8,15 @@ in a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
-from tfconvert.converter.ir.interface import interface_of
+from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.quantize.entries import entries_of
@@ -41,6 +42,9 @@ _ROUNDING = float(np.finfo(np.float32).eps)
 """The rounding error of numbers near one, of which a small result may be the difference."""
 
 _DECLINED = "not-verified"
+
+Engine = Callable[[Sequence[Array]], Sequence[Array]]
+"""Runs what a model's function was converted to, on inputs in the model's order; raises `runtime-error` if it can't."""
 
 
 class Verification(NamedTuple):
@@ -97,11 +101,29 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
     runtime.require()
     module, functions = exported(source)
     if not functions:
-        return Verification((), (_NAMELESS,), ())
+        return NAMELESS
     with Runtime() as litert:
-        checks = [_Check(module, function, litert, content, wiring or own_wiring) for function in functions]
-        for check, runs in zip(checks, reference_runs(module, functions, data), strict=True):
-            check.run(runs, given=data is not None)
+
+        def engine(interface: Interface) -> Engine:
+            return partial((wiring or own_wiring)(interface).run, litert, content)
+
+        return checked(module, functions, data, engine)
+
+
+def checked(
+    module: ModuleOp, functions: Sequence[FuncOp], data: Any, engine: Callable[[Interface], Engine]
+) -> Verification:
+    """Returns how what an engine computes compares with a model.
+
+    Args:
+        module: The model.
+        functions: Its functions.
+        data: The user's inputs; `None` for random ones.
+        engine: Returns what runs a function of an interface.
+    """
+    checks = [_Check(module, function, engine) for function in functions]
+    for check, runs in zip(checks, reference_runs(module, functions, data), strict=True):
+        check.run(runs, given=data is not None)
     return Verification(
         tuple(error for check in checks for error in check.errors.values()),
         tuple(dict.fromkeys(note for check in checks for note in check.notes)),
@@ -109,12 +131,13 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
     )
 
 
-_NAMELESS = Diagnostic(
+NAMELESS = Verification((), (Diagnostic(
     "not-verified",
     "the result was not run: the text names no function's inputs and outputs, by which they could be compared",
     hint='give the function attributes {tf.entry_function = {inputs = "...", outputs = "..."}}',
     severity=WARNING,
-)
+),))  # fmt: skip
+"""The outcome for a model without functions that have names."""
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
@@ -176,11 +199,10 @@ class _Check:
         notes: What was not compared.
     """
 
-    def __init__(self, module: ModuleOp, function: FuncOp, litert: Runtime, content: bytes, wiring: Wiring) -> None:
+    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine]) -> None:
         self._module, self._function = module, function
-        self._litert, self._content = litert, content
         self._interface = interface_of(function)
-        self._wires = wiring(self._interface)
+        self._engine = engine(self._interface)
         self._label = self._interface.keys[0] if self._interface.keys else self._interface.function
         self.errors: dict[str, OutputError] = {}
         self.problems: dict[str, Diagnostic] = {}
@@ -226,7 +248,7 @@ class _Check:
     def _compare(self, run: Run) -> ConversionError | None:
         """Compares one run; returns the error of LiteRT if it refuses the inputs."""
         try:
-            got = self._wires.run(self._litert, self._content, run.inputs)
+            got = self._engine(run.inputs)
         except ConversionError as problem:
             if problem.code not in ("runtime-error", "empty-tensor"):
                 raise

@@ -24,7 +24,7 @@ _WORDS = (b"", b"a", b"two words", "gr\u00fc\u00df".encode(), b"a longer text, w
 
 REFUSED_INPUT = frozenset({
     "bad-operand", "integer-division-by-zero", "assertion-failed", "endless-loop", "dead-fetch", "runtime-error",
-    "uninitialized-variable", "call-depth", "empty-tensor", OUTSIDE,
+    "uninitialized-variable", "call-depth", "empty-tensor", "outside-of-tensor", "unequal-sizes", OUTSIDE,
 })  # fmt: skip
 """Codes of errors that say that random inputs don't suit a function, rather than that it can't be run at all."""
 
