@@ -119,6 +119,7 @@ def convert(
     op_defs: object = None,
     target: Literal["litert", "stablehlo"] = "litert",
     mlir_weights: Literal["resource", "inline"] = "resource",
+    mlir_state: Literal["globals", "arguments"] = "globals",
 ) -> Model:
     """Converts a TensorFlow model to LiteRT, or to a text of StableHLO.
 
@@ -167,6 +168,8 @@ def convert(
         op_defs: Definitions of custom ops that a GraphDef uses: the path of an OpList, text or binary, or the message.
         target: What the model becomes: a file of LiteRT, or a text of StableHLO (`.mlir`).
         mlir_weights: StableHLO: where the text has its weights, as resources at its end or inline, where they are used.
+        mlir_state: StableHLO: where variables that the model changes are: `"globals"` of the module, or the caller's,
+            who gives them as the last `"arguments"` of each function and gets them back as its last results.
 
     Returns:
         The model, not yet written to anywhere.
@@ -185,7 +188,7 @@ def convert(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
-        target=target, mlir_weights=mlir_weights,
+        target=target, mlir_weights=mlir_weights, mlir_state=mlir_state,
     )  # fmt: skip
     return convert_source(source, options)
 

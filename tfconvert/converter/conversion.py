@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import RECURRENT, TARGETS, WEIGHTS, Options
+from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
@@ -133,15 +133,19 @@ _LITERTS_OWN = (
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
+_MLIRS_OWN = (("mlir_weights", WEIGHTS), ("mlir_state", STATES))
+"""Settings that only texts know, and what they can be."""
+
 
 def _check_target(options: Options) -> None:
-    for name, choices in (("target", TARGETS), ("mlir_weights", WEIGHTS)):
+    for name, choices in (("target", TARGETS), *_MLIRS_OWN):
         value = getattr(options, name)
         if value not in choices:
             raise error("wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(choices)}")
     if options.target == TARGETS[0]:
-        if options.mlir_weights != WEIGHTS[0]:
-            raise error("wrong-option", "mlir_weights is for texts of StableHLO", hint="set the target to stablehlo")
+        for name, choices in _MLIRS_OWN:
+            if getattr(options, name) != choices[0]:
+                raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
         return
     for name in _LITERTS_OWN:
         if getattr(options, name):

@@ -21,6 +21,9 @@ TARGETS = ("litert", "stablehlo")
 WEIGHTS = ("resource", "inline")
 """Where texts of StableHLO may have their weights: at their end, or where they are used."""
 
+STATES = ("globals", "arguments")
+"""Where texts of StableHLO may have the state that functions change: in the module, or with the caller."""
+
 
 class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
@@ -46,6 +49,7 @@ class Options(NamedTuple):
         limits: How much the conversion may make out of the model.
         target: What the model becomes, one of `TARGETS`.
         mlir_weights: Where a text of StableHLO has its weights, one of `WEIGHTS`.
+        mlir_state: Where it has the state that functions change, one of `STATES`.
     """
 
     allow_custom_ops: bool = False
@@ -66,6 +70,7 @@ class Options(NamedTuple):
     limits: Limits = Limits()
     target: str = TARGETS[0]
     mlir_weights: str = WEIGHTS[0]
+    mlir_state: str = STATES[0]
 
     @property
     def verifies(self) -> bool:

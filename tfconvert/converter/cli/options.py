@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 from tfconvert.converter.cli.streams import say
-from tfconvert.converter.options import RECURRENT, TARGETS, WEIGHTS
+from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -132,6 +132,8 @@ _TARGET_OPTIONS = (
                  help="What the model becomes: a file of LiteRT, or a text of StableHLO (.mlir)."),
     click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
                  help="StableHLO: weights as resources at the text's end, or inline, as portable artifacts need them."),
+    click.option("--mlir-state", "mlir_state", type=click.Choice(STATES), default=STATES[0], show_default=True,
+                 help="StableHLO: variables that the model changes as globals, or as arguments and results."),
 )  # fmt: skip
 
 

@@ -10,7 +10,9 @@ from tfconvert.converter.pipeline.stages import CONTROL_FLOW, STANDARD, TO_FUNCT
 STAGES: Sequence[Stage] = (
     *TO_FUNCTIONS,
     *STANDARD,
+    Stage("carry-state", "nothing reads or assigns a variable in branches and loops any more; shapes are known",
+          (("tf.VarHandleOp", "tf_saved_model.session_initializer"),), ("mlir_state",)),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     *USER_PATTERNS,
     Stage("legalize-to-stablehlo", "leaves only what every engine of StableHLO takes", forbids=("tf.",)),
-)
+)  # fmt: skip

@@ -32,7 +32,7 @@ After:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
@@ -41,12 +41,13 @@ from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.litert.legalize.entry import element_name
 from tfconvert.converter.litert.legalize.variables import HELD
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.resource_ops import initial_values
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.dialects.locations import node_of, place_of
-from tfconvert.schema.dialects.tf_saved_model import AssetOp, GlobalTensorOp, SessionInitializerOp, hide_initializer
+from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.block import Block
@@ -55,8 +56,6 @@ from tfconvert.schema.ir.operation import Operation
 
 _VARIABLE = "tf.VarHandleOp"
 _FILL = "tf.LookupTableImportV2"
-_ASSIGN = "tf.AssignVariableOp"
-_SHAPE_IS_KEPT = frozenset({"tf.ReadVariableOp", "tf.VarIsInitializedOp", "tf.VariableShape"})
 _TABLE = "tf.HashTableV2"
 _HANDLES = {_VARIABLE: _VARIABLE, _TABLE: _TABLE, "tfl.var_handle": _VARIABLE, "tfl.hashtable": _TABLE}
 """The ops that make handles, and the kind of handle; texts may have LiteRT's already."""
@@ -80,10 +79,10 @@ class InitializeState:
             ConversionError: Variables have no known value (`unknown-variable`), no fixed shape (`variable-shape`), or
                 elements that LiteRT's can't have (`variable-type`).
         """
-        initializers = _initializers(module)
+        initializers = initial_values.take_initializers(module)
         functions = symbol_table.functions_of(module)
         tensors = {op.sym_name: op for op in module.ops if isinstance(op, GlobalTensorOp)}
-        _take_values(module, [functions[name] for name in initializers if name in functions], tensors)
+        initial_values.take_values(module, [functions[name] for name in initializers if name in functions], tensors)
         handles = [op for function in functions.values() for op in function.body.walk() if op.name in _HANDLES]
         if not handles and not initializers:
             return NOTHING_DONE
@@ -117,20 +116,6 @@ def _state(handle: Operation) -> State:
     return kind, name.data if isinstance(name, StringAttr) else ""
 
 
-def _take_values(module: ModuleOp, initializers: Iterable[FuncOp], tensors: dict[str, GlobalTensorOp]) -> None:
-    """Makes global tensors of the constants that initializers assign to variables without one."""
-    for op in [op for function in initializers for op in function.body.walk() if op.name == _ASSIGN]:
-        handle, value = op.operands[0].owner, tensor_data.constant_of(op.operands[1])
-        if value is None or not isinstance(handle, Operation) or handle.name != _VARIABLE:
-            continue
-        name = _state(handle)[1]
-        if name not in tensors and handle.results[0].has_one_use():
-            tensors[name] = GlobalTensorOp.build(name, value.type, value, is_mutable=True, location=handle.location)
-            module.body.block.add_op(tensors[name])
-            erase(op)
-            erase(handle)
-
-
 def _check(variables: Mapping[str, Sequence[Operation]], tensors: Mapping[str, GlobalTensorOp]) -> None:
     """Checks that variables' first values are known, and are of a type and a shape that LiteRT's variables can keep."""
     problems = []
@@ -149,8 +134,7 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
     """Returns why LiteRT can't keep a variable (code, message and hint), or an empty code."""
     value = None if tensor is None else tensor.properties.get("value")
     if tensor is None or not tensor_data.is_constant(value):
-        return ("unknown-variable", "the model's file doesn't hold the variable's initial value",
-                "export a SavedModel, which holds variables' values")  # fmt: skip
+        return initial_values.UNKNOWN
     element = types.element_of(value.type)
     if element_name(element) not in HELD:
         return ("variable-type", f"LiteRT's variables hold {', '.join(HELD)}, not {element_name(element)}",
@@ -159,36 +143,13 @@ def _problem(handles: Sequence[Operation], tensor: GlobalTensorOp | None) -> tup
     if 0 in first:
         return "variable-shape", "the variable has no elements, which LiteRT's must have", "give it at least one"
     # LiteRT infers the shapes of reads before anything is assigned.
-    changed = None if types.is_static(declared) else next(_assignments_of_other_shapes(handles, first), None)
+    others = initial_values.assignments_of_other_shapes(handles, first)
+    changed = None if types.is_static(declared) else next(others, None)
     if changed is not None:
         return ("variable-shape", f"the variable is a {tensor.properties['type']}, and its shape is not known to stay "
                 f"{list(first)} at {node_of(changed.location) or changed.name}; LiteRT's have a fixed shape",
                 "declare the variable with a fixed shape")  # fmt: skip
     return "", "", ""
-
-
-def _assignments_of_other_shapes(handles: Sequence[Operation], shape: types.Shape) -> Iterator[Operation]:
-    """Yields the ops that may change a variable's shape, if all reads of it have the same one so far."""
-    for handle in handles:
-        for use in handle.results[0].uses:
-            op = use.operation
-            if op.name not in _SHAPE_IS_KEPT and (op.name != _ASSIGN or types.shape_of(op.operands[1].type) != shape):
-                yield op
-
-
-def _initializers(module: ModuleOp) -> list[str]:
-    """Returns the functions that a module's initializers name, private from here on; erases the ops that name them."""
-    found = []
-    for op in tuple(module.ops):
-        if isinstance(op, SessionInitializerOp):
-            found += symbol_table.names(op)
-        if isinstance(op, SessionInitializerOp | AssetOp):
-            erase(op)
-    functions = symbol_table.functions_of(module) if found else {}
-    for name in found:
-        if name in functions:
-            hide_initializer(functions[name])
-    return found
 
 
 def _initialize(

@@ -39,6 +39,7 @@ from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.legalize.legalization import Legalization
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.mlir_ports import INITIALIZER
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -48,6 +49,8 @@ POLYMORPHIC = "jax.uses_shape_polymorphism"
 """The attribute of modules with open sizes, which XLA then infers anew for those of the arguments."""
 
 MAIN = "main"
+
+_GLOBAL = "ml_program.global"
 
 
 class LegalizeToStablehlo:
@@ -67,12 +70,14 @@ class LegalizeToStablehlo:
         functions = symbol_table.defined_functions(module)
         legalization.run(functions)
         for op in tuple(module.ops):
-            if not isinstance(op, FuncOp) or not op.body.blocks:
+            is_kept = op.body.blocks if isinstance(op, FuncOp) else op.name == _GLOBAL
+            if not is_kept:
                 erase(op)
         left = [function for function in functions.values() if function.parent is not None]
         for function in left:
             update_function_type(function)
-        _name([function for function in left if not symbol_table.is_private(function)])
+        public = [function for function in left if not symbol_table.is_private(function)]
+        _name([function for function in public if INITIALIZER not in function.attributes])
         if any(_has_open_sizes(function) for function in left):
             module.attributes[POLYMORPHIC] = TRUE
         return PassResult(legalization.applied)
