@@ -5,43 +5,11 @@ A group is one model, so that one compilation judges all of its cases; each case
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
 
-Tensor = Any
-Case = Callable[..., Tensor]
-
-
-class Input(NamedTuple):
-    """An input of a group.
-
-    Attributes:
-        dtype: Its element type, by TensorFlow's name.
-        shape: Its shape; letters are sizes that are open, equal ones equal.
-        low: The least of the numbers that it is tried with.
-        high: The greatest.
-    """
-
-    dtype: str
-    shape: Sequence[int | str]
-    low: float = -2
-    high: float = 2
-
-
-class Group(NamedTuple):
-    """Cases with common inputs.
-
-    Attributes:
-        inputs: The inputs.
-        cases: The cases, which take the inputs.
-        is_open: Whether the group is also tried with open sizes.
-    """
-
-    inputs: Sequence[Input]
-    cases: Mapping[str, Case]
-    is_open: bool = True
-
+from tests.converter.stablehlo import cases_arrays
+from tests.converter.stablehlo.group import Case, Group, Input, Tensor
 
 SIZES: Sequence[Mapping[str, int]] = ({"n": 3, "m": 5, "h": 7}, {"n": 1, "m": 2, "h": 9})
 """The sizes that open groups are tried with."""
@@ -215,6 +183,7 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                     lambda i, a: i < k, lambda i, a: (i + 1, tf.cond(i > 1, lambda: a + x, lambda: a * 2)), (0, x))[1],
             },
         ),
+        **cases_arrays.groups(tf),
     }  # fmt: skip
 
 

@@ -10,8 +10,11 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_SELU_ALPHA = 1.6732632423543772
-_SELU_SCALE = 1.0507009873554805
+SELU_ALPHA = 1.6732632423543772
+"""What `Selu` multiplies exponentials by."""
+
+SELU_SCALE = 1.0507009873554805
+"""What it multiplies everything by."""
 
 
 def _relu(op: Operation, emit: Emit) -> Value:
@@ -38,8 +41,8 @@ def _elu(op: Operation, emit: Emit) -> Value:
 
 def _selu(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
-    below = emit.binary("multiply", emit.unary("exponential_minus_one", value), _SELU_ALPHA)
-    return emit.binary("multiply", emit.select(emit.compare("GT", value, 0), value, below), _SELU_SCALE)
+    below = emit.binary("multiply", emit.unary("exponential_minus_one", value), SELU_ALPHA)
+    return emit.binary("multiply", emit.select(emit.compare("GT", value, 0), value, below), SELU_SCALE)
 
 
 def _softplus(op: Operation, emit: Emit) -> Value:
@@ -69,7 +72,12 @@ def _softmax(op: Operation, emit: Emit) -> Value:
 
 
 def _log_softmax(op: Operation, emit: Emit) -> Value:
-    shifted = _shifted(op.operands[0], emit)
+    return log_softmax(op.operands[0], emit)
+
+
+def log_softmax(value: Value, emit: Emit) -> Value:
+    """Emits the logarithms of a softmax along the last axis."""
+    shifted = _shifted(value, emit)
     dims = emit.dims(shifted)
     total = emit.reduce("add", emit.unary("exponential", shifted), (len(dims) - 1,), 0)
     return emit.binary("subtract", shifted, emit.broadcast(emit.unary("log", total), dims, range(len(dims) - 1)))

@@ -101,6 +101,10 @@ class Emit(OpBuilder):
         """Inserts a constant; it becomes StableHLO's when all ops have, so that it may be read until then."""
         return self.insert(tf.constant(tensor_data.of_array(array, element))).results[0]
 
+    def constant_of(self, numbers: Sequence[float], element: Attribute) -> Value:
+        """Inserts a vector of numbers as those of an element type."""
+        return self.constant(np.array(numbers, np.float64).astype(types.numpy_dtype(element)), element)
+
     def scalar(self, number: float, element: Attribute) -> Value:
         """Inserts a scalar of an element type."""
         return self.constant(np.array(number).astype(types.numpy_dtype(element)), element)
@@ -324,3 +328,21 @@ def highest(element: Attribute) -> float:
     """Returns the number above all others of an element type, infinity if it has that."""
     dtype = types.numpy_dtype(element)
     return float("inf") if dtype.kind not in "iub" else 1 if dtype.kind == "b" else int(np.iinfo(dtype.name).max)
+
+
+def least(element: Attribute) -> float:
+    """Returns the least number of an element type that is not infinite."""
+    found = lowest(element)
+    return found if found != float("-inf") else _LEAST.get(element, float(np.finfo(np.float32).min))
+
+
+def greatest(element: Attribute) -> float:
+    """Returns the greatest number of an element type that is not infinite."""
+    return -least(element) if lowest(element) == float("-inf") else highest(element)
+
+
+_LEAST: Mapping[Attribute, float] = {
+    types.F16: -65504.0,
+    types.BF16: -float.fromhex("0x1.fep127"),
+    types.F64: float(np.finfo(np.float64).min),
+}

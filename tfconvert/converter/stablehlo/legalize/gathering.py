@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
-from tfconvert.converter.stablehlo.legalize.shaping import requested
+from tfconvert.converter.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import GatherAttr, ScatterAttr
@@ -19,7 +19,20 @@ def _gather(op: Operation, emit: Emit) -> Value:
     dims, places = emit.dims(table), emit.dims(indices)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
     batch = int(attribute(op, "batch_dims", 0) or 0)
-    batch = batch + len(places) if batch < 0 else batch
+    return gather(table, indices, axis, batch + len(places) if batch < 0 else batch, emit)
+
+
+def gather(table: Value, indices: Value, axis: int, batch: int, emit: Emit) -> Value:
+    """Emits what a tensor has at indices along an axis.
+
+    Args:
+        table: The tensor.
+        indices: The indices.
+        axis: The axis.
+        batch: How many dimensions the tensor and the indices have in common.
+        emit: The emitter.
+    """
+    dims, places = emit.dims(table), emit.dims(indices)
     result = [*dims[:axis], *places[batch:], *dims[axis + 1 :]]
     inner = len(places) - batch
     numbers = GatherAttr.get(
@@ -37,6 +50,11 @@ def _gather(op: Operation, emit: Emit) -> Value:
         return emit.one("gather", (table, indices), element, result, {**properties, "slice_sizes": tuple(whole)})
     sizes = emit.convert(emit.shape(whole), types.element_of(indices.type))
     return emit.one("dynamic_gather", (table, indices, sizes), element, result, properties)
+
+
+def rows_at(table: Value, indices: Value, emit: Emit) -> Value:
+    """Emits the rows of a table at indices."""
+    return gather(table, indices, 0, 0, emit)
 
 
 def _gather_nd(op: Operation, emit: Emit) -> Value:
@@ -64,14 +82,14 @@ def _one_hot(op: Operation, emit: Emit) -> Value:
     dims = list(emit.dims(indices))
     axis = attribute(op, "axis", -1)
     axis = len(dims) if axis == -1 else axis_of(axis, len(dims) + 1)
-    (size,) = ints(op, 1, "the depth")
+    size = requested_size(op.operands[1], emit)
     result = [*dims[:axis], size, *dims[axis:]]
     places = emit.broadcast(indices, result, [at for at in range(len(result)) if at != axis])
     is_on = emit.compare("EQ", places, emit.iota(result, axis, types.element_of(indices.type)))
     return emit.select(is_on, on, off)
 
 
-def _scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) -> Value:
+def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) -> Value:
     """Inserts a scatter of slices to indices, whose last dimension holds the index vectors."""
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
@@ -94,13 +112,13 @@ def _scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit)
 def _scatter_nd(op: Operation, emit: Emit) -> Value:
     indices, updates, _ = op.operands
     zero = emit.scalar(0, types.element_of(updates.type))
-    return _scatter("add", indices, updates, emit.broadcast(zero, requested(op, 2, emit)), emit)
+    return scatter("add", indices, updates, emit.broadcast(zero, requested(op, 2, emit)), emit)
 
 
 def _tensor_scatter(body: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         into, indices, updates = op.operands
-        return _scatter(body, indices, updates, into, emit)
+        return scatter(body, indices, updates, into, emit)
 
     return lower
 
@@ -111,8 +129,10 @@ LOWERINGS: Mapping[str, Lowering] = {
     "GatherV2": _gather,
     "OneHot": _one_hot,
     "ScatterNd": _scatter_nd,
+    "ScatterNdNonAliasingAdd": _tensor_scatter("add"),
     "TensorScatterAdd": _tensor_scatter("add"),
     "TensorScatterMax": _tensor_scatter("maximum"),
     "TensorScatterMin": _tensor_scatter("minimum"),
+    "TensorScatterSub": _tensor_scatter("subtract"),
     "TensorScatterUpdate": _tensor_scatter(""),
 }

@@ -6,12 +6,18 @@ from collections.abc import Mapping
 
 from tfconvert.converter.stablehlo.legalize import (
     activations,
+    complex_numbers,
+    diagonals,
     elementwise,
     gathering,
     products,
     reductions,
+    scans,
+    segments,
     shaping,
     slicing,
+    sorting,
+    training,
     windows,
 )
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
@@ -25,6 +31,12 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "products": products.LOWERINGS,
     "windows": windows.LOWERINGS,
     "lookups": gathering.LOWERINGS,
+    "scans": scans.LOWERINGS,
+    "sorting": sorting.LOWERINGS,
+    "segments": segments.LOWERINGS,
+    "diagonals": diagonals.LOWERINGS,
+    "complex numbers": complex_numbers.LOWERINGS,
+    "training": training.LOWERINGS,
 }
 """The lowerings of each family, by the op's name in TensorFlow's registry."""
 

@@ -55,6 +55,14 @@ def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
     return tuple(found)
 
 
+def requested_size(scalar: Value, emit: Emit) -> int:
+    """Returns the size that a scalar operand holds; one that is not known gets a symbol."""
+    elements = emit.sizes.elements(scalar)
+    if elements and (elements[0] >= 0 or (elements[0] < UNKNOWN and _is_available(elements[0], emit))):
+        return elements[0]
+    return emit.sizes.fresh(emit.reshape(emit.convert(scalar, types.I32), ()))
+
+
 def _is_available(dim: int, emit: Emit) -> bool:
     return emit.sizes.cached(emit.block, dim) is not None or emit.sizes.place(emit.block, dim) is not None
 

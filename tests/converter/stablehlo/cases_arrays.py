@@ -1,0 +1,170 @@
+"""Cases of legalizations of whole arrays: scans, sorting, segments, diagonals, rearranging, sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import ModuleType
+
+from tests.converter.stablehlo.group import Case, Group, Input
+
+
+def groups(tf: ModuleType) -> Mapping[str, Group]:
+    """Returns the groups."""
+    raw, math = tf.raw_ops, tf.math
+    return {
+        "scans": Group(
+            [Input("float32", ("n", 6, "m")), Input("int32", ("n", 3), -4, 4)],
+            {
+                "sum": lambda x, i: math.cumsum(x, 1), "sum_open": lambda x, i: math.cumsum(x, 2),
+                "exclusive": lambda x, i: math.cumsum(x, 1, exclusive=True),
+                "reverse": lambda x, i: math.cumsum(x, 0, reverse=True),
+                "both": lambda x, i: math.cumsum(x, -1, exclusive=True, reverse=True),
+                "product": lambda x, i: math.cumprod(x, 1), "product_open": lambda x, i: math.cumprod(x, 2),
+                "powers": lambda x, i: math.cumulative_logsumexp(x, 1),
+                "powers_open": lambda x, i: math.cumulative_logsumexp(x, 2, exclusive=True),
+                "integers": lambda x, i: math.cumsum(i, 0), "integer_product": lambda x, i: math.cumprod(i, 1),
+            },
+        ),
+        "sorting": Group(
+            [Input("float32", ("n", 7)), Input("int32", ("n",), 0, 6), Input("int32", ("m", 5), -3, 3)],
+            {
+                "in_top": lambda x, t, i: math.in_top_k(t, x, 3),
+                "nth": lambda x, t, i: raw.NthElement(input=x, n=2),
+                "nth_reverse": lambda x, t, i: raw.NthElement(input=x, n=t[0], reverse=True),
+                "lower": lambda x, t, i: tf.searchsorted([-1.0, 0.0, 0.0, 1.5], x[0]),
+                "upper": lambda x, t, i: tf.searchsorted(tf.constant([[-2, 0, 0, 1]]), i[:1], "right"),
+                "buckets": lambda x, t, i: raw.Bucketize(input=x, boundaries=[-1.0, 0.0, 0.5]),
+                "integer_buckets": lambda x, t, i: raw.Bucketize(input=i, boundaries=[-1.0, 0.5, 2.0]),
+                "approximate": lambda x, t, i: raw.ApproxTopK(
+                    input=x, k=2, reduction_dimension=-1)[0],
+            },
+        ),
+        "greatest": Group(
+            [Input("float32", ("n", 7)), Input("int32", ("m", 5), -3, 3)],
+            {
+                "values": lambda x, i: math.top_k(x, 3)[0], "places": lambda x, i: math.top_k(x, 3)[1],
+                "ties": lambda x, i: math.top_k(i, 4)[1],
+                "places64": lambda x, i: raw.TopKV2(input=x, k=2, index_type=tf.int64).indices,
+                "sort": lambda x, i: tf.sort(x), "descending": lambda x, i: tf.sort(i, 0, "DESCENDING"),
+                "argsort": lambda x, i: tf.argsort(x, stable=True),
+                "argsort_axis": lambda x, i: tf.argsort(i, 0, stable=True),
+                "open_k": lambda x, i: math.top_k(x[0], tf.minimum(tf.shape(i)[0], 2))[1],
+                "all": lambda x, i: math.top_k(i[:, 0], tf.shape(i)[0])[1],
+            },
+            in_xla=False,
+        ),
+        "segments": Group(
+            [Input("float32", (6, "n")), Input("int32", (6,), -1, 4), Input("int32", ("m", 4), 0, 5)],
+            {
+                **{f"unsorted_{name}": _segments(getattr(math, f"unsorted_segment_{name}"))
+                   for name in ("sum", "prod", "max", "min", "mean", "sqrt_n")},
+                "open_count": lambda x, i, b: math.unsorted_segment_sum(x, i, tf.shape(b)[0] + 4),
+                "of_rows": lambda x, i, b: math.unsorted_segment_sum(tf.ones_like(b), b, 7),
+                **{f"sorted_{name}": _sorted_segments(getattr(math, f"segment_{name}"))
+                   for name in ("sum", "prod", "max", "min", "mean")},
+                **{f"sparse_{name}": _sparse_segments(getattr(tf.sparse, f"segment_{name}"))
+                   for name in ("sum", "mean", "sqrt_n")},
+                "sparse_open": lambda x, i, b: tf.sparse.segment_sum(x, b[:, 0], tf.range(tf.shape(b)[0]),
+                                                                     num_segments=tf.shape(b)[0] + 1),
+                "counts": lambda x, i, b: raw.Bincount(arr=b, size=7, weights=tf.zeros([0])),
+                "weighted": lambda x, i, b: raw.Bincount(arr=b[0], size=5, weights=[1.0, 2.0, 3.0, 4.0]),
+                "dense_counts": lambda x, i, b: raw.DenseBincount(input=b, size=6, weights=tf.zeros([0], tf.int32)),
+                "binary": lambda x, i, b: raw.DenseBincount(
+                    input=b, size=6, weights=tf.zeros([0], tf.int32), binary_output=True),
+                "dense": lambda x, i, b: raw.SparseToDense(
+                    sparse_indices=[[0, 1], [2, 0]], output_shape=[3, 2], sparse_values=x[:2, 0], default_value=-1.0),
+                "dense_vector": lambda x, i, b: raw.SparseToDense(
+                    sparse_indices=[1, 4], output_shape=[5], sparse_values=2.0, default_value=x[0, 0]),
+                "sub": lambda x, i, b: tf.tensor_scatter_nd_sub(x, [[0], [2]], x[:2]),
+                "max": lambda x, i, b: tf.tensor_scatter_nd_max(x, [[0], [2]], x[3:5]),
+                "min": lambda x, i, b: tf.tensor_scatter_nd_min(x, [[0], [2]], x[3:5]),
+                "depth": lambda x, i, b: tf.one_hot(i, tf.shape(b)[0] + 2),
+            },
+        ),
+        "diagonals": Group(
+            [Input("float32", ("n", 4, 3)), Input("float32", ("n", "m")), Input("float32", ("m", "m"))],
+            {
+                "band": lambda x, d, s: tf.linalg.band_part(x, 1, 0),
+                "upper": lambda x, d, s: tf.linalg.band_part(s, 0, -1),
+                "computed": lambda x, d, s: tf.linalg.band_part(x, tf.shape(s)[0] - 4, 1),
+                "diag": lambda x, d, s: tf.linalg.diag(d), "part": lambda x, d, s: tf.linalg.diag_part(s),
+                "trace": lambda x, d, s: tf.linalg.trace(s), "part_of_rows": lambda x, d, s: tf.linalg.diag_part(x),
+                "above": lambda x, d, s: tf.linalg.diag_part(x, k=1),
+                "below": lambda x, d, s: tf.linalg.diag_part(x, k=-2),
+                "parts": lambda x, d, s: tf.linalg.diag_part(x, k=(-2, 1), padding_value=7.0),
+                "parts_left": lambda x, d, s: tf.linalg.diag_part(x, k=(-1, 2), align="LEFT_RIGHT"),
+                "set": lambda x, d, s: tf.linalg.set_diag(s, d[0]),
+                "set_above": lambda x, d, s: tf.linalg.set_diag(x, x[:, 0, :2], k=1),
+                "diag_above": lambda x, d, s: tf.linalg.diag(x[:, 0], k=2),
+                "diag_sized": lambda x, d, s: tf.linalg.diag(
+                    x[:, 0, :], k=-1, num_rows=5, num_cols=3, padding_value=9.0),
+                "diags": lambda x, d, s: tf.linalg.diag(x[:, :3], k=(-1, 1), align="LEFT_LEFT"),
+                "tensor": lambda x, d, s: tf.linalg.tensor_diag(d[0]),
+                "wide_tensor": lambda x, d, s: tf.linalg.tensor_diag(x[0]),
+                "tensor_part": lambda x, d, s: tf.linalg.tensor_diag_part(s),
+                "old": lambda x, d, s: raw.MatrixSetDiag(
+                    input=raw.MatrixDiag(diagonal=d), diagonal=raw.MatrixDiagPart(input=raw.MatrixDiag(diagonal=d))),
+            },
+        ),
+        "fixed diagonals": Group(
+            [Input("float32", (2, 4, 3))],
+            {
+                "set": lambda x: tf.linalg.set_diag(x, x[:, :2], k=(-1, 0)),
+                "set_left": lambda x: tf.linalg.set_diag(x, x[:, :2], k=(1, 2), align="LEFT_LEFT"),
+                "wide": lambda x: tf.linalg.diag(x[..., 0], k=1, num_rows=4), "tall": lambda x: tf.linalg.diag(
+                    x[..., 0], k=-1, num_cols=4),
+            },
+            is_open=False,
+        ),
+        "complex numbers": Group(
+            [Input("float32", ("n", 8)), Input("float32", ("n", 8))],
+            {
+                "real": lambda x, y: math.real(tf.complex(x, y)), "imag": lambda x, y: math.imag(tf.complex(x, y)),
+                "conj": lambda x, y: math.conj(tf.complex(x, y)) * tf.complex(y, x),
+                "angle": lambda x, y: math.angle(tf.complex(x, y)), "abs": lambda x, y: tf.abs(tf.complex(x, y)),
+                "adjoint": lambda x, y: tf.linalg.adjoint(tf.complex(x, y)),
+                "fft": lambda x, y: tf.signal.fft(tf.complex(x, y)),
+                "ifft": lambda x, y: tf.signal.ifft(tf.complex(x, y)[:, :6]),
+                "fft2": lambda x, y: tf.signal.fft2d(tf.reshape(tf.complex(x, y), (-1, 4, 2))),
+                "rfft": lambda x, y: tf.signal.rfft(x), "rfft_padded": lambda x, y: tf.signal.rfft(x, [12]),
+                "rfft_cut": lambda x, y: tf.signal.rfft(x, [5]),
+                "irfft": lambda x, y: tf.signal.irfft(tf.complex(x, y), [6]),
+                "rfft2": lambda x, y: tf.signal.rfft2d(tf.reshape(x, (-1, 2, 4))),
+                "irfft2": lambda x, y: tf.signal.irfft2d(tf.signal.rfft2d(tf.reshape(x, (-1, 2, 4)))),
+            },
+        ),
+        "training": Group(
+            [Input("float32", ("n", 4)), Input("float32", ("n", 4), 0.2, 1), Input("int32", ("n",), 0, 3)],
+            {
+                "loss": lambda x, y, i: tf.nn.softmax_cross_entropy_with_logits(y, x),
+                "slope": lambda x, y, i: raw.SoftmaxCrossEntropyWithLogits(features=x, labels=y).backprop,
+                "sparse_loss": lambda x, y, i: tf.nn.sparse_softmax_cross_entropy_with_logits(i, x),
+                **{name: _gradient(getattr(raw, f"{name}Grad"), "features")
+                   for name in ("Relu", "Relu6", "LeakyRelu", "Softplus", "Softsign")},
+                **{name: _gradient(getattr(raw, f"{name}Grad"), "outputs") for name in ("Elu", "Selu")},
+                **{name: _slope(getattr(raw, f"{name}Grad"))
+                   for name in ("Inv", "Reciprocal", "Rsqrt", "Sigmoid", "Sqrt", "Tanh")},
+                "bias": lambda x, y, i: raw.BiasAddGrad(out_backprop=x),
+            },
+        ),
+    }  # fmt: skip
+
+
+def _gradient(run: Case, name: str) -> Case:
+    return lambda x, y, i: run(gradients=y, **{name: x})
+
+
+def _slope(run: Case) -> Case:
+    return lambda x, y, i: run(y=y, dy=x)
+
+
+def _segments(run: Case) -> Case:
+    return lambda x, i, b: run(x, i, 5)
+
+
+def _sorted_segments(run: Case) -> Case:
+    return lambda x, i, b: run(x, [0, 0, 1, 3, 3, 3])
+
+
+def _sparse_segments(run: Case) -> Case:
+    return lambda x, i, b: run(x, [5, 1, 1, 0], [0, 0, 2, 2])

@@ -1,0 +1,41 @@
+"""What a group of cases is: functions of the same inputs, which one model holds all of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+Tensor = Any
+Case = Callable[..., Tensor]
+
+
+class Input(NamedTuple):
+    """An input of a group.
+
+    Attributes:
+        dtype: Its element type, by TensorFlow's name.
+        shape: Its shape; letters are sizes that are open, equal ones equal.
+        low: The least of the numbers that it is tried with.
+        high: The greatest.
+    """
+
+    dtype: str
+    shape: Sequence[int | str]
+    low: float = -2
+    high: float = 2
+
+
+class Group(NamedTuple):
+    """Cases with common inputs.
+
+    Attributes:
+        inputs: The inputs.
+        cases: The cases, which take the inputs.
+        is_open: Whether the group is also tried with open sizes.
+        in_xla: Whether XLA can be a judge: it takes nothing of `chlo`, and no sizes that only computing tells.
+    """
+
+    inputs: Sequence[Input]
+    cases: Mapping[str, Case]
+    is_open: bool = True
+    in_xla: bool = True

@@ -1,0 +1,215 @@
+"""Diagonals: taken from matrices, put into them, and what is beside them cut off.
+
+An element is on diagonal d where its column less its row is d. Each diagonal is found by comparing counted rows and
+columns, so that sizes may be open; only several diagonals of different lengths need known sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
+from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, ints
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, padded, part
+from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+
+
+class _Band(NamedTuple):
+    """Diagonals from the lowest to the highest, and at which end the shorter ones are aligned."""
+
+    low: int
+    high: int
+    align: str
+
+    def offset(self, diagonal: int, length: int, longest: int) -> int:
+        """Returns where a diagonal begins in a row as long as the longest one."""
+        above, below = self.align.split("_")
+        return 0 if (above if diagonal >= 0 else below) == "LEFT" else longest - length
+
+
+def _band(op: Operation, index: int) -> _Band:
+    if len(op.operands) <= index:
+        return _Band(0, 0, "LEFT_LEFT")
+    numbers = ints(op, index, "the numbers of the diagonals")
+    return _Band(numbers[0], numbers[-1], str(attribute(op, "align", "LEFT_LEFT")))
+
+
+def _length(rows: int, columns: int, diagonal: int) -> int:
+    """Returns how many elements a diagonal has.
+
+    Raises:
+        DeclinedError: That is not known.
+    """
+    if rows < 0 or columns < 0:
+        if rows == columns and diagonal == 0:
+            return rows
+        raise DeclinedError("the sizes of its matrices are not known, and more than the main diagonal is meant")
+    return min(rows + min(diagonal, 0), columns - max(diagonal, 0))
+
+
+def _distance(dims: Sequence[int], emit: Emit) -> Value:
+    """Emits the number of the diagonal of each element."""
+    last = len(dims) - 1
+    return emit.binary("subtract", emit.iota(dims, last, types.I32), emit.iota(dims, last - 1, types.I32))
+
+
+def _spread(row: Value, diagonal: int, dims: Sequence[int], emit: Emit) -> Value:
+    """Emits matrices that have a vector on a diagonal; what they have elsewhere is of no use."""
+    own = emit.dims(row)
+    last = len(dims) - 1
+    # Above the main diagonal the row tells which element it is, below it the column.
+    axis = last - 1 if diagonal >= 0 else last
+    if own[-1] != dims[axis]:
+        high = [*[0] * (len(own) - 1), dims[axis] - own[-1]]
+        row = padded(row, [0] * len(own), high, emit.scalar(0, types.element_of(row.type)), emit)
+    return emit.broadcast(row, dims, [*range(last - 1), axis])
+
+
+def _set(value: Value, diagonals: Value, band: _Band, emit: Emit) -> Value:
+    """Emits matrices with diagonals replaced."""
+    dims = emit.dims(value)
+    rows, columns = dims[-2:]
+    distance = _distance(dims, emit)
+    longest = emit.dims(diagonals)[-1]
+    for number in range(band.low, band.high + 1):
+        length = _length(rows, columns, number)
+        row = diagonals
+        if band.low != band.high:
+            axis = len(dims) - 2
+            row = part(diagonals, axis, band.high - number, band.high - number + 1, emit)
+            row = emit.reshape(row, (*dims[:-2], longest))
+        if length != longest:
+            start = band.offset(number, length, longest)
+            row = part(row, len(dims) - 2, start, start + length, emit)
+        value = emit.select(emit.compare("EQ", distance, number), _spread(row, number, dims, emit), value)
+    return value
+
+
+def _set_diag(op: Operation, emit: Emit) -> Value:
+    value, diagonals = op.operands[:2]
+    return _set(value, diagonals, _band(op, 2), emit)
+
+
+def _matrix_size(op: Operation, index: int) -> int:
+    """Returns a size that an operand asks for, -1 if it asks for none."""
+    if len(op.operands) <= index:
+        return -1
+    found = constant_int(op.operands[index])
+    if found is None:
+        raise DeclinedError("the sizes of its matrices must be constant")
+    return found
+
+
+def _matrix_diag(op: Operation, emit: Emit) -> Value:
+    diagonals = op.operands[0]
+    own, element = emit.dims(diagonals), types.element_of(diagonals.type)
+    band = _band(op, 1)
+    rows, columns = _matrix_size(op, 2), _matrix_size(op, 3)
+    outer = own[:-1] if band.low == band.high else own[:-2]
+    if band == _Band(0, 0, band.align) and rows == columns == -1:
+        rows = columns = own[-1]
+    elif own[-1] < 0:
+        raise DeclinedError("the length of its diagonals is not known, and more than the main diagonal is meant")
+    else:
+        least = own[-1] - min(band.high, 0), own[-1] + max(band.low, 0)
+        if rows == -1 and columns == -1:
+            rows = columns = max(least)
+        elif rows == -1:
+            rows = least[0]
+        elif columns == -1:
+            columns = least[1]
+    fill = op.operands[4] if len(op.operands) > 4 else emit.scalar(0, element)
+    matrices = emit.broadcast(emit.reshape(fill, ()), (*outer, rows, columns), ())
+    return _set(matrices, diagonals, band, emit)
+
+
+def _taken(value: Value, diagonal: int, emit: Emit) -> Value:
+    """Emits a diagonal of matrices."""
+    dims = emit.dims(value)
+    last = len(dims) - 1
+    rows, columns = dims[-2:]
+    length = _length(rows, columns, diagonal)
+    if length < 0 or rows != columns or diagonal:
+        if rows < 0:
+            pass
+        else:
+            value = part(value, last - 1, max(-diagonal, 0), max(-diagonal, 0) + length, emit)
+            value = part(value, last, max(diagonal, 0), max(diagonal, 0) + length, emit)
+    is_on = emit.compare("EQ", _distance(emit.dims(value), emit), 0)
+    element = types.element_of(value.type)
+    return emit.reduce("or" if element == types.I1 else "add", emit.select(is_on, value, 0), (last,), 0)
+
+
+def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims, element = emit.dims(value), types.element_of(value.type)
+    band = _band(op, 1)
+    if band.low == band.high:
+        return _taken(value, band.low, emit)
+    lengths = {number: _length(dims[-2], dims[-1], number) for number in range(band.low, band.high + 1)}
+    longest = max(lengths.values())
+    fill = emit.reshape(op.operands[2], ()) if len(op.operands) > 2 else emit.scalar(0, element)
+    parts = []
+    for number in reversed(lengths):
+        before = band.offset(number, lengths[number], longest)
+        zeros = [0] * (len(dims) - 2)
+        after = longest - lengths[number] - before
+        row = padded(_taken(value, number, emit), [*zeros, before], [*zeros, after], fill, emit)
+        parts.append(emit.reshape(row, (*dims[:-2], 1, longest)))
+    return concatenate(parts, len(dims) - 2, emit)
+
+
+def _band_part(op: Operation, emit: Emit) -> Value:
+    value, *limits = op.operands
+    distance = _distance(emit.dims(value), emit)
+    for limit, below in zip(limits, (True, False), strict=True):
+        known = constant_int(limit)
+        if known is not None and known < 0:
+            continue
+        far = emit.unary("negate", distance) if below else distance
+        most = known if known is not None else emit.convert(limit, types.I32)
+        is_kept = emit.compare("LE", far, most)
+        if isinstance(most, Value):
+            is_kept = emit.binary("or", is_kept, emit.compare("LT", most, 0))
+        value = emit.select(is_kept, value, 0)
+    return value
+
+
+def _diag(op: Operation, emit: Emit) -> Value:
+    """Emits a tensor of twice the rank: the diagonal of a matrix whose rows and columns are several dimensions each."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    if len(dims) != 1 and min(dims) < 0:
+        raise DeclinedError("the sizes of its operand are not known")
+    size = dims[0]
+    for dim in dims[1:]:
+        size *= dim
+    flat = emit.reshape(value, (size,))
+    zeros = emit.broadcast(emit.scalar(0, types.element_of(value.type)), (size, size), ())
+    return emit.reshape(_set(zeros, flat, _Band(0, 0, "LEFT_LEFT"), emit), (*dims, *dims))
+
+
+def _diag_part(op: Operation, emit: Emit) -> Value:
+    value = op.operands[0]
+    dims = emit.dims(value)[: len(emit.dims(value)) // 2]
+    if len(dims) != 1 and min(dims) < 0:
+        raise DeclinedError("the sizes of its operand are not known")
+    size = dims[0]
+    for dim in dims[1:]:
+        size *= dim
+    return emit.reshape(_taken(emit.reshape(value, (size, size)), 0, emit), dims)
+
+
+LOWERINGS: Mapping[str, Lowering] = {
+    **dict.fromkeys(("MatrixBandPart", "BatchMatrixBandPart"), _band_part),
+    **dict.fromkeys(("MatrixDiag", "MatrixDiagV2", "MatrixDiagV3", "BatchMatrixDiag"), _matrix_diag),
+    **dict.fromkeys(("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "BatchMatrixDiagPart"),
+                    _matrix_diag_part),
+    **dict.fromkeys(("MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3", "BatchMatrixSetDiag"), _set_diag),
+    "Diag": _diag,
+    "DiagPart": _diag_part,
+}  # fmt: skip
