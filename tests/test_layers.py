@@ -51,6 +51,7 @@ ROOMS = {
         ("report",),
         ("passes",),
         ("litert", "stablehlo"),
+        ("iree",),
         ("targets", "validation"),
         ("conversion", "files"),
         ("api", "inspection"),
@@ -66,6 +67,7 @@ ROOMS = {
         ("passes",),
         ("stages",),
     ),
+    "tfconvert.converter.iree": (("rewrites",), ("passes",)),
     "tfconvert.converter.stablehlo": (("legalize",), ("passes",), ("stages",)),
     "tfconvert.converter.service": (
         ("config", "entry_names", "folders", "job_state", "model_kinds", "page", "storage"),

@@ -17,6 +17,7 @@ import pytest
 import tfconvert
 from tests.converter.conftest import check_results
 from tfconvert.converter import passes
+from tfconvert.converter.iree import passes as iree_passes
 from tfconvert.converter.litert import passes as litert_passes
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import registry
@@ -32,7 +33,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 FILES = [
     module.name
-    for package in (passes, litert_passes, stablehlo_passes)
+    for package in (passes, litert_passes, stablehlo_passes, iree_passes)
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
 ]
 

@@ -11,7 +11,12 @@ from typing import TypeGuard
 from tfconvert.converter.pipeline.stage import Pass
 from tfconvert.schema.diagnostics import error
 
-PACKAGES = ("tfconvert.converter.passes", "tfconvert.converter.litert.passes", "tfconvert.converter.stablehlo.passes")
+PACKAGES = (
+    "tfconvert.converter.passes",
+    "tfconvert.converter.litert.passes",
+    "tfconvert.converter.stablehlo.passes",
+    "tfconvert.converter.iree.passes",
+)
 """The packages of passes: those of every target, and those of each one alone."""
 
 

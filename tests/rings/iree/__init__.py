@@ -1,0 +1,1 @@
+"""What IREE makes of our programs."""

@@ -1,0 +1,86 @@
+"""Pass `stablehlo-to-iree-input`: what IREE does not compile of StableHLO becomes `tensor` and `linalg`.
+
+That concerns ops on open sizes. Sizes become numbers of type `index`, computed beside the program; what would read
+past the end of a tensor is checked.
+
+Before:
+
+    func.func @main(%x: tensor<?x4xf32>) -> tensor<?xf32> {
+      %0 = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x4xf32>) -> tensor<i32>
+      %1 = stablehlo.constant dense<4> : tensor<i32>
+      %2 = "stablehlo.multiply"(%0, %1) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %3 = "stablehlo.reshape"(%2) : (tensor<i32>) -> tensor<1xi32>
+      %4 = "stablehlo.dynamic_reshape"(%x, %3) : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?xf32>
+      func.return %4 : tensor<?xf32>
+    }
+
+After:
+
+    func.func @main(%x: tensor<?x4xf32>) -> tensor<?xf32> {
+      %0 = "tensor.collapse_shape"(%x) <{reassociation = [[0 : i64, 1 : i64]]}> : (tensor<?x4xf32>) -> tensor<?xf32>
+      func.return %0 : tensor<?xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import ClassVar
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.edit import walk
+from tfconvert.converter.iree.rewrites.context import Context
+from tfconvert.converter.iree.rewrites.emit import Emit
+from tfconvert.converter.iree.rewrites.numbers import Numbers
+from tfconvert.converter.iree.rewrites.registry import RULES
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
+from tfconvert.schema.dialects import stablehlo, upstream
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.traits import Trait
+from tfconvert.schema.ir.values import Value
+
+
+class StablehloToIreeInput:
+    """Rewrites what IREE does not compile."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "stablehlo-to-iree-input"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Rewrites every function; returns how many ops of each name were replaced."""
+        module.attributes.pop(POLYMORPHIC, None)
+        applied: Counter[str] = Counter()
+        for function in symbol_table.defined_functions(module).values():
+            _rewrite(function, applied)
+            _erase_dead(function)
+        return PassResult(applied)
+
+
+def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
+    numbers = Numbers()
+    for op in walk(function):
+        rule = RULES.get(op.name)
+        found = rule.rewrite(op, Context(Emit(op), numbers)) if rule is not None else None
+        if found is None:
+            continue
+        applied[op.name] += 1
+        for old, new in zip(op.results, (found,) if isinstance(found, Value) else found, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+
+def _erase_dead(function: FuncOp) -> None:
+    for op in reversed(walk(function)):
+        if op is not function and not _stays(op) and all(result.is_unused for result in op.results):
+            op.erase()
+
+
+def _stays(op: Operation) -> bool:
+    return op.has_trait(Trait.TERMINATOR) or stablehlo.has_side_effects(op) or op.name in _EFFECTS
+
+
+_EFFECTS = upstream.EFFECTS | {"func.call"}

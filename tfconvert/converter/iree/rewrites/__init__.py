@@ -1,0 +1,1 @@
+"""The rewrites of ops that IREE does not take as they are."""

@@ -1,0 +1,331 @@
+"""Sizes and other small integers as numbers of type `index`, computed beside the program, not in tensors.
+
+What StableHLO computes with tensors of one number becomes arithmetic on numbers; equal sizes become the same value, so
+that it is known that they are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from tfconvert.converter.iree.rewrites.emit import Emit, Index, constant_ints
+from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
+from tfconvert.schema.ir.values import OpResult, Value
+
+_DEEPEST = 64
+"""How long a computation is followed."""
+
+_BINARY = {
+    "stablehlo.add": "addi",
+    "stablehlo.subtract": "subi",
+    "stablehlo.multiply": "muli",
+    "stablehlo.maximum": "maxsi",
+    "stablehlo.minimum": "minsi",
+}
+_COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
+
+_SHAPE_OPERAND = {
+    "stablehlo.dynamic_broadcast_in_dim": 1,
+    "stablehlo.dynamic_iota": 0,
+    "stablehlo.dynamic_reshape": 1,
+    "tensor.reshape": 1,
+}
+"""The operand that holds the result's sizes."""
+
+
+class Numbers:
+    """The numbers of a module, each computed once, right after what it depends on."""
+
+    __slots__ = ("_dims", "_elements", "_factors")
+
+    def __init__(self) -> None:
+        self._dims: dict[tuple[Value, int], Index] = {}
+        self._elements: dict[tuple[Value, int], Index] = {}
+        self._factors: dict[Value, tuple[Index, Index]] = {}
+
+    # Sizes.
+
+    def sizes(self, value: Value) -> list[Index]:
+        """Returns a value's sizes."""
+        shape = types.shape_of(value.type)
+        assert shape is not None
+        return [self.size(value, axis) for axis in range(len(shape))]
+
+    def size(self, value: Value, axis: int) -> Index:
+        """Returns a size."""
+        shape = types.shape_of(value.type)
+        assert shape is not None
+        if shape[axis] >= 0:
+            return shape[axis]
+        found = self._dims.get((value, axis))
+        if found is None:
+            found = self._size(value, axis)
+            self._dims[value, axis] = found
+        return found
+
+    def _size(self, value: Value, axis: int) -> Index:
+        origin, place = value, axis
+        while isinstance(origin, OpResult):
+            known = self._dims.get((origin, place))
+            if known is not None:
+                return known
+            op = origin.op
+            if op.name in _SHAPE_OPERAND:
+                return self.element(op.operands[_SHAPE_OPERAND[op.name]], place)
+            if op.name in _SIZE_OPERANDS:
+                shape = types.shape_of(origin.type)
+                assert shape is not None
+                return op.operands[_SIZE_OPERANDS[op.name](op) + sum(dim < 0 for dim in shape[:place])]
+            source = _source(op, origin, place)
+            if source is None:
+                break
+            origin, place = source
+            static = types.shape_of(origin.type)
+            if static is not None and static[place] >= 0:
+                return static[place]
+        known = self._dims.get((origin, place))
+        if known is None:
+            emit = _after(origin)
+            known = emit.one("tensor.dim", (origin, emit.index(place)), INDEX)
+            self._dims[origin, place] = known
+        return known
+
+    # Elements.
+
+    def elements(self, vector: Value) -> list[Index]:
+        """Returns the elements of a vector of integers."""
+        shape = types.shape_of(vector.type)
+        assert shape is not None
+        assert min(shape, default=0) >= 0, shape
+        return [self.element(vector, at) for at in range(math.prod(shape))]
+
+    def element(self, value: Value, at: int = 0, depth: int = 0) -> Index:
+        """Returns an element of a tensor of integers.
+
+        Args:
+            value: The tensor, a scalar or a vector.
+            at: The element's number.
+            depth: How far away what it is needed for is.
+        """
+        found = self._elements.get((value, at))
+        if found is None:
+            found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
+            if found is None:
+                emit = _after(value)
+                number = emit.element(value, *([at] if types.shape_of(value.type) else []))
+                found = number if number.type is INDEX else emit.one("arith.index_cast", (number,), INDEX)
+            self._elements[value, at] = found
+        return found
+
+    def _element(self, value: Value, at: int, depth: int) -> Index | None:
+        known = constant_ints(value)
+        if known is not None:
+            return known[at]
+        if not isinstance(value, OpResult) or not _is_integer(value):
+            return None
+        op = value.op
+        if op.name == "stablehlo.get_dimension_size":
+            return self.size(op.operands[0], _int(op, "dimension"))
+        if op.name in _BINARY or op.name == "stablehlo.divide":
+            if types.shape_of(op.operands[0].type) != types.shape_of(value.type):
+                return None
+            one, other = (self.element(operand, at, depth) for operand in op.operands)
+            return self._computed(value, one, other)
+        if op.name == "stablehlo.select":
+            return self._chosen(op, at, depth)
+        rule = _ELEMENTS.get(op.name)
+        source = rule(op, at) if rule is not None else None
+        return None if source is None else self.element(*source, depth)
+
+    def _computed(self, value: Value, one: Index, other: Index) -> Index:
+        op = value.owner
+        assert isinstance(op, Operation)
+        emit = _after(value)
+        if op.name != "stablehlo.divide":
+            found = emit.compute(_BINARY[op.name], one, other)
+            if op.name == "stablehlo.multiply" and isinstance(found, Value):
+                self._factors.setdefault(found, (one, other))
+            return found
+        if isinstance(other, int) and isinstance(one, int) and other > 0 <= one:
+            return one // other
+        if isinstance(other, int) and other > 0:
+            return one if other == 1 else emit.one("arith.divsi", (emit.index(one), emit.index(other)), INDEX)
+        # A divisor of zero would be undefined; StableHLO's result is of no use either.
+        by = emit.index(other)
+        safe = emit.choose(emit.is_(0, by, emit.index(0)), emit.index(1), by)
+        return emit.one("arith.divsi", (emit.index(one), safe), INDEX)
+
+    def _chosen(self, op: Operation, at: int, depth: int) -> Index:
+        condition, *cases = op.operands
+        one, other = (self.element(case, at, depth) for case in cases)
+        if one is other or (isinstance(one, int) and one == other):
+            return one
+        place = at if types.shape_of(condition.type) else 0
+        truth = self.truth(condition, place, depth)
+        emit = _after(op.results[0])
+        return emit.choose(truth, emit.index(one), emit.index(other))
+
+    def truth(self, condition: Value, at: int = 0, depth: int = 0) -> Value:
+        """Returns an element of a tensor of truth values."""
+        emit = _after(condition)
+        op = condition.owner
+        if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
+            direction = op.properties["comparison_direction"]
+            assert isinstance(direction, EnumeratorAttr)
+            if all(_is_signed(operand) for operand in op.operands):
+                one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
+                return emit.is_(_COMPARISONS[direction.value], one, other)
+        return emit.element(condition, *([at] if types.shape_of(condition.type) else []))
+
+    def factors(self, number: Index) -> tuple[int, Counter[Value]]:
+        """Returns a number as a product: of a number that is known, and of values that are not products."""
+        if isinstance(number, int):
+            return number, Counter()
+        pair = self._factors.get(number)
+        if pair is None:
+            return 1, Counter((number,))
+        (one, some), (other, more) = (self.factors(each) for each in pair)
+        return one * other, some + more
+
+
+def _after_offsets(op: Operation) -> int:
+    counts = op.properties["operandSegmentSizes"]
+    assert isinstance(counts, DenseArrayAttr)
+    return 1 + int(counts.values[1])
+
+
+_SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
+    "tensor.empty": lambda op: 0,
+    "tensor.expand_shape": lambda op: 1,
+    "tensor.extract_slice": _after_offsets,
+}
+"""The number of the first of the operands that are the result's open sizes."""
+
+
+def _after(value: Value) -> Emit:
+    """Returns what inserts right after a value is defined."""
+    owner = value.owner
+    if isinstance(owner, Operation):
+        assert owner.next_op is not None
+        emit = Emit(owner.next_op)
+        emit.location = owner.location
+        return emit
+    return Emit(owner.first_op)
+
+
+def _is_signed(value: Value) -> bool:
+    element = types.element_of(value.type)
+    return isinstance(element, IntegerType) and element.width >= 32 and element.signedness is Signedness.SIGNLESS
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(types.element_of(value.type), IntegerType)
+
+
+def _int(op: Operation, name: str) -> int:
+    value = op.properties[name]
+    assert isinstance(value, IntegerAttr)
+    return value.value
+
+
+def _ints(op: Operation, name: str) -> tuple[int, ...]:
+    value = op.properties[name]
+    assert isinstance(value, DenseArrayAttr)
+    return tuple([int(each) for each in value.values])
+
+
+def _source(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
+    """Returns the operand, and its axis, that has the same size as an axis of a result."""
+    definition = stablehlo.definitions().get(op.name)
+    if definition is not None and definition.types in ("same", "compare"):
+        return op.operands[0], axis
+    rule = _SOURCES.get(op.name)
+    return None if rule is None else rule(op, value, axis)
+
+
+def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    gone = _ints(op, "dimensions")
+    shape = types.shape_of(op.operands[0].type)
+    assert shape is not None
+    return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
+
+
+def _concatenated(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
+    return None if axis == _int(op, "dimension") else (op.operands[0], axis)
+
+
+def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
+    return op.operands[0], axis
+
+
+Source = Callable[[Operation, OpResult, int], tuple[Value, int] | None]
+
+_SOURCES: Mapping[str, Source] = {
+    "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.compare": _same,
+    "stablehlo.concatenate": _concatenated,
+    "stablehlo.convert": _same,
+    "stablehlo.dynamic_update_slice": _same,
+    "stablehlo.is_finite": _same,
+    "stablehlo.reduce": _reduced,
+    "stablehlo.reverse": _same,
+    "stablehlo.scatter": _same,
+    "stablehlo.select": lambda op, value, axis: (op.operands[1], axis),
+    "stablehlo.sort": lambda op, value, axis: (op.operands[value.index], axis),
+    "stablehlo.transpose": lambda op, value, axis: (op.operands[0], _ints(op, "permutation")[axis]),
+    "tensor.insert_slice": lambda op, value, axis: (op.operands[1], axis),
+    "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
+    "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
+}
+"""Where the sizes of results come from."""
+
+
+def _reshaped(op: Operation, at: int) -> tuple[Value, int]:
+    return op.operands[0], at
+
+
+def _part(op: Operation, at: int) -> tuple[Value, int] | None:
+    starts, strides = _ints(op, "start_indices"), _ints(op, "strides")
+    return (op.operands[0], starts[0] + at * strides[0]) if len(starts) == 1 else None
+
+
+def _piece(op: Operation, at: int) -> tuple[Value, int] | None:
+    for operand in op.operands:
+        shape = types.shape_of(operand.type)
+        if shape is None or len(shape) != 1 or shape[0] < 0:
+            return None
+        if at < shape[0]:
+            return operand, at
+        at -= shape[0]
+    return None
+
+
+def _converted(op: Operation, at: int) -> tuple[Value, int] | None:
+    operand = op.operands[0]
+    is_wide = isinstance(kind := types.element_of(operand.type), IntegerType) and kind.width >= 16
+    return (operand, at) if is_wide and not _is_narrow(types.element_of(op.results[0].type)) else None
+
+
+def _is_narrow(kind: Attribute) -> bool:
+    return not isinstance(kind, IntegerType) or kind.width < 32
+
+
+def _spread(op: Operation, at: int) -> tuple[Value, int] | None:
+    return (op.operands[0], 0) if types.shape_of(op.operands[0].type) == () else None
+
+
+_ELEMENTS: Mapping[str, Callable[[Operation, int], tuple[Value, int] | None]] = {
+    "stablehlo.broadcast_in_dim": _spread,
+    "stablehlo.concatenate": _piece,
+    "stablehlo.convert": _converted,
+    "stablehlo.reshape": _reshaped,
+    "stablehlo.slice": _part,
+}
+"""Where the elements of small tensors come from."""

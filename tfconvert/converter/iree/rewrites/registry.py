@@ -1,0 +1,37 @@
+"""All rewrites, by the op that they replace, each with the reason: what IREE 3.13 does with the op as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tfconvert.converter.iree.rewrites import broadcasts, checks, lookups, products, shapes, slices, sorts, windows
+from tfconvert.converter.iree.rewrites.context import Rewrite
+
+
+class Rule(NamedTuple):
+    """A rewrite, and why it is needed."""
+
+    rewrite: Rewrite
+    because: str
+
+
+RULES: Mapping[str, Rule] = {
+    "stablehlo.convolution": Rule(windows.convolution, "fails if the image, or with groups the batch, is open"),
+    "stablehlo.custom_call": Rule(checks.custom_call, "ignores assertions about sizes"),
+    "stablehlo.dot_general": Rule(products.dot_general, "makes a dynamic_reshape of several free dimensions"),
+    "stablehlo.dynamic_broadcast_in_dim": Rule(
+        broadcasts.dynamic_broadcast_in_dim, "fails if it is not known whether a size is 1"
+    ),
+    "stablehlo.dynamic_conv": Rule(windows.convolution, "fails"),
+    "stablehlo.dynamic_gather": Rule(lookups.gather, "fails"),
+    "stablehlo.dynamic_pad": Rule(slices.dynamic_pad, "fails"),
+    "stablehlo.dynamic_reshape": Rule(shapes.dynamic_reshape, "fails"),
+    "stablehlo.dynamic_update_slice": Rule(slices.dynamic_update_slice, "fails if a size is open"),
+    "stablehlo.gather": Rule(lookups.gather, "makes a reshape to an open size if each index has one number"),
+    "stablehlo.optimization_barrier": Rule(checks.optimization_barrier, "leaves a tensor.dim if a size is open"),
+    "stablehlo.real_dynamic_slice": Rule(slices.real_dynamic_slice, "reads past the end of the operand"),
+    "stablehlo.reduce_window": Rule(windows.reduce_window, "fails with padding, or if channels come first"),
+    "stablehlo.sort": Rule(sorts.sort, "needs unbounded stack for several operands of an open size"),
+}
+"""The rewrites."""
