@@ -11,6 +11,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.executor.litert_ops import OUTSIDE
 from tfconvert.converter.ir.interface import interface_of
@@ -26,7 +27,9 @@ from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, erro
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.types import MemRefType
 
 MAX_ITERATIONS = 2000
 """Loops that random inputs keep going for longer are not compared."""
@@ -89,6 +92,7 @@ class _Side:
         dialects = {name.partition(".")[0] for name in names}
         # What only texts have is no file's either.
         self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor", "arith"} and "tfl.yield" not in names
+        self.has_buffers = "memref" in dialects
         self._content = b""
 
     def rename(self, names: Sequence[str]) -> None:
@@ -98,6 +102,8 @@ class _Side:
 
     def cannot_run(self, name: str) -> str:
         """Returns why a function can't be run, whatever its inputs are; empty if it can."""
+        if self.has_buffers:
+            return ""
         if not self.is_file:
             problems = Executor(self.module).problems(self.functions[name].sym_name)
             return ", ".join(dict.fromkeys(f"{one.op}: {one.message}" for one in problems[:3]))
@@ -113,6 +119,8 @@ class _Side:
         """
         if self.is_file:
             return _Outcome(self._run_file(name, inputs))
+        if self.has_buffers:
+            return _Outcome(buffers.run(self.module, name, inputs).results)
         executor = Executor(self.module, max_iterations=MAX_ITERATIONS)
         results = executor.run(self.functions[name].sym_name, inputs)
         changed = {}
@@ -165,7 +173,7 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
     if reason:
         return _Compared([_unchecked(pass_name, name, reason)])
     arguments = [list(side.functions[name].body.block.args) for side in (one, other)]
-    known = [types.most_specific(a.type, b.type) for a, b in zip(*arguments, strict=True)]
+    known = [types.most_specific(*map(_tensor, (a.type, b.type))) for a, b in zip(*arguments, strict=True)]
     refusals: list[ConversionError] = []
     draws = list(samples.draws(known, [str(index) for index in range(len(known))], seed))
     if not draws:
@@ -184,6 +192,11 @@ def _compare_function(one: _Side, other: _Side, name: str, pass_name: str, seed:
         reason = f"random inputs don't suit it: {refusals[0].diagnostics[0]}"
         return _Compared([_unchecked(pass_name, name, reason)])
     return _Compared()
+
+
+def _tensor(kind: Attribute) -> Attribute:
+    """Returns a type, of a buffer that of the tensor in it."""
+    return types.tensor(kind.element_type, kind.shape) if isinstance(kind, MemRefType) else kind
 
 
 def _differences(

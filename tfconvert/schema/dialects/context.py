@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tfconvert.schema.dialects import (
     foreign,
+    memref,
     quant,
     stablehlo,
     tf,
@@ -65,6 +66,7 @@ DIALECTS = DialectRegistry(
         *stablehlo.DIALECTS,
         *foreign.DIALECTS,
         *upstream.DIALECTS,
+        *memref.DIALECTS,
     ),
     {"affine_map": parse_affine_map, "dense": parse_dense, "dense_resource": parse_dense_resource},
 )

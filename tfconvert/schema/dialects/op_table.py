@@ -6,7 +6,7 @@ a question mark if they may be absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -108,7 +108,7 @@ class TableOp(Operation):
                 raise VerifyError(f"the property '{name}' of {self.name} can't be {value}")
         _check_types(self, definition.types)
         for region in self.regions:
-            _check_region(self, region, self.TABLE.terminator(self))
+            _check_region(self, region, self.TABLE.terminators(self))
 
 
 def _check_types(op: Operation, rule: str) -> None:
@@ -124,10 +124,10 @@ def _check_types(op: Operation, rule: str) -> None:
         raise VerifyError(f"operands and results of {op.name} must have one shape")
 
 
-def _check_region(op: Operation, region: Region, terminator: str) -> None:
+def _check_region(op: Operation, region: Region, terminators: Sequence[str]) -> None:
     last = region.block.last_op if len(region.blocks) == 1 else None
-    if last is None or last.name != terminator:
-        raise VerifyError(f"a region of {op.name} must be one block that ends in {terminator}")
+    if last is None or last.name not in terminators:
+        raise VerifyError(f"a region of {op.name} must be one block that ends in {' or '.join(terminators)}")
 
 
 class OpTable:
@@ -135,13 +135,13 @@ class OpTable:
 
     Attributes:
         checks: What a property of each kind can be.
-        terminator: Returns the name of the op that ends the regions of an op.
+        terminators: Returns the names of the ops that may end the regions of an op.
 
     Args:
         path: The file.
         base: The class of its ops.
         checks: What a property of each kind can be.
-        terminator: Returns the name of the op that ends the regions of an op.
+        terminators: Returns the names of the ops that may end the regions of an op.
         traits: Traits of some ops, by full name.
     """
 
@@ -150,11 +150,11 @@ class OpTable:
         path: Path,
         base: type[TableOp],
         checks: Mapping[str, Check],
-        terminator: Callable[[Operation], str],
+        terminators: Callable[[Operation], Sequence[str]],
         traits: Mapping[str, frozenset[Trait]],
     ) -> None:
         self.checks = checks
-        self.terminator = terminator
+        self.terminators = terminators
         self._path = path
         self._base = base
         self._traits = traits

@@ -57,7 +57,7 @@ class StableHLOOp(op_table.TableOp):
     __slots__ = ()
 
 
-_TABLE = op_table.OpTable(TABLE, StableHLOOp, CHECKS, lambda op: RETURN, _TRAITS)
+_TABLE = op_table.OpTable(TABLE, StableHLOOp, CHECKS, lambda op: (RETURN,), _TRAITS)
 
 definitions = _TABLE.definitions
 class_of = _TABLE.class_of

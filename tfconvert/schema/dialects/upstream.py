@@ -117,12 +117,12 @@ class UpstreamOp(op_table.TableOp):
     __slots__ = ()
 
 
-def _terminator(op: Operation) -> str:
-    return f"{op.dialect}.yield"
+def _terminators(op: Operation) -> Sequence[str]:
+    return (f"{op.dialect}.yield",)
 
 
 _TABLE = op_table.OpTable(
-    TABLE, UpstreamOp, {**op_table.CHECKS, "array": op_table.instance_of(ArrayAttr)}, _terminator, _TRAITS
+    TABLE, UpstreamOp, {**op_table.CHECKS, "array": op_table.instance_of(ArrayAttr)}, _terminators, _TRAITS
 )
 
 definitions = _TABLE.definitions
