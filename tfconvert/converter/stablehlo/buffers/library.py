@@ -12,6 +12,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import DYNAMIC, INDEX, MemRefType
+from tfconvert.schema.ir.values import Value
 
 
 class Routine(NamedTuple):
@@ -21,11 +22,13 @@ class Routine(NamedTuple):
         symbol: Its symbol.
         ranks: The ranks of its buffers; it takes them of any sizes.
         options: The numbers that it takes after them.
+        arguments: The numbers of the kernel's arguments that it takes.
     """
 
     symbol: str
     ranks: tuple[int, ...]
     options: tuple[int, ...]
+    arguments: tuple[int, ...] = ()
 
     def types(self, element: Attribute) -> list[Attribute]:
         """Returns the types of what it takes."""
@@ -94,4 +97,16 @@ def routine_of(kernel: FuncOp) -> Routine | None:
     kinds = {types.element_of(value.type) for op in computed for value in (*op.operands, *op.results)}
     element = _ELEMENTS.get(*kinds) if len(kinds) == 1 else None
     found = row(computed[0]) if row is not None and element is not None else None
-    return None if found is None else found._replace(symbol=f"{found.symbol}_{element}")
+    arguments = [_argument(kernel, value) for op in computed for value in op.operands]
+    if found is None or None in arguments:
+        return None
+    taken = (*(each for each in arguments if each is not None), len(kernel.args) - 1)
+    return found._replace(symbol=f"{found.symbol}_{element}", arguments=taken)
+
+
+def _argument(kernel: FuncOp, value: Value) -> int | None:
+    """Returns the number of the argument that a tensor is read from, `None` if it is from elsewhere."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "bufferization.to_tensor":
+        return None
+    return next(each.index for each in kernel.args if each is owner.operands[0])

@@ -89,7 +89,8 @@ def _element(function: FuncOp) -> Attribute:
 def _call(op: CallOp, routine: Routine, element: Attribute) -> None:
     builder = OpBuilder(op)
     operands: list[Value] = []
-    for value, kind in zip(op.operands, routine.types(element), strict=False):
+    for argument, kind in zip(routine.arguments, routine.types(element), strict=False):
+        value = op.operands[argument]
         assert isinstance(kind, MemRefType)
         if value.type is kind:
             operands.append(value)
