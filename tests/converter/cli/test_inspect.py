@@ -261,3 +261,44 @@ def _largest_weights(model: Path) -> list[int]:
     ]
     largest = max(entry.size for entry in entries)
     return [entry.offset + largest // 2 for entry in entries if entry.size == largest]
+
+
+DENSE = """\
+func.func @main(%x: tensor<?x4xf32>) -> tensor<?x3xf32> {
+  %0 = "tf.Const"() <{value = dense<0.5> : tensor<8x3xf32>}> : () -> tensor<8x3xf32>
+  %1 = "tf.Const"() <{value = dense<0.25> : tensor<4x8xf32>}> : () -> tensor<4x8xf32>
+  %2 = "tf.MatMul"(%x, %1) : (tensor<?x4xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>
+  %3 = "tf.Relu"(%2) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %4 = "tf.MatMul"(%3, %0) : (tensor<?x8xf32>, tensor<8x3xf32>) -> tensor<?x3xf32>
+  func.return %4 : tensor<?x3xf32>
+}
+"""
+
+
+def test_memory_is_a_formula_of_open_sizes_and_a_number_of_known_ones(tmp_path: Path) -> None:
+    path = tmp_path / "dense.mlir"
+    path.write_text(DENSE)
+    text = inspect(path, "--memory").output
+    # The wider layer and, beside it, the zero of each element that its activation compares it with.
+    assert "    64*x.0  at " in text
+    assert "x f32[?,4]" in text
+    (open_,) = found(path, "--memory")["functions"]
+    (known,) = found(path, "--memory", "x=10,4")["functions"]
+    assert open_["weight_bytes"] == known["weight_bytes"] == 4 * (4 * 8 + 8 * 3)
+    assert open_["result_bytes"] == "12*x.0"
+    assert known["result_bytes"] == 120
+    assert open_["peak_bytes"] == "64*x.0"
+    assert known["peak_bytes"] == 640
+    assert known["operations"] == 10 * (2 * 4 * 8 + 8 + 2 * 8 * 3)
+    calls = [(call["routine"], call["sizes"]) for call in open_["library_calls"]]
+    assert calls == [
+        ("lib_gemm_f32", [["x.0", 4], [4, 8], ["x.0", 8]]),
+        ("lib_gemm_f32", [["x.0", 8], [8, 3], ["x.0", 3]]),
+    ]
+
+
+@pytest.mark.parametrize("shape", ["y=1,4", "x=1,5", "x=1"])
+def test_memory_of_inputs_that_the_model_does_not_have(tmp_path: Path, shape: str) -> None:
+    path = tmp_path / "dense.mlir"
+    path.write_text(DENSE)
+    assert "[wrong-option]" in inspect(path, "--memory", shape, status=1).output

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,7 @@ from tfconvert.converter.cli.failure import Documented
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    MemoryOption,
     recurrent_option,
     show,
     source_options,
@@ -20,12 +22,16 @@ from tfconvert.converter.cli.options import (
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
+if TYPE_CHECKING:
+    from tfconvert.importers.source import Source
+
 _EXAMPLES = """
 \b
 Examples:
   tfconvert inspect saved_model/
   tfconvert inspect frozen.pb --output scores -v
   tfconvert inspect model.tflite --json
+  tfconvert inspect saved_model/ --memory image=8,224,224,3
 """
 
 
@@ -34,9 +40,18 @@ Examples:
 @source_options
 @click.option("--allow-custom-ops", is_flag=True, help="Count ops that LiteRT doesn't have as convertible.")
 @recurrent_option
+@click.option(
+    "--memory",
+    type=MemoryOption(),
+    multiple=True,
+    is_flag=False,
+    flag_value="",
+    help="Tell instead what running the model takes, for inputs of these shapes (repeatable), or as formulas "
+    "of open sizes: memory, operations, products and convolutions.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="List all ops.")
-def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:
+def inspect(model: str, memory: Sequence[tuple[str, list[int]]], as_json: bool, verbose: bool, **settings: Any) -> None:
     """Tell what is in MODEL, whether it will convert, and what that will give.
 
     MODEL is anything that can be converted, or a .tflite file. To find out, a conversion is run, but for reading and
@@ -52,6 +67,9 @@ def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:
     try:
         with Documented(as_json, sys.stdout):
             source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+            if memory:
+                _memory(source, Options(**settings), dict(memory), as_json=as_json, verbose=verbose)
+                return
             found = look(source, Options(**settings))
     except ConversionError as problem:
         if as_json:
@@ -64,3 +82,17 @@ def inspect(model: str, as_json: bool, verbose: bool, **settings: Any) -> None:
         click.echo(to_text(found, verbose=verbose), file=utf8(sys.stdout))
     if found.converts is False:
         sys.exit(1)
+
+
+def _memory(
+    source: Source, options: Options, shapes: Mapping[str, Sequence[int]], *, as_json: bool, verbose: bool
+) -> None:
+    """Prints what running a model takes."""
+    from tfconvert.converter.cli.json_output import print_json
+    from tfconvert.converter.inspection.memory import memory_of, to_text
+
+    found = memory_of(source, options, {name: shape for name, shape in shapes.items() if name})
+    if as_json:
+        print_json({"functions": [each.to_dict() for each in found]})
+    else:
+        click.echo(to_text(source.name, found, verbose=verbose), file=utf8(sys.stdout))

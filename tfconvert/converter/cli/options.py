@@ -41,6 +41,16 @@ class ShapeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in
         return name, shape
 
 
+class MemoryOption(ShapeOption):
+    """As `ShapeOption`, but the value may be left out."""
+
+    name = "[NAME=DIMS]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, list[int]]:
+        """Parses one value."""
+        return super().convert(value, param, ctx) if value else ("", [])
+
+
 class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """`OLD=NEW`: a name of the model's, and the one that it gets."""
 

@@ -212,7 +212,9 @@ class _Walk:
         self._seen.add(here)
         if any(formulas.is_natural(formulas.subtract(point.bytes, here)) for point in self.points):
             return
-        writer = next((use.operation for use in op.results[0].uses), op)
+        writer = op.next_op or op
+        while op.results[0] not in writer.operands and writer.next_op is not None:
+            writer = writer.next_op
         name = writer.callee if isinstance(writer, CallOp) else writer.name
         kept = [point for point in self.points if not formulas.is_natural(formulas.subtract(here, point.bytes))]
         self.points = [*kept, Point(here, name, str(place_of(op.location)))]
