@@ -85,6 +85,7 @@ NAMES = (
     "unary", "binary", "integers", "reductions", "shapes", "slices", "products", "images", "fixed images", "lookups",
     "control flow",
     "scans", "sorting", "greatest", "segments", "diagonals", "fixed diagonals", "complex numbers", "training",
+    "rearranging", "computed sizes",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.stablehlo.legalize.shaping import padded, part
+from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.operation import Operation
@@ -68,7 +69,7 @@ def _transform(value: Value, kind: str, lengths: tuple[int, ...], emit: Emit) ->
     elif kind == "IRFFT":
         assert isinstance(element, ComplexType)
         element, dims[-1] = element.element_type, lengths[-1]
-    properties = {"fft_type": EnumeratorAttr.get("fft_type", kind), "fft_length": lengths}
+    properties: dict[str, attrs.Value] = {"fft_type": EnumeratorAttr.get("fft_type", kind), "fft_length": lengths}
     return emit.one("fft", (value,), element, dims, properties)
 
 

@@ -38,17 +38,25 @@ def _band(op: Operation, index: int) -> _Band:
     return _Band(numbers[0], numbers[-1], str(attribute(op, "align", "LEFT_LEFT")))
 
 
-def _length(rows: int, columns: int, diagonal: int) -> int:
-    """Returns how many elements a diagonal has.
+def _length(rows: int, columns: int, diagonal: int, emit: Emit) -> int:
+    """Returns how many elements a diagonal has."""
+    if rows == columns and diagonal == 0:
+        return rows
+    below = emit.compute("add", emit.size(rows), min(diagonal, 0))
+    length = emit.compute("minimum", below, emit.compute("subtract", emit.size(columns), max(diagonal, 0)))
+    return length if isinstance(length, int) else emit.sizes.fresh(length)
+
+
+def _known_length(rows: int, columns: int, diagonal: int, emit: Emit) -> int:
+    """Returns how many elements one of several diagonals has.
 
     Raises:
         DeclinedError: That is not known.
     """
-    if rows < 0 or columns < 0:
-        if rows == columns and diagonal == 0:
-            return rows
-        raise DeclinedError("the sizes of its matrices are not known, and more than the main diagonal is meant")
-    return min(rows + min(diagonal, 0), columns - max(diagonal, 0))
+    length = _length(rows, columns, diagonal, emit)
+    if length < 0:
+        raise DeclinedError("the sizes of its matrices are not known, and several diagonals are meant")
+    return length
 
 
 def _distance(dims: Sequence[int], emit: Emit) -> Value:
@@ -64,8 +72,11 @@ def _spread(row: Value, diagonal: int, dims: Sequence[int], emit: Emit) -> Value
     # Above the main diagonal the row tells which element it is, below it the column.
     axis = last - 1 if diagonal >= 0 else last
     if own[-1] != dims[axis]:
-        high = [*[0] * (len(own) - 1), dims[axis] - own[-1]]
-        row = padded(row, [0] * len(own), high, emit.scalar(0, types.element_of(row.type)), emit)
+        missing = emit.compute("subtract", emit.size(dims[axis]), emit.size(own[-1]))
+        more = missing if isinstance(missing, int) else emit.sizes.fresh(missing)
+        element, wide = types.element_of(row.type), (*own[:-1], dims[axis])
+        zeros = emit.broadcast(emit.scalar(0, element), (*own[:-1], more), ())
+        row = emit.one("concatenate", (row, zeros), element, wide, {"dimension": len(own) - 1})
     return emit.broadcast(row, dims, [*range(last - 1), axis])
 
 
@@ -76,15 +87,13 @@ def _set(value: Value, diagonals: Value, band: _Band, emit: Emit) -> Value:
     distance = _distance(dims, emit)
     longest = emit.dims(diagonals)[-1]
     for number in range(band.low, band.high + 1):
-        length = _length(rows, columns, number)
         row = diagonals
         if band.low != band.high:
             axis = len(dims) - 2
-            row = part(diagonals, axis, band.high - number, band.high - number + 1, emit)
-            row = emit.reshape(row, (*dims[:-2], longest))
-        if length != longest:
+            length = _known_length(rows, columns, number, emit)
             start = band.offset(number, length, longest)
-            row = part(row, len(dims) - 2, start, start + length, emit)
+            row = part(diagonals, axis, band.high - number, band.high - number + 1, emit)
+            row = part(emit.reshape(row, (*dims[:-2], longest)), axis, start, start + length, emit)
         value = emit.select(emit.compare("EQ", distance, number), _spread(row, number, dims, emit), value)
     return value
 
@@ -128,20 +137,22 @@ def _matrix_diag(op: Operation, emit: Emit) -> Value:
 
 
 def _taken(value: Value, diagonal: int, emit: Emit) -> Value:
-    """Emits a diagonal of matrices."""
-    dims = emit.dims(value)
+    """Emits a diagonal of matrices: of each row the element that is on it, of rows from the first that has one."""
+    dims, element = emit.dims(value), types.element_of(value.type)
     last = len(dims) - 1
-    rows, columns = dims[-2:]
-    length = _length(rows, columns, diagonal)
-    if length < 0 or rows != columns or diagonal:
-        if rows < 0:
-            pass
-        else:
-            value = part(value, last - 1, max(-diagonal, 0), max(-diagonal, 0) + length, emit)
-            value = part(value, last, max(diagonal, 0), max(diagonal, 0) + length, emit)
-    is_on = emit.compare("EQ", _distance(emit.dims(value), emit), 0)
-    element = types.element_of(value.type)
-    return emit.reduce("or" if element == types.I1 else "add", emit.select(is_on, value, 0), (last,), 0)
+    is_on = emit.compare("EQ", _distance(dims, emit), diagonal)
+    body = "or" if element == types.I1 else "add"
+    found = emit.reduce(body, emit.select(is_on, value, 0), (last,), 0)
+    length = _length(dims[-2], dims[-1], diagonal, emit)
+    start = max(-diagonal, 0)
+    if start == 0 and length == dims[-2]:
+        return found
+    if length >= 0:
+        return part(found, last - 1, start, start + length, emit)
+    limit = emit.compute("add", emit.size(length), start)
+    limits = emit.vector([*(emit.size(dim) for dim in dims[:-2]), limit])
+    operands = (found, emit.ints([*[0] * (last - 1), start]), limits, emit.ints([1] * last))
+    return emit.one("real_dynamic_slice", operands, element, (*dims[:-2], length))
 
 
 def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
@@ -150,7 +161,7 @@ def _matrix_diag_part(op: Operation, emit: Emit) -> Value:
     band = _band(op, 1)
     if band.low == band.high:
         return _taken(value, band.low, emit)
-    lengths = {number: _length(dims[-2], dims[-1], number) for number in range(band.low, band.high + 1)}
+    lengths = {number: _known_length(dims[-2], dims[-1], number, emit) for number in range(band.low, band.high + 1)}
     longest = max(lengths.values())
     fill = emit.reshape(op.operands[2], ()) if len(op.operands) > 2 else emit.scalar(0, element)
     parts = []

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from tfconvert.converter.stablehlo.legalize import (
     activations,
     complex_numbers,
+    computed_sizes,
     diagonals,
     elementwise,
     gathering,
     products,
+    rearranging,
     reductions,
     scans,
     segments,
@@ -37,6 +39,8 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "diagonals": diagonals.LOWERINGS,
     "complex numbers": complex_numbers.LOWERINGS,
     "training": training.LOWERINGS,
+    "rearranging": rearranging.LOWERINGS,
+    "computed sizes": computed_sizes.LOWERINGS,
 }
 """The lowerings of each family, by the op's name in TensorFlow's registry."""
 

@@ -303,7 +303,8 @@ def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 _FORWARDED = (
-    "CheckNumerics", "EnsureShape", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient", "Snapshot",
+    "CheckNumerics", "CheckNumericsV2", "DebugIdentity", "DebugIdentityV2", "DebugIdentityV3", "DeepCopy",
+    "EnsureShape", "GuaranteeConst", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient", "Snapshot",
     "StopGradient",
 )  # fmt: skip
 
