@@ -122,7 +122,8 @@ TEXTS = {
     // CHECK: "linalg.depthwise_conv_2d_nhwc_hwc"
     func.func @main(%x: tensor<?x8x8x3xf32>, %w: tensor<3x3x1x3xf32>) -> tensor<?x6x6x3xf32> {
       %0 = "stablehlo.convolution"(%x, %w) <{
-        dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>, feature_group_count = 3 : i64, batch_group_count = 1 : i64}>
+        dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+        feature_group_count = 3 : i64, batch_group_count = 1 : i64}>
         : (tensor<?x8x8x3xf32>, tensor<3x3x1x3xf32>) -> tensor<?x6x6x3xf32>
       func.return %0 : tensor<?x6x6x3xf32>
     }""",
@@ -133,7 +134,8 @@ TEXTS = {
     // CHECK: "tensor.collapse_shape"
     func.func @main(%x: tensor<?x4x8x8xf32>, %w: tensor<3x3x2x6xf32>) -> tensor<?x6x6x6xf32> {
       %0 = "stablehlo.convolution"(%x, %w) <{
-        dimension_numbers = #stablehlo.conv<[b, f, 0, 1]x[0, 1, i, o]->[b, f, 0, 1]>, feature_group_count = 2 : i64, batch_group_count = 1 : i64}>
+        dimension_numbers = #stablehlo.conv<[b, f, 0, 1]x[0, 1, i, o]->[b, f, 0, 1]>,
+        feature_group_count = 2 : i64, batch_group_count = 1 : i64}>
         : (tensor<?x4x8x8xf32>, tensor<3x3x2x6xf32>) -> tensor<?x6x6x6xf32>
       func.return %0 : tensor<?x6x6x6xf32>
     }""",

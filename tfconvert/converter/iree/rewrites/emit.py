@@ -142,7 +142,7 @@ class Emit(OpBuilder):
         inputs: Sequence[tuple[Value, Map]],
         into: tuple[Value, Map],
         iterators: str,
-        body: Callable[[Emit, Sequence[Value]], Value],
+        body: Body,
     ) -> Value:
         """Inserts a loop nest.
 
@@ -170,6 +170,10 @@ class Emit(OpBuilder):
     def loop(self, number: int) -> Value:
         """Inserts the number of a loop's step."""
         return self.one("linalg.index", (), INDEX, {"dim": number})
+
+
+Body = Callable[[Emit, Sequence[Value]], Value]
+"""Inserts what computes an element of the result of a loop nest, from those that are read."""
 
 
 def segments(*counts: int) -> DenseArrayAttr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tfconvert.converter.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.iree.rewrites.emit import Emit, arithmetic
+from tfconvert.converter.iree.rewrites.emit import Body, Emit, Index, arithmetic
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import DotAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -30,7 +30,7 @@ def dot_general(op: Operation, context: Context) -> Value | None:
         return None
     emit, size = context.emit, context.numbers.size
     places = [dict[int, int](), dict[int, int]()]
-    sizes = []
+    sizes: list[Index] = []
     for side, value, dims in ((0, lhs, batch[0]), (0, lhs, free[0]), (1, rhs, free[1])):
         for position, axis in enumerate(dims):
             places[side][axis] = len(sizes)
@@ -53,7 +53,7 @@ def is_number(element: Attribute) -> bool:
     )
 
 
-def multiply_add(element: Attribute):  # type: ignore[no-untyped-def]
+def multiply_add(element: Attribute) -> Body:
     """Returns the body of a loop nest that adds a product to what is there."""
 
     def body(inside: Emit, arguments: Sequence[Value]) -> Value:

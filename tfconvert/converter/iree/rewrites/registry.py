@@ -30,6 +30,7 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.dynamic_update_slice": Rule(slices.dynamic_update_slice, "fails if a size is open"),
     "stablehlo.gather": Rule(lookups.gather, "makes a reshape to an open size if each index has one number"),
     "stablehlo.optimization_barrier": Rule(checks.optimization_barrier, "leaves a tensor.dim if a size is open"),
+    "stablehlo.pad": Rule(slices.static_pad, "fails if elements are taken away from an open size"),
     "stablehlo.real_dynamic_slice": Rule(slices.real_dynamic_slice, "reads past the end of the operand"),
     "stablehlo.reduce_window": Rule(windows.reduce_window, "fails with padding, or if channels come first"),
     "stablehlo.sort": Rule(sorts.sort, "needs unbounded stack for several operands of an open size"),

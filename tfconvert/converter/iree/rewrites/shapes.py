@@ -58,7 +58,7 @@ def _split(value: Value, groups: Sequence[_Group], sizes: Sequence[Index], shape
     known, operands = split(numbers)
     parts = _parts([len(group.new) for group in groups])
     kind = types.tensor(types.element_of(value.type), tuple(dims))
-    properties = {"reassociation": parts, "static_output_shape": known}
+    properties: dict[str, attrs.Value] = {"reassociation": parts, "static_output_shape": known}
     return context.emit.one("tensor.expand_shape", (value, *operands), kind, properties)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tfconvert.converter.iree.rewrites.broadcasts import axes
 from tfconvert.converter.iree.rewrites.context import Context, is_open, shape_of
 from tfconvert.converter.iree.rewrites.emit import LE, Emit, Index, segments, split
+from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
@@ -36,7 +38,7 @@ def _as_typed(sizes: Sequence[Index], shape: types.Shape, emit: Emit) -> list[In
 
 def within(emit: Emit, start: Index, limit: Index, size: Index) -> None:
     """Inserts a check that a part of a dimension is inside it, unless that is known."""
-    tests = []
+    tests: list[tuple[Index, Index]] = []
     if not isinstance(start, int) or start < 0:
         tests.append((0, start))
     if limit is not size and not (isinstance(limit, int) and isinstance(size, int) and limit <= size):
@@ -56,7 +58,7 @@ def extract(
 ) -> Value:
     """Inserts a slice."""
     (low, one), (count, other), (step, last) = map(split, (starts, sizes, strides))
-    properties = {
+    properties: dict[str, attrs.Value] = {
         "static_offsets": low, "static_sizes": count, "static_strides": step,
         "operandSegmentSizes": segments(1, len(one), len(other), len(last)),
     }  # fmt: skip
@@ -77,7 +79,7 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
         starts.append(0 if most == 0 or size is part else emit.clamped(numbers.element(index), 0, most))
         within(emit, 0, part, size)
     (low, one), (count, other) = split(starts), split(_as_typed(parts, shape_of(update), emit))
-    properties = {
+    properties: dict[str, attrs.Value] = {
         "static_offsets": low, "static_sizes": count, "static_strides": (1,) * len(sizes),
         "operandSegmentSizes": segments(1, 1, len(one), len(other), 0),
     }  # fmt: skip
@@ -94,6 +96,19 @@ def dynamic_pad(op: Operation, context: Context) -> Value | None:
         return None
     value = spread(value, filling, between, emit)
     return pad(value, emit.element(filling), low, high, shape_of(op.results[0]), context)
+
+
+def static_pad(op: Operation, context: Context) -> Value | None:
+    """Returns a padding by amounts of which some are negative, as a slice that is padded."""
+    value, filling = op.operands
+    low, high, between = (axes(op, f"{name}_padding{end}") for name, end in _AMOUNTS)
+    if not is_open(value) or min((*low, *high), default=0) >= 0:
+        return None
+    value = spread(value, filling, between, context.emit)
+    return pad(value, context.emit.element(filling), low, high, shape_of(op.results[0]), context)
+
+
+_AMOUNTS = (("edge", "_low"), ("edge", "_high"), ("interior", ""))
 
 
 def spread(value: Value, filling: Value, between: Sequence[int], emit: Emit) -> Value:
@@ -120,7 +135,7 @@ def pad(
     block = Block(arg_types=(INDEX,) * rank)
     Emit.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())
     (first, one), (last, other) = split(low), split(high)
-    properties = {
+    properties: dict[str, attrs.Value] = {
         "static_low": first, "static_high": last, "operandSegmentSizes": segments(1, len(one), len(other)),
     }  # fmt: skip
     own = shape_of(value)

@@ -10,7 +10,7 @@ import numpy as np
 from tfconvert.converter.iree.rewrites import slices
 from tfconvert.converter.iree.rewrites.broadcasts import axes
 from tfconvert.converter.iree.rewrites.context import Context, is_open, shape_of
-from tfconvert.converter.iree.rewrites.emit import Emit, Index, segments
+from tfconvert.converter.iree.rewrites.emit import DYNAMIC, Emit, Index, segments
 from tfconvert.converter.iree.rewrites.products import is_number, multiply_add
 from tfconvert.converter.iree.rewrites.shapes import reshape
 from tfconvert.schema.dialects import attributes as attrs
@@ -128,7 +128,7 @@ def _padded(
         both = emit.compute("addi", before, after)
         sizes[axis] = emit.compute("addi", size, both)
     known = [each for each in (*low, *high) if isinstance(each, int)]
-    if len(known) == 2 * rank:
+    if len(known) == 2 * rank and min(known, default=0) >= 0:
         if any(known) or any(inside):
             shape = tuple([-1 if dim < 0 or not isinstance(size, int) else size
                            for dim, size in zip(shape_of(value), sizes, strict=True)])  # fmt: skip
@@ -264,15 +264,17 @@ def _split(value: Value, axis: int, groups: int, sizes: Sequence[Index], context
     """Returns a value whose channels are split into groups, the first of two dimensions."""
     shape = list(shape_of(value))
     wanted: list[Index] = [*sizes]
-    shape[axis : axis + 1] = wanted[axis : axis + 1] = [groups, shape[axis] // groups]
-    emit, open_ = context.emit, [emit_ for emit_, dim in zip(wanted, shape, strict=True) if dim < 0]
+    parts_of_axis = [groups, shape[axis] // groups]
+    shape[axis : axis + 1] = parts_of_axis
+    wanted[axis : axis + 1] = parts_of_axis
+    emit, open_ = context.emit, [size for size, dim in zip(wanted, shape, strict=True) if dim < 0]
     parts: list[list[int]] = []
     for at in range(len(sizes)):
         start = at + (at > axis)
         parts.append([start, start + 1] if at == axis else [start])
     properties: dict[str, attrs.Value] = {
         "reassociation": attrs.of(parts),
-        "static_output_shape": tuple([-(1 << 63) if dim < 0 else dim for dim in shape]),
+        "static_output_shape": tuple([DYNAMIC if dim < 0 else dim for dim in shape]),
     }
     kind = types.tensor(types.element_of(value.type), tuple(shape))
     return emit.one("tensor.expand_shape", (value, *[emit.index(each) for each in open_]), kind, properties)
