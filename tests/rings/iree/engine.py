@@ -34,7 +34,7 @@ def compiled(text: bytes, folder: Path) -> bytes:
     source.write_bytes(text)
     command = [str(Path(sys.executable).parent / "iree-compile"), str(source), "-o", str(program), *FLAGS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[:4000]
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[:4000]}"
     return program.read_bytes()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.iree.rewrites.context import Context, is_open, shape_of
 from tfconvert.converter.iree.rewrites.emit import Emit
+from tfconvert.converter.iree.rewrites.slices import extract, within
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
@@ -36,6 +37,21 @@ def sort(op: Operation, context: Context) -> Sequence[Value] | None:
     packed = work.packed(is_descending=direction == "GT")
     places = work.places(work.sorted(packed))
     return [work.taken(operand, places) for operand in op.operands]
+
+
+def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
+    """Returns the greatest integers and where they are, by a sort."""
+    value = op.operands[0]
+    shape, count = shape_of(op.results[0]), op.properties["k"]
+    if not is_open(value) or types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
+        return None
+    work = _Work(value, len(shape) - 1, context)
+    places = work.places(work.sorted(work.packed(is_descending=True)))
+    emit, sizes = context.emit, context.numbers.sizes(value)
+    narrow = emit.one("stablehlo.convert", (places,), types.tensor(types.I32, shape_of(value)))
+    within(emit, 0, count.value, sizes[-1])
+    kept, none, ones = [*sizes[:-1], count.value], [0] * len(sizes), [1] * len(sizes)
+    return [extract(emit, each, none, kept, ones, shape) for each in (work.taken(value, places), narrow)]
 
 
 def _direction(op: Operation) -> str | None:
