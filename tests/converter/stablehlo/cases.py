@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
-from tests.converter.stablehlo import cases_arrays
-from tests.converter.stablehlo.group import Case, Group, Input, Tensor
+from tests.converter.stablehlo import cases_arrays, cases_images
+from tests.converter.stablehlo.cases_images import kernel as _kernel
+from tests.converter.stablehlo.group import Case, Group, Input
 
-SIZES: Sequence[Mapping[str, int]] = ({"n": 3, "m": 5, "h": 7}, {"n": 1, "m": 2, "h": 9})
+SIZES: Sequence[Mapping[str, int]] = (
+    {"n": 3, "m": 5, "h": 7, "w": 8, "d": 4},
+    {"n": 1, "m": 2, "h": 9, "w": 6, "d": 5},
+)
 """The sizes that open groups are tried with."""
 
 
@@ -184,15 +188,8 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
             },
         ),
         **cases_arrays.groups(tf),
+        **cases_images.groups(tf),
     }  # fmt: skip
-
-
-def _kernel(tf: ModuleType, *shape: int) -> Tensor:
-    """Returns a constant of different numbers."""
-    count = 1
-    for size in shape:
-        count *= size
-    return tf.constant([((7 * index) % 11 - 5) / 10 for index in range(count)], tf.float32, shape)
 
 
 def _of_two(run: Case) -> Case:

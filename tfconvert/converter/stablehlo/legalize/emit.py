@@ -138,7 +138,10 @@ class Emit(OpBuilder):
         return self.scalar(scalar, types.I32) if isinstance(scalar, int) else scalar
 
     def compute(self, name: str, one: Value | int, other: Value | int) -> Value | int:
-        """Returns the result of an op on two scalars of `i32`, at once where both are known."""
+        """Returns the result of an op on two scalars of `i32`, at once where both are known.
+
+        Equal computations give the same value, so that the sizes that they compute are known to be equal.
+        """
         first, second = constant_int(one), constant_int(other)
         if first is not None and second is not None:
             return _FOLDED[name](first, second)
@@ -146,9 +149,50 @@ class Emit(OpBuilder):
             return one
         if first == 1 and name == "multiply":
             return other
-        if second == 0 and name in ("add", "subtract"):
-            return one
-        return self.one(name, (self.value(one), self.value(other)), types.I32, ())
+        if name in ("add", "subtract"):
+            return self._sum(one if first is None else first, other if second is None else second, name)
+        return self._computed(name, one if first is None else first, other if second is None else second)
+
+    def _sum(self, one: Value | int, other: Value | int, name: str) -> Value | int:
+        """Returns a sum or a difference, with all that is known added up at its end."""
+        sign = 1 if name == "add" else -1
+        (first, before), (second, behind) = _parts(one), _parts(other)
+        amount = before + sign * behind
+        if second is None:
+            assert first is not None
+            result: Value | int = first
+        elif first is None:
+            result, amount = (second, amount) if sign > 0 else (self._computed(name, amount, second), 0)
+        elif first is second and sign < 0:
+            return amount
+        else:
+            result = self._computed(name, first, second)
+        return self._computed("add", result, amount) if amount else result
+
+    def _computed(self, name: str, one: Value | int, other: Value | int) -> Value:
+        found = self.sizes.computed(self.block, name, one, other)
+        if found is None:
+            found = self.one(name, (self.value(one), self.value(other)), types.I32, ())
+            self.sizes.keep(self.block, name, one, other, found)
+        return found
+
+    def at_least_zero(self, scalar: Value | int) -> Value | int:
+        """Returns a size minus something, or 0 if that is less."""
+        if isinstance(scalar, int):
+            return max(scalar, 0)
+        owner = scalar.owner
+        is_size = isinstance(owner, Operation) and owner.name == "stablehlo.get_dimension_size"
+        if is_size or _parts(scalar)[1] > 0:
+            return scalar
+        return self.compute("maximum", scalar, 0)
+
+    def plus(self, dim: int, amount: Value | int) -> int:
+        """Returns the size that is another one and an amount."""
+        return self.size_of(self.compute("add", self.size(dim), amount))
+
+    def size_of(self, scalar: Value | int) -> int:
+        """Returns the size that a scalar holds."""
+        return scalar if isinstance(scalar, int) else self.sizes.fresh(scalar)
 
     def vector(self, scalars: Sequence[Value | int]) -> Value:
         """Returns scalars of `i32` as a vector."""
@@ -267,7 +311,11 @@ class Emit(OpBuilder):
     def binary(self, name: str, one: Operand, other: Operand) -> Value:
         """Inserts an op of two operands, which are broadcast to each other."""
         first, second = self.pair(one, other)
-        return self.one(name, (first, second), types.element_of(first.type), self.dims(first))
+        element, dims = types.element_of(first.type), self.dims(first)
+        is_open = constant_int(first) is None or constant_int(second) is None
+        if name in _FOLDED and not dims and element == types.I32 and is_open:
+            return self.value(self.compute(name, first, second))
+        return self.one(name, (first, second), element, dims)
 
     def compare(self, direction: str, one: Operand, other: Operand) -> Value:
         """Inserts a comparison of two operands, which are broadcast to each other."""
@@ -316,6 +364,18 @@ class Emit(OpBuilder):
         if min(map(self.sizes.find, dims), default=0) >= 0:
             return self.one("iota", (), element, tuple(map(self.sizes.find, dims)), {"iota_dimension": axis})
         return self.one("dynamic_iota", (self.shape(dims),), element, dims, {"iota_dimension": axis})
+
+
+def _parts(scalar: Value | int) -> tuple[Value | None, int]:
+    """Returns a scalar as the sum of what is computed and what is known."""
+    if isinstance(scalar, int):
+        return None, scalar
+    owner = scalar.owner
+    if isinstance(owner, Operation) and owner.name == "stablehlo.add":
+        amount = constant_int(owner.operands[1])
+        if amount is not None:
+            return owner.operands[0], amount
+    return scalar, 0
 
 
 def lowest(element: Attribute) -> float:

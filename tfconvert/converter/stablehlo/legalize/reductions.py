@@ -94,7 +94,7 @@ def _arg(direction: str) -> Lowering:
         operands = (value, emit.iota(dims, axis, index), emit.scalar(initial, element), emit.scalar(0, index))
         left = [dim for at, dim in enumerate(dims) if at != axis]
         kinds = [types.tensor(each, [max(dim, -1) for dim in left]) for each in (element, index)]
-        region = _arg_body(direction, element, index, emit)
+        region = arg_body(direction, element, index, emit)
         found = emit.op("reduce", operands, kinds, {"dimensions": (axis,)}, (region,)).results[1]
         emit.sizes.note(found, left)
         return found
@@ -102,7 +102,7 @@ def _arg(direction: str) -> Lowering:
     return lower
 
 
-def _arg_body(direction: str, element: Attribute, index: Attribute, emit: Emit) -> Region:
+def arg_body(direction: str, element: Attribute, index: Attribute, emit: Emit) -> Region:
     """Returns the choice between two elements with their indices; of equal ones the lower index counts."""
     value, place, bit = (types.tensor(each, ()) for each in (element, index, types.I1))
     block = Block(arg_types=(value, place, value, place))

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 
 from tfconvert.converter.stablehlo.legalize import (
     activations,
+    blocks,
     complex_numbers,
     computed_sizes,
+    convolutions,
     diagonals,
     elementwise,
     gathering,
+    normalization,
+    padding,
+    pooling,
     products,
     rearranging,
     reductions,
@@ -20,7 +25,6 @@ from tfconvert.converter.stablehlo.legalize import (
     slicing,
     sorting,
     training,
-    windows,
 )
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
 
@@ -31,7 +35,11 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "shapes": shaping.LOWERINGS,
     "slices": slicing.LOWERINGS,
     "products": products.LOWERINGS,
-    "windows": windows.LOWERINGS,
+    "convolutions": convolutions.LOWERINGS,
+    "poolings": pooling.LOWERINGS,
+    "normalizations": normalization.LOWERINGS,
+    "blocks": blocks.LOWERINGS,
+    "padding": padding.LOWERINGS,
     "lookups": gathering.LOWERINGS,
     "scans": scans.LOWERINGS,
     "sorting": sorting.LOWERINGS,

@@ -25,8 +25,22 @@ def _rank(op: Operation, emit: Emit) -> Value:
     return emit.scalar(len(emit.dims(op.operands[0])), types.I32)
 
 
+def _joined(vector: Value, index: int, emit: Emit) -> Value | None:
+    """Returns the scalar that became an element of a vector."""
+    owner = vector.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.concatenate":
+        return None
+    element = owner.operands[index].owner if all(emit.dims(each) == (1,) for each in owner.operands) else None
+    if not isinstance(element, Operation) or element.name != "stablehlo.reshape":
+        return None
+    return element.operands[0] if emit.dims(element.operands[0]) == () else None
+
+
 def pick(vector: Value, index: int, emit: Emit) -> Value:
-    """Returns an element of a vector as a scalar of `i32`."""
+    """Returns an element of a vector as a scalar of `i32`; one that was put together of scalars is taken apart."""
+    scalar = _joined(vector, index, emit)
+    if scalar is not None:
+        return emit.convert(scalar, types.I32)
     properties = {"start_indices": (index,), "limit_indices": (index + 1,), "strides": (1,)}
     part = emit.one("slice", (vector,), types.element_of(vector.type), (1,), properties)
     return emit.convert(emit.one("reshape", (part,), types.element_of(vector.type), ()), types.I32)
@@ -217,31 +231,42 @@ def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
     return [emit.reshape(each, left) for each in _parts(value, axis, [1] * len(op.results), emit)]
 
 
-def padded(value: Value, low: Sequence[int], high: Sequence[int], fill: Value, emit: Emit) -> Value:
-    """Inserts padding by known amounts, negative ones included; unknown sizes stay unknown where they are padded."""
-    if not any(low) and not any(high):
+def padded(
+    value: Value,
+    low: Sequence[Value | int],
+    high: Sequence[Value | int],
+    fill: Value,
+    emit: Emit,
+    interior: Sequence[int] = (),
+) -> Value:
+    """Inserts padding, by an op whose amounts are operands if some are computed at run time.
+
+    Args:
+        value: The value.
+        low: How much is padded before each axis; less than 0 is cut off.
+        high: How much is padded behind each axis.
+        fill: What it is padded with, a scalar.
+        emit: The emitter.
+        interior: How much is padded between the elements of each axis.
+    """
+    interior = tuple(interior) or (0,) * len(low)
+    element, dims = types.element_of(value.type), []
+    if not any(interior) and all(each == 0 for each in (*low, *high)):
         return value
-    dims = []
-    for dim, before, after in zip(emit.dims(value), low, high, strict=True):
-        if dim >= 0:
-            dims.append(dim + before + after)
-        elif before + after == 0:
+    for dim, before, behind, gap in zip(emit.dims(value), low, high, interior, strict=True):
+        if (before, behind, gap) == (0, 0, 0):
             dims.append(dim)
-        else:
-            size = emit.compute("add", emit.size(dim), before + after)
-            dims.append(size if isinstance(size, int) else emit.sizes.fresh(size))
-    properties = {
-        "edge_padding_low": tuple(low), "edge_padding_high": tuple(high), "interior_padding": (0,) * len(dims),
-    }  # fmt: skip
-    return emit.one("pad", (value, fill), types.element_of(value.type), dims, properties)
-
-
-def _pad(op: Operation, emit: Emit) -> Value:
-    value = op.operands[0]
-    amounts = ints(op, 1, "the amounts of padding")
-    element = types.element_of(value.type)
-    fill = op.operands[2] if len(op.operands) > 2 else emit.scalar(0, element)
-    return padded(value, amounts[::2], amounts[1::2], emit.reshape(fill, ()), emit)
+            continue
+        spread = emit.compute("add", emit.compute("multiply", emit.size(dim), gap + 1), -gap)
+        dims.append(emit.size_of(emit.compute("add", emit.compute("add", spread, before), behind)))
+    lows, highs = ([each for each in side if isinstance(each, int)] for side in (low, high))
+    if len(lows) == len(highs) == len(low):
+        properties = {
+            "edge_padding_low": tuple(lows), "edge_padding_high": tuple(highs), "interior_padding": interior,
+        }  # fmt: skip
+        return emit.one("pad", (value, fill), element, dims, properties)
+    operands = (value, fill, emit.vector(low), emit.vector(high), emit.ints(interior))
+    return emit.one("dynamic_pad", operands, element, dims)
 
 
 def _tile(op: Operation, emit: Emit) -> Value:
@@ -316,8 +341,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Fill": _fill,
     "OnesLike": _like(1),
     "Pack": _pack,
-    "Pad": _pad,
-    "PadV2": _pad,
     "Range": _range,
     "Rank": _rank,
     "Reshape": _reshape,

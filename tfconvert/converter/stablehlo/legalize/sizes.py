@@ -32,7 +32,10 @@ class Sizes:
         symbols: What is known of the values that are to be replaced.
     """
 
-    __slots__ = ("_cached", "_equal", "_known", "_numbers", "_pairs", "_scalars", "_seen", "_shapes", "_symbols")
+    __slots__ = (
+        "_cached", "_computed", "_equal", "_held", "_known", "_numbers", "_pairs", "_scalars", "_seen", "_shapes",
+        "_symbols",
+    )  # fmt: skip
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
@@ -44,6 +47,8 @@ class Sizes:
         self._known: set[int] = set()
         self._cached: dict[tuple[Block, int], Value] = {}
         self._pairs: dict[frozenset[int], int] = {}
+        self._held: dict[Value, int] = {}
+        self._computed: dict[tuple[Block, str, Value | int, Value | int], Value] = {}
 
     def find(self, dim: int) -> int:
         """Returns what a size is known to be: a number, or the symbol of all that equal it."""
@@ -53,10 +58,13 @@ class Sizes:
         return dim
 
     def fresh(self, scalar: Value | None = None) -> int:
-        """Returns the symbol of a new size, which a scalar holds at run time."""
+        """Returns the symbol of a new size, which a scalar holds at run time; each scalar holds one."""
+        if scalar in self._held:
+            return self.find(self._held[scalar])
         new = symbol(next(self._numbers))
         if scalar is not None:
             self._scalars[new] = scalar
+            self._held[scalar] = new
         return new
 
     def joined(self, one: int, other: int) -> int:
@@ -143,6 +151,21 @@ class Sizes:
     def cache(self, block: Block, dim: int, scalar: Value) -> None:
         """Notes that a scalar holds a size from here on."""
         self._cached[block, dim] = scalar
+        self._held.setdefault(scalar, dim)
+
+    def computed(self, block: Block, name: str, one: Value | int, other: Value | int) -> Value | None:
+        """Returns what an op on two scalars has computed already, in a block or one around it."""
+        around: Block | None = block
+        while around is not None:
+            found = self._computed.get((around, name, one, other))
+            if found is not None:
+                return found
+            around = _around(around)
+        return None
+
+    def keep(self, block: Block, name: str, one: Value | int, other: Value | int, result: Value) -> None:
+        """Notes what an op on two scalars computes, for those that follow it."""
+        self._computed[block, name, one, other] = result
 
     def place(self, block: Block, dim: int) -> tuple[Value, int] | None:
         """Returns a value that has a size, and the axis, if it is in a block or one around it."""

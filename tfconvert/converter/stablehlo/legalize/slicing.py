@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
-from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part, pick
+from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of
+from tfconvert.converter.stablehlo.legalize.shaping import pick
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -153,6 +153,26 @@ def sliced(value: Value, parts: Sequence[_Taken], emit: Emit) -> Value:
     return emit.one("reverse", (value,), element, result, {"dimensions": backwards}) if backwards else value
 
 
+def from_to(
+    value: Value, axis: int, begin: Bound, end: Bound, emit: Emit, step: int = 1, count: int | None = None
+) -> Value:
+    """Inserts a slice of one axis between bounds within it, with a step; the others stay whole.
+
+    Args:
+        value: The value.
+        axis: The axis.
+        begin: The first index.
+        end: The index before which it ends.
+        emit: The emitter.
+        step: The step.
+        count: How many elements it takes, if that is not the difference of the bounds.
+    """
+    parts = [_Taken(0, emit.size(dim), 1, False, dim) for dim in emit.dims(value)]
+    taken = emit.size_of(emit.compute("subtract", end, begin)) if count is None else count
+    parts[axis] = _Taken(begin, end, step, False, taken)
+    return sliced(value, parts, emit)
+
+
 def _strided_slice(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
@@ -198,31 +218,6 @@ def _reverse(op: Operation, emit: Emit) -> Value:
     return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
 
 
-def _mirror_pad(op: Operation, emit: Emit) -> Value:
-    from_edge = 1 if attribute(op, "mode", "REFLECT") == "REFLECT" else 0
-    value, amounts = op.operands[0], ints(op, 1, "the amounts of padding")
-    for axis, dim in enumerate(emit.dims(value)):
-        low, high = amounts[2 * axis : 2 * axis + 2]
-        if low or high:
-            if dim < 0:
-                raise DeclinedError("a size that it mirrors is not known")
-            value = _mirrored(value, axis, (low, high), from_edge, emit)
-    return value
-
-
-def _mirrored(value: Value, axis: int, amounts: tuple[int, int], from_edge: int, emit: Emit) -> Value:
-    dims = emit.dims(value)
-    low, high = amounts
-    pieces = [value]
-    for amount, begin, at in ((low, from_edge, 0), (high, dims[axis] - from_edge - high, len(pieces) + bool(low))):
-        if amount:
-            edge = part(value, axis, begin, begin + amount, emit)
-            kind = types.element_of(value.type)
-            turned = emit.one("reverse", (edge,), kind, emit.dims(edge), {"dimensions": (axis,)})
-            pieces.insert(at, turned)
-    return concatenate(pieces, axis, emit)
-
-
 def _update(op: Operation, emit: Emit) -> Value:
     """Inserts an update at indices, which StableHLO clamps as this op does."""
     value, update, indices = op.operands
@@ -232,7 +227,6 @@ def _update(op: Operation, emit: Emit) -> Value:
 
 
 LOWERINGS: Mapping[str, Lowering] = {
-    "MirrorPad": _mirror_pad,
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
