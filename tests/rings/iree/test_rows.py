@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 
 import tfconvert
-from tests.converter.stablehlo.cases import SIZES, Group, groups
+from tests.converter.stablehlo.cases import SIZES, groups
+from tests.converter.stablehlo.group import Group
 from tests.converter.stablehlo.test_legalizations import NAMES, _compare, _function, _inputs
 
 pytest.importorskip("iree.compiler")
