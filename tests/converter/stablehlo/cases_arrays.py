@@ -173,6 +173,38 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
             },
             in_xla=False,
         ),
+        "random numbers": Group(
+            [Input("float32", ("n", 3, "m")), Input("int32", (2,), -50, 50)],
+            {
+                "uniform": lambda x, s: tf.random.stateless_uniform(tf.shape(x), s),
+                "normal": lambda x, s: tf.random.stateless_normal([7], s),
+                "whole": lambda x, s: tf.random.stateless_uniform([2, 5], s, -3, 9, tf.int32),
+                "old": lambda x, s: raw.StatelessRandomUniform(shape=tf.shape(x), seed=s),
+                "old_normal": lambda x, s: raw.StatelessRandomNormal(shape=[3, 2], seed=tf.cast(s, tf.int64)),
+                "scaled": lambda x, s: tf.random.stateless_normal(tf.shape(x)[:2], s, 3.0, 0.5),
+            },
+        ),
+        "numbers of the engine": Group(
+            [Input("float32", ("n", 3, "m"))],
+            {
+                "range": lambda x: tf.math.abs(tf.random.uniform(tf.shape(x)) - 0.5) <= 0.5,
+                "finite": lambda x: math.is_finite(tf.random.normal([3, 4])),
+                "between": lambda x: tf.random.uniform([9], 2, 5, tf.int32) // 5,
+            },
+            in_executor=False,
+        ),
+        "linear algebra": Group(
+            [Input("float32", ("n", 4, 4)), Input("float32", ("n", 4, 2))],
+            {
+                "inverse": lambda x, y: tf.linalg.inv(x + 3 * tf.eye(4)),
+                "pivots": lambda x, y: tf.linalg.inv(x[:, ::-1] + 3 * tf.eye(4)[::-1]),
+                "solve": lambda x, y: tf.linalg.solve(x + 3 * tf.eye(4), y),
+                "adjoint": lambda x, y: tf.linalg.solve(x + 3 * tf.eye(4), y, adjoint=True),
+                "cholesky": lambda x, y: tf.linalg.cholesky(tf.matmul(x, x, transpose_b=True) + tf.eye(4)),
+                "triangle": lambda x, y: tf.linalg.triangular_solve(x + 3 * tf.eye(4), y),
+                "upper": lambda x, y: tf.linalg.triangular_solve(x + 3 * tf.eye(4), y, lower=False, adjoint=True),
+            },
+        ),
         "training": Group(
             [Input("float32", ("n", 4)), Input("float32", ("n", 4), 0.2, 1), Input("int32", ("n",), 0, 3)],
             {

@@ -33,9 +33,11 @@ class Group(NamedTuple):
         cases: The cases, which take the inputs.
         is_open: Whether the group is also tried with open sizes.
         in_xla: Whether XLA can be a judge: it takes nothing of `chlo`, and no sizes that only computing tells.
+        in_executor: Whether our executor can be one: it makes no random numbers of its own.
     """
 
     inputs: Sequence[Input]
     cases: Mapping[str, Case]
     is_open: bool = True
     in_xla: bool = True
+    in_executor: bool = True

@@ -13,10 +13,12 @@ from tfconvert.converter.stablehlo.legalize import (
     diagonals,
     elementwise,
     gathering,
+    linear_algebra,
     normalization,
     padding,
     pooling,
     products,
+    random,
     rearranging,
     reductions,
     scans,
@@ -49,6 +51,8 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "training": training.LOWERINGS,
     "rearranging": rearranging.LOWERINGS,
     "computed sizes": computed_sizes.LOWERINGS,
+    "random numbers": random.LOWERINGS,
+    "linear algebra": linear_algebra.LOWERINGS,
 }
 """The lowerings of each family, by the op's name in TensorFlow's registry."""
 
