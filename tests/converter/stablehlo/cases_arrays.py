@@ -170,6 +170,8 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                 "means": lambda x, i, k: math.segment_mean(tf.cast(k, tf.float32), tf.sort(k)),
                 "sum": lambda x, i, k: tf.reduce_sum(tf.gather_nd(x, tf.where(x > 0.5)) * 2.0),
                 "count": lambda x, i, k: tf.shape(tf.where(x > 0))[0],
+                "steps": lambda x, i, k: tf.range(0.0, tf.cast(tf.shape(i)[0], tf.float32), 0.75),
+                "computed_steps": lambda x, i, k: tf.range(k[0], 9, k[1] + 1),
             },
             in_xla=False,
         ),
@@ -192,6 +194,17 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                 "between": lambda x: tf.random.uniform([9], 2, 5, tf.int32) // 5,
             },
             in_executor=False,
+        ),
+        "letters and ranges": Group(
+            [Input("float32", ("n", 4, 4)), Input("float32", ("n", "m"))],
+            {
+                "trace": lambda x, y: tf.einsum("nii->n", x), "diagonal": lambda x, y: tf.einsum("nii->ni", x),
+                "of_diagonal": lambda x, y: tf.einsum("nii,nm->mi", x, y),
+                "three": lambda x, y: tf.einsum("nij,njk,nm->nikm", x, x, y),
+                "chain": lambda x, y: tf.einsum("nij,jk,nk->i", x, x[0], x[:, 0]),
+                "even": lambda x, y: tf.range(1, tf.shape(y)[1] + 3, 2),
+                "back": lambda x, y: tf.range(tf.shape(y)[1], -2, -3),
+            },
         ),
         "linear algebra": Group(
             [Input("float32", ("n", 4, 4)), Input("float32", ("n", 4, 2))],

@@ -81,32 +81,48 @@ def _spelled(op: Operation, emit: Emit) -> tuple[list[str], str]:
         terms.append(term.replace("...", "".join(free[len(free) - missing :]) if missing else ""))
     most = max(len(set(term) & set(free)) for term in terms)
     output = output.replace("...", "".join(free[len(free) - most :]) if most else "")
-    if any(len(set(term)) < len(term) for term in (*terms, output)):
-        raise DeclinedError("a letter occurs twice in one term of its equation")
+    if len(set(output)) < len(output):
+        raise DeclinedError("a letter occurs twice in the result of its equation")
     return terms, output
 
 
+def _diagonal(value: Value, letters: str, emit: Emit) -> tuple[Value, str]:
+    """Emits the elements whose indices are equal wherever their letters are; returns them with each letter once."""
+    for axis in reversed(range(len(letters))):
+        dims, before = emit.dims(value), letters.index(letters[axis])
+        if before < axis:
+            is_equal = emit.compare("EQ", emit.iota(dims, before, types.I32), emit.iota(dims, axis, types.I32))
+            value = emit.reduce("add", emit.select(is_equal, value, 0), (axis,), 0)
+            letters = letters[:axis] + letters[axis + 1 :]
+    return value, letters
+
+
 def _einsum(op: Operation, emit: Emit) -> Value:
-    terms, output = _spelled(op, emit)
-    values = list(op.operands)
-    for index, term in enumerate(terms):
-        others = output + "".join(terms[:index] + terms[index + 1 :])
+    spelled, output = _spelled(op, emit)
+    terms = []
+    for index, (operand, letters) in enumerate(zip(op.operands, spelled, strict=True)):
+        value, term = _diagonal(operand, letters, emit)
+        others = output + "".join(spelled[:index] + spelled[index + 1 :])
         axes = [axis for axis, letter in enumerate(term) if letter not in others]
         if axes:
-            values[index] = emit.reduce("add", values[index], axes, 0)
-            terms[index] = "".join(letter for letter in term if letter in others)
-    if len(terms) > 2:
-        raise DeclinedError("it has more than two operands")
-    value, letters = values[0], terms[0]
-    if len(terms) == 2:
-        one, other = terms
-        both = [letter for letter in one if letter in other]
-        batch = [letter for letter in both if letter in output]
-        summed = [letter for letter in both if letter not in output]
-        pairs = [[(one.index(letter), other.index(letter)) for letter in group] for group in (batch, summed)]
-        value = dot(values[0], values[1], pairs[0], pairs[1], emit)
-        letters = "".join([*batch, *(each for each in one + other if each not in both)])
+            value = emit.reduce("add", value, axes, 0)
+        terms.append((value, "".join(letter for letter in term if letter in others)))
+    value, letters = terms[0]
+    for index, other in enumerate(terms[1:], 2):
+        needed = output + "".join(term for _, term in terms[index:])
+        value, letters = _product((value, letters), other, needed, emit)
     return emit.transpose(value, [letters.index(letter) for letter in output])
+
+
+def _product(one: tuple[Value, str], other: tuple[Value, str], needed: str, emit: Emit) -> tuple[Value, str]:
+    """Emits a product of two terms, summed over what both have and nothing else needs; returns it with its letters."""
+    (first, left), (second, right) = one, other
+    both = [letter for letter in left if letter in right]
+    batch = [letter for letter in both if letter in needed]
+    summed = [letter for letter in both if letter not in needed]
+    pairs = [[(left.index(letter), right.index(letter)) for letter in group] for group in (batch, summed)]
+    value = dot(first, second, pairs[0], pairs[1], emit)
+    return value, "".join([*batch, *(each for each in left + right if each not in both)])
 
 
 LOWERINGS: Mapping[str, Lowering] = {

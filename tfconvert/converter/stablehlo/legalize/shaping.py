@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.ir.dims import UNKNOWN
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
@@ -304,10 +305,10 @@ def _range(op: Operation, emit: Emit) -> Value:
     declared = types.shape_of(op.results[0].type)
     if declared is not None and declared[0] >= 0:
         dims = declared
-    elif types.numpy_dtype(element).kind not in "iu" or number(op, 2, "the step") != 1:
-        raise DeclinedError("its length is not known, and its numbers are not integers with a step of 1")
-    else:
+    elif constant_number(step) == 1 and types.numpy_dtype(element).kind in "iu":
         dims = (_length(op, start, limit, emit),)
+    else:
+        dims = (_steps(start, limit, step, emit),)
     counted = emit.iota(dims, 0, element)
     return emit.binary("add", emit.binary("multiply", counted, step), start)
 
@@ -321,6 +322,23 @@ def _length(op: Operation, start: Value, limit: Value, emit: Emit) -> int:
     ends = emit.convert(limit, types.I32), emit.convert(start, types.I32)
     difference = emit.binary("subtract", *ends)
     return emit.sizes.fresh(emit.binary("maximum", difference, 0))
+
+
+def _steps(start: Value, limit: Value, step: Value, emit: Emit) -> int:
+    """Returns the length of a range by its steps: the distance in steps, rounded up."""
+    known = constant_number(step)
+    if known and types.numpy_dtype(types.element_of(start.type)).kind in "iu":
+        # XLA folds no more than sums, products and quotients of sizes.
+        first, last = (emit.convert(each, types.I32) for each in ((start, limit) if known > 0 else (limit, start)))
+        most = abs(int(known))
+        reached = emit.compute("add", emit.compute("subtract", last, first), most - 1)
+        return emit.sizes.fresh(emit.value(emit.compute("maximum", emit.compute("divide", reached, most), 0)))
+    distance, width = emit.unary("abs", emit.binary("subtract", limit, start)), emit.unary("abs", step)
+    if types.numpy_dtype(types.element_of(start.type)).kind in "iu":
+        rounded = emit.binary("divide", emit.binary("subtract", emit.binary("add", distance, width), 1), width)
+    else:
+        rounded = emit.unary("ceil", emit.binary("divide", distance, width))
+    return emit.sizes.fresh(emit.convert(rounded, types.I32))
 
 
 def _forward(op: Operation, emit: Emit) -> Sequence[Value]:
