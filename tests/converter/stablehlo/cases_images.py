@@ -125,6 +125,20 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                 "symmetric_by": lambda x, v: tf.pad(x, [[0, 0], [1, tf.shape(x)[2] // 3], [2, 0], [0, 0]], "SYMMETRIC"),
             },
         ),
+        "resized images": Group(
+            [Input("float32", ("n", "h", "w", 3)), Input("uint8", ("n", 5, "h", 2), 0, 200)],
+            {
+                **{f"{kind}_{align}_{half}_{index}": _resized(tf, kind, (align, half), size)
+                   for kind in ("ResizeNearestNeighbor", "ResizeBilinear", "ResizeBicubic")
+                   for align, half in ((False, False), (False, True), (True, False))
+                   for index, size in enumerate((lambda x: [9, 4], lambda x: tf.shape(x)[1:3] * 2 - 3))},
+                "area": _resized(tf, "ResizeArea", (False, None), lambda x: [3, 11]),
+                "area_by": _resized(tf, "ResizeArea", (False, None), lambda x: tf.shape(x)[1:3] * 2 - 3),
+                "bytes": lambda x, y: tf.image.resize(y, [8, 3]),
+                "near_bytes": lambda x, y: tf.image.resize(y, tf.shape(y)[1:3] * 2, "nearest"),
+                "as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
+            },
+        ),
         "narrow images": Group(
             [Input("float16", ("n", "h", "w", 4)), Input("bfloat16", ("n", "h", "w", 4)),
              Input("float64", ("n", "h", "w", 4))],
@@ -156,6 +170,16 @@ def _compiled(tf: ModuleType, run: Case) -> Case:
 
 def _of(index: int, run: Case) -> Case:
     return lambda *inputs: run(inputs[index])
+
+
+def _resized(tf: ModuleType, kind: str, options: tuple[bool, bool | None], size: Case) -> Case:
+    align, half = options
+    more = {} if half is None else {"half_pixel_centers": half}
+
+    def run(x: Tensor, y: Tensor) -> Tensor:
+        return getattr(tf.raw_ops, kind)(images=x, size=size(x), align_corners=align, **more)
+
+    return run
 
 
 def _argmax(tf: ModuleType, padding: str, has_batch: bool) -> Case:
