@@ -139,6 +139,15 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                 "as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
             },
         ),
+        "colours": Group(
+            [Input("float32", ("n", "h", "w", 3), 0, 1)],
+            {
+                "contrast": lambda x: tf.image.adjust_contrast(x, 1.7),
+                "to_hsv": tf.image.rgb_to_hsv, "to_rgb": tf.image.hsv_to_rgb,
+                "hue": lambda x: tf.image.adjust_hue(x, 0.3),
+                "saturation": lambda x: tf.image.adjust_saturation(x, 1.8),
+            },
+        ),
         "narrow images": Group(
             [Input("float16", ("n", "h", "w", 4)), Input("bfloat16", ("n", "h", "w", 4)),
              Input("float64", ("n", "h", "w", 4))],

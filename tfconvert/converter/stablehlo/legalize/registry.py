@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tfconvert.converter.stablehlo.legalize import (
     activations,
     blocks,
+    colors,
     complex_numbers,
     computed_sizes,
     convolutions,
@@ -44,6 +45,7 @@ FAMILIES: Mapping[str, Mapping[str, Lowering]] = {
     "blocks": blocks.LOWERINGS,
     "padding": padding.LOWERINGS,
     "resizing": resize.LOWERINGS,
+    "colours": colors.LOWERINGS,
     "lookups": gathering.LOWERINGS,
     "scans": scans.LOWERINGS,
     "sorting": sorting.LOWERINGS,
