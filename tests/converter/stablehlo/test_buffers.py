@@ -187,3 +187,46 @@ def test_a_loop_frees_what_it_replaces() -> None:
     assert run.results[0].shape == (102,)
     # The last two lengths of what grows live at a time, and the number of rounds.
     assert run.peak == 4 * (100 + 102) + 4
+
+
+FUSED = """
+func.func @main(%x: tensor<?x8xf32>, %n: tensor<2xi64>, %y: tensor<?x8xf32>) -> (tensor<?xf32>, tensor<?x8xf32>) {
+  %0 = "stablehlo.add"(%n, %n) : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
+  %1 = func.call @sums(%x, %0, %y) {dhlo.fusion = "input"} : (tensor<?x8xf32>, tensor<2xi64>, tensor<?x8xf32>) -> tensor<?xf32>
+  %2 = "stablehlo.tanh"(%y) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %3 = func.call @scaled(%2) {dhlo.fusion = "loop"} : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %1, %3 : tensor<?xf32>, tensor<?x8xf32>
+}
+func.func private @sums(%x: tensor<?x8xf32>, %n: tensor<2xi64>, %y: tensor<?x8xf32>) -> tensor<?xf32> attributes {dhlo.fusion = "input"} {
+  %0 = stablehlo.constant dense<0> : tensor<2xi64>
+  %1 = stablehlo.constant dense<1> : tensor<2xi64>
+  %2 = stablehlo.constant dense<0.0> : tensor<f32>
+  %3 = "stablehlo.real_dynamic_slice"(%x, %0, %n, %1) : (tensor<?x8xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> tensor<?x8xf32>
+  %4 = "stablehlo.add"(%3, %y) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %5 = "stablehlo.reduce"(%4, %2) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %6 = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%6) : (tensor<f32>) -> ()
+  }) : (tensor<?x8xf32>, tensor<f32>) -> tensor<?xf32>
+  func.return %5 : tensor<?xf32>
+}
+func.func private @scaled(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dhlo.fusion = "loop"} {
+  %0 = "stablehlo.negate"(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  %1 = "stablehlo.multiply"(%0, %x) : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  func.return %1 : tensor<?x8xf32>
+}
+"""  # noqa: E501  # One op a line.
+
+
+def test_a_fusion_is_one_kernel_without_buffers_inside() -> None:
+    module = _program(FUSED)
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(5, 8)).astype(np.float32), draw.normal(size=(2, 8)).astype(np.float32)
+    inputs = [x, np.array([1, 4]), y]
+    run = buffers.run(module, "main", inputs)
+    np.testing.assert_allclose(run.results[0], (x[:2] + y).sum(1), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.results[1], -(np.tanh(y) ** 2), rtol=1e-5, atol=1e-6)
+    # The sums, and the tanh, over which the second fusion writes.
+    assert (run.peak, run.allocations) == (4 * 2 + 4 * 2 * 8, 2)
+    assert 'dhlo.kernel = "input"' in str(module)
+    assert 'dhlo.kernel = "loop"' in str(module)

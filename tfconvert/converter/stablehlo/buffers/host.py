@@ -22,6 +22,9 @@ from tfconvert.schema.ir.values import Value
 
 CONSTANT = "stablehlo.constant"
 
+FUSION = "dhlo.fusion"
+"""The attribute of outlined fusions and of their calls."""
+
 LIMIT = 32
 """How many numbers a tensor of the host may have."""
 
@@ -193,6 +196,8 @@ def _asked(op: Operation) -> Sequence[Value]:
     """Returns the values whose numbers an op asks of the host, whatever its results are."""
     if op.name in _CHOICES or assertion(op) is not None:
         return op.operands[:1]
+    if FUSION in op.attributes:
+        return [value for value in op.operands if is_small(value)]
     if op.name == "stablehlo.return":
         parent = op.parent_op()
         is_condition = parent is not None and parent.name == "stablehlo.while" and op.parent is _first(parent)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.stablehlo.buffers.host import CONSTANT
+from tfconvert.converter.stablehlo.buffers.host import CONSTANT, FUSION
 from tfconvert.schema.dialects import memref, types, upstream
 from tfconvert.schema.dialects.func import FuncOp, ReturnOp
 from tfconvert.schema.ir.attribute import Attribute
@@ -24,9 +24,6 @@ from tfconvert.schema.ir.values import Value
 
 KERNEL = "dhlo.kernel"
 """The attribute of kernels: what they are made of, one op or a fusion of some kind."""
-
-FUSION = "dhlo.fusion"
-"""The attribute of outlined fusions and of their calls."""
 
 _INLINE = 16
 """Constants of so many elements are inside of kernels."""

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import replace_op, walk
 from tfconvert.converter.stablehlo.buffers.constants import Constants
-from tfconvert.converter.stablehlo.buffers.host import ARITHMETIC, CONSTANT, assertion, host_ops
-from tfconvert.converter.stablehlo.buffers.kernels import FUSION, Kernels, Operands, buffer_type, is_inline
+from tfconvert.converter.stablehlo.buffers.host import ARITHMETIC, CONSTANT, FUSION, assertion, host_ops
+from tfconvert.converter.stablehlo.buffers.kernels import Kernels, Operands, buffer_type, is_inline
 from tfconvert.converter.stablehlo.buffers.scope import Buffer, InlineScope, Scope, sizes_of_results
 from tfconvert.schema.dialects import memref, stablehlo, types
 from tfconvert.schema.dialects.func import CallOp, FuncOp, ReturnOp
@@ -339,7 +339,8 @@ def _last_uses(block: Block) -> dict[Operation, list[Value]]:
 
 
 def _is_shape_function(function: FuncOp) -> bool:
-    return all(kind is INDEX for kind in (*function.function_type.inputs, *function.function_type.results))
+    kinds = (*function.function_type.inputs, *function.function_type.results)
+    return bool(kinds) and all(kind is INDEX for kind in kinds)
 
 
 def _drop(block: Block) -> None:

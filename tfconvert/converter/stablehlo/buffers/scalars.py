@@ -101,6 +101,9 @@ class Scalars:
             return wrapped(number, target)
         if INDEX in (source, target):
             name = "index_cast"
+            made = number.owner
+            if isinstance(made, Operation) and made.name == "arith.index_cast" and made.operands[0].type is target:
+                return made.operands[0]
         elif source is types.I1:
             name = "extui"
         else:

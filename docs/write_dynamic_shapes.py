@@ -1,0 +1,133 @@
+"""Writes docs/dynamic_shapes.md: an example through every stage of compiling sizes that only running tells.
+
+python docs/write_dynamic_shapes.py
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from tfconvert.converter.inspection.memory import memory_of, to_text
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.registry import pass_class
+from tfconvert.importers.source import Source
+from tfconvert.schema.dialects.parsing import IRParser
+
+PAGE = Path(__file__).parent / "dynamic_shapes.md"
+
+_EXAMPLE = """\
+func.func @main(%whole: tensor<4x8xf32>, %half: tensor<2xi64>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %starts = "tf.Const"() <{value = dense<0> : tensor<2xi64>}> : () -> tensor<2xi64>
+  %size = "tf.AddV2"(%half, %half) : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
+  %0 = "tf.Slice"(%whole, %starts, %size) : (tensor<4x8xf32>, tensor<2xi64>, tensor<2xi64>) -> tensor<?x?xf32>
+  %1 = "tf.Tanh"(%0) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %2 = "tf.MatMul"(%1, %b) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  func.return %2 : tensor<?x?xf32>
+}
+"""
+
+_TEXT = """# Sizes that only running tells
+
+Open sizes (batches, lengths, images, and sizes that are computed) stay open in every stage: nothing is padded, and
+nothing is compiled anew for each size. This page takes one example through the stages. Its slice has a size that is
+computed from an input.
+
+```mlir
+{example}```
+
+`tfconvert opt example.mlir -p PASSES` prints each stage.
+
+## Shapes as values
+
+`legalize-to-stablehlo` keeps the arithmetic of sizes in the program. Where sizes are known, an op has them as
+attributes; where they are not, it takes them as operands, as `real_dynamic_slice` does here. A size of -1 means all
+that is left, in TensorFlow, which is what the comparisons are for.
+
+```mlir
+{stablehlo}```
+
+## Buffers
+
+`legalize-to-buffers` gives every value that the device computes a buffer, in MLIR's own dialects:
+
+- Sizes are numbers of the host, in `arith`: what ops need to know to allocate, as far back as small tensors of integers
+  go. Numbers that are computed from data are loaded once they are there.
+- A buffer is allocated right before the op that writes it and freed right after the last one that reads it. An op that
+  computes element by element writes over an operand that dies there, as `tanh` does over the slice.
+- Each op, or each fusion of them, is a call of a private function, a kernel, which reads its operands and writes to the
+  buffers that it is given. What the host holds is passed as numbers.
+- Arguments are borrowed and never freed; results belong to the caller. Loops and branches are `scf.while`, `scf.if`
+  and `scf.index_switch`: a loop owns what it carries, frees what it replaces, and a branch hands out buffers of its own.
+- Sizes that only computing tells (how many elements are not zero) come in two phases: a kernel writes into a buffer
+  that is large enough for all, and its count; the host loads the count, allocates the exact result, and a second kernel
+  copies into it.
+
+`lower-to-library-calls` replaces kernels that a library has a routine for: products of matrices, also many at a time or
+with transposed operands, and convolutions of images, also of each channel by itself.
+
+```mlir
+{buffers}```
+
+A kernel:
+
+```mlir
+{kernel}```
+
+The reference executor runs such programs and counts: a use after a buffer was freed (`use-after-free`), a second time
+(`double-free`) or never (`memory-leak`) is an error.
+
+## What it takes, as a formula
+
+Allocating and freeing are in the program, with sizes that are sums and products of those of the inputs. So
+`tfconvert inspect MODEL --memory` says what running a model takes before anything is run, and where. `x.0` is the first
+size of the input `x`, `n[0]` the first number in the input `n`:
+
+```text
+{formulas}```
+
+With `--memory b=8,256` sizes are numbers; `--json` has all of it. The memory is that of this program: an engine may
+fuse more, or plan its memory in another way. Of branches the one that takes the most is counted; a loop's operations
+are multiplied by its rounds, which have a name. An operation is one addition or multiplication.
+
+## What is left to engines
+
+There are no kernels of machine code here, no launches on accelerators, no allocator and no layout of descriptors of
+buffers: compilers that take StableHLO, such as IREE, have them, and plan their own memory. `linalg.generic` inside of
+kernels would say no more than the ops of StableHLO that are there. Buffers of the same size are not recycled without
+freeing them: that is the allocator's.
+"""
+
+
+def _function(text: str, name: str) -> str:
+    """Returns a function of a module's text, without the module's indentation."""
+    found = re.search(rf"^  func\.func [^\n]*@{name}\(.*?^  }}\n", text, re.DOTALL | re.MULTILINE)
+    assert found is not None, name
+    return "".join(line[2:] for line in found[0].splitlines(keepends=True))
+
+
+def page() -> str:
+    """Returns the page's text."""
+    module = IRParser(_EXAMPLE).parse_module()
+    pass_class("legalize-to-stablehlo")().apply(module)
+    stablehlo = _function(str(module), "main")
+    for name in ("legalize-to-buffers", "lower-to-library-calls"):
+        pass_class(name)().apply(module)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "example.mlir")
+        path.write_text(_EXAMPLE, "utf-8")
+        found = memory_of(Source(path), Options(), {})
+        formulas = to_text("example.mlir", found).replace(str(path), "example.mlir") + "\n"
+    parts = {
+        "example": _EXAMPLE,
+        "stablehlo": stablehlo,
+        "buffers": _function(str(module), "main"),
+        "kernel": _function(str(module), "tanh"),
+        "formulas": formulas,
+    }
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _TEXT)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
