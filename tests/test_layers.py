@@ -68,7 +68,7 @@ ROOMS = {
         ("stages",),
     ),
     "tfconvert.converter.iree": (("rewrites",), ("passes",)),
-    "tfconvert.converter.stablehlo": (("buffers", "legalize"), ("passes",), ("stages",)),
+    "tfconvert.converter.stablehlo": (("formulas", "legalize"), ("buffers", "fusion"), ("passes",), ("stages",)),
     "tfconvert.converter.service": (
         ("config", "entry_names", "folders", "job_state", "model_kinds", "page", "storage"),
         ("archive_streams",),

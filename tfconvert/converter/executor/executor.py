@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tfconvert.converter.executor import control_flow, litert_ops, tables, variables
+from tfconvert.converter.executor import arith, control_flow, litert_ops, tables, variables
 from tfconvert.converter.executor.graphs import Graph, GraphRun
 from tfconvert.converter.executor.stablehlo import table as stablehlo
 from tfconvert.converter.executor.stablehlo.properties import text
@@ -25,6 +25,7 @@ from tfconvert.schema.dialects import tensor_data, tf_executor
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tf_saved_model import GlobalTensorOp, SessionInitializerOp
+from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -36,7 +37,7 @@ _STRUCTURE = frozenset({"func.return", "tf.Yield", "tfl.yield", "tf.Const", "sta
 
 _CONSTANTS = tensor_data.CONSTANT_OPS
 
-_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS}
+_OTHERS = {**variables.OPS, **tables.OPS, **litert_ops.OPS, **stablehlo.OPS, **arith.OPS}
 """Op -> its handler, of ops that take or yield handles, of LiteRT's operators and of StableHLO's."""
 
 _GLOBALS = frozenset({GlobalTensorOp.NAME, "ml_program.global"})
@@ -266,6 +267,7 @@ def _obstacles(op: Operation) -> Sequence[Diagnostic]:
         return bad(op, "the op has no reference kernel", "no-reference-kernel").diagnostics
     if op.name in litert_ops.OPS and litert_ops.stands_for_floats(op):
         return bad(op, "the op has no reference kernel for quantized numbers", "no-reference-kernel").diagnostics
-    if op.name in _CONSTANTS and not tensor_data.is_constant(op.properties.get("value")):
+    value = op.properties.get("value")
+    if op.name in _CONSTANTS and not (tensor_data.is_constant(value) or isinstance(value, IntegerAttr)):
         return bad(op, "the constant's value was left out of the text", "missing-value").diagnostics
     return ()

@@ -1,0 +1,1 @@
+"""Which ops of StableHLO one kernel computes together, and moving them into a function of their own."""
