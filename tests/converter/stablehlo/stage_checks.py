@@ -64,7 +64,7 @@ def check_sizes(module: ModuleOp, inputs: Sequence[np.ndarray]) -> int:
     left["main"] = tuple(Executor(module, on_values=watch).run("main", inputs))
     compared = [name for name in left if name + SUFFIX in functions]
     for name in compared:
-        found = run(module, name + SUFFIX, _taken(functions[name], functions, entered[name]))
+        found = run(module, name + SUFFIX, _taken(functions[name], functions, entered.get(name, ())))
         assert [int(each) for each in found] == _open_sizes(functions[name], left[name]), name
     return len(compared)
 

@@ -14,6 +14,7 @@ import tfconvert
 from tests.converter.stablehlo.cases import SIZES, groups
 from tests.converter.stablehlo.engine import Program
 from tests.converter.stablehlo.group import Group, Input
+from tests.converter.stablehlo.stage_checks import check_sizes, staged
 from tfconvert.converter.executor import executor
 from tfconvert.schema.dialects.parsing import IRParser
 
@@ -86,6 +87,10 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
             _compare(names, program.run(inputs), expected)
         if group.in_executor:
             _compare(names, executor.run(module, "main", inputs), expected)
+        if group.in_executor and is_open:
+            stages = staged(module, "place-shape-values", "fuse-instructions", "add-shape-functions")
+            _compare(names, executor.run(stages, "main", inputs), expected)
+            assert check_sizes(stages, inputs) > 0
         if not is_open:
             return
 

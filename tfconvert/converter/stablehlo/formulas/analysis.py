@@ -81,9 +81,9 @@ class Formulas:
                          [self.elements.get(each) for each in op.operands])  # fmt: skip
         shapes = [types.shape_of(each.type) for each in op.results]
         dims: Dims | None = None
-        if any(shape is not None and not types.is_static(shape) for shape in shapes) and op.operands:
-            rule = dim_rules.RULES.get(op.name, dim_rules.SAME)
-            dims = None if op.name in ("stablehlo.custom_call", "stablehlo.composite") else rule(op, known)
+        rule = dim_rules.RULES.get(op.name)
+        if rule is not None and any(shape is not None and not types.is_static(shape) for shape in shapes):
+            dims = rule(op, known)
         for result in op.results:
             self._note(result, dims)
         elements = self._elements_of(op, known)

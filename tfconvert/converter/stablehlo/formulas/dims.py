@@ -1,6 +1,6 @@
 """The sizes of results as formulas of those of operands: a rule for each op of StableHLO whose result may have any.
 
-What has no rule here has the sizes of its first operand, or, where the type has them, needs none.
+Sizes that the type of a result has need none; those of an op without a rule are unknown.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.stablehlo.properties import integer, ints, pairs
 from tfconvert.converter.stablehlo.formulas.elements import Elements
 from tfconvert.converter.stablehlo.formulas.formula import Term, make, total
@@ -183,6 +184,9 @@ def _slice(op: Operation, known: Operands) -> Dims:
 
 RULES: Mapping[str, Rule] = {
     "chlo.top_k": _top_k,
+    "stablehlo.batch_norm_inference": _of(0),
+    "stablehlo.bitcast_convert": _of(0),
+    "stablehlo.cholesky": _of(0),
     "stablehlo.concatenate": _concatenate,
     "stablehlo.convolution": _convolution,
     "stablehlo.dot_general": _dot,
@@ -193,18 +197,20 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.dynamic_pad": _dynamic_pad,
     "stablehlo.dynamic_reshape": _elements(1),
     "stablehlo.dynamic_update_slice": _of(0),
+    "stablehlo.fft": _of(0),
     "stablehlo.gather": _gather,
     "stablehlo.pad": _pad,
     "stablehlo.real_dynamic_slice": _real_dynamic_slice,
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": _reduce_window,
+    "stablehlo.reverse": _of(0),
+    "stablehlo.rng": _elements(2),
     "stablehlo.scatter": _of(0),
     "stablehlo.select_and_scatter": _of(0),
     "stablehlo.slice": _slice,
     "stablehlo.sort": _of(0),
     "stablehlo.transpose": _transpose,
+    "stablehlo.triangular_solve": _of(1),
+    **dict.fromkeys(elementwise.KERNELS, _first),
 }
 """Op -> rule."""
-
-SAME: Rule = _first
-"""The rule of elementwise ops."""
