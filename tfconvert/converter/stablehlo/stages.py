@@ -15,4 +15,6 @@ STAGES: Sequence[Stage] = (
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     *USER_PATTERNS,
     Stage("legalize-to-stablehlo", "leaves only what every engine of StableHLO takes", forbids=("tf.",)),
+    Stage("materialize-constraints", "what sizes have to be is told where functions begin, and what is dead is gone",
+          (("stablehlo.custom_call",),), ("target",)),
 )  # fmt: skip

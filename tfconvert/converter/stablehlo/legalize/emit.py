@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_int
+from tfconvert.converter.stablehlo.legalize.constraints import EQUAL_OR_ONE, require_equal_or_one
 from tfconvert.converter.stablehlo.legalize.sizes import Dims, Sizes, static_shape
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import stablehlo, tensor_data, tf, types
@@ -284,9 +285,11 @@ class Emit(OpBuilder):
             raise DeclinedError(f"sizes {one} and {other} can't be broadcast to each other")
         # A size that isn't known must be 1 or equal to one that is.
         if one >= 0 or other >= 0:
+            require_equal_or_one(min(one, other), max(one, other), EQUAL_OR_ONE, self)
             return max(one, other)
         joined = self.sizes.joined(one, other)
         if self.sizes.cached(self.block, joined) is None:
+            require_equal_or_one(one, other, EQUAL_OR_ONE, self)
             first, second = self.value(self.size(one)), self.value(self.size(other))
             is_one = self.compare("EQ", first, self.scalar(1, types.I32))
             chosen = self.one("select", (is_one, second, first), types.I32, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tfconvert.converter.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.stablehlo.legalize.shaping import requested, requested_size
@@ -94,6 +95,8 @@ def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) 
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
         raise DeclinedError("the number of indices is not known")
+    for place, update in zip(places, emit.dims(updates), strict=False):
+        require_equal(place, update, "there must be as many updates as indices", emit)
     element = types.element_of(into.type)
     numbers = ScatterAttr.get(
         update_window_dims=list(range(len(places), len(places) + len(dims) - depth)),

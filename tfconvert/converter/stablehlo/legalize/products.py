@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.schema.dialects import types
@@ -33,6 +34,8 @@ def dot(
     """
     left, right = emit.dims(lhs), emit.dims(rhs)
     gone = [*batch, *contracted]
+    for one, other in gone:
+        require_equal(left[one], right[other], "the sizes that it multiplies along must be equal", emit)
     dims = [max(left[one], right[other]) if min(left[one], right[other]) < 0 else left[one] for one, other in batch]
     dims += [dim for axis, dim in enumerate(left) if axis not in [one for one, _ in gone]]
     dims += [dim for axis, dim in enumerate(right) if axis not in [other for _, other in gone]]

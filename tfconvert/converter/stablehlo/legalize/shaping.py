@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.ir.dims import UNKNOWN
+from tfconvert.converter.stablehlo.legalize.constraints import require_count, require_equal
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints, number
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+_COUNT = "the new shape must hold as many elements as the old one"
 
 
 def _shape(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -87,14 +90,17 @@ def _reshape(op: Operation, emit: Emit) -> Value:
     own = emit.dims(value)
     declared = types.shape_of(op.results[0].type)
     if declared is not None and -1 not in declared:
+        require_count(own, declared, _COUNT, emit)
         return emit.reshape(value, declared)
     dims = list(requested(op, 1, emit))
     if all(dim >= 0 or dim < UNKNOWN for dim in dims) and emit.sizes.elements(op.operands[1]) is not None:
-        return emit.reshape(value, dims)
-    if dims.count(-1) == 1:
+        pass
+    elif dims.count(-1) == 1:
         dims[dims.index(-1)] = _rest(own, dims, emit)
-        return emit.reshape(value, dims)
-    return emit.reshape(value, _solved(own, dims, emit))
+    else:
+        dims = _solved(own, dims, emit)
+    require_count(own, dims, _COUNT, emit)
+    return emit.reshape(value, dims)
 
 
 def _rest(own: Sequence[int], dims: Sequence[int], emit: Emit) -> int:
@@ -157,6 +163,10 @@ def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
     for shape in shapes[1:]:
         dims = [max(one, other) if min(one, other) < 0 <= max(one, other) else one
                 for one, other in zip(dims, shape, strict=True)]  # fmt: skip
+    for shape in shapes[1:]:
+        for at, (one, other) in enumerate(zip(shapes[0], shape, strict=True)):
+            if at != axis:
+                require_equal(one, other, "the sizes of what is joined must be equal but for the axis", emit)
     sizes = [shape[axis] for shape in shapes]
     if min(sizes) >= 0:
         dims[axis] = sum(sizes)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.stablehlo.legalize.constraints import require_within
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of
 from tfconvert.converter.stablehlo.legalize.shaping import pick
@@ -207,6 +208,7 @@ def _slice(op: Operation, emit: Emit) -> Value:
                 limit = emit.select(whole, emit.value(emit.size(dim)), emit.value(limit))
             rest = emit.compute("subtract", limit, begin)
             length = rest if isinstance(rest, int) else emit.sizes.fresh(rest)
+        require_within(begin, limit, dim, "the slice must lie within its operand", emit)
         parts.append(_Taken(begin, limit, 1, False, length))
     return sliced(value, parts, emit)
 
