@@ -40,6 +40,7 @@ ROOMS = {
             "control_flow",
             "executor",
             "functionalize",
+            "iree_options",
             "quantization",
             "quantization_report",
             "resource_ops",
@@ -67,8 +68,13 @@ ROOMS = {
         ("passes",),
         ("stages",),
     ),
-    "tfconvert.converter.iree": (("rewrites",), ("passes",)),
     "tfconvert.converter.stablehlo": (("formulas", "legalize"), ("buffers", "fusion"), ("passes",), ("stages",)),
+    "tfconvert.converter.iree": (
+        ("compiler", "description", "rewrites"),
+        ("passes",),
+        ("program_file", "runtime", "stages"),
+        ("runtime_child", "runtime_process"),
+    ),
     "tfconvert.converter.service": (
         ("config", "entry_names", "folders", "job_state", "model_kinds", "page", "storage"),
         ("archive_streams",),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
     from tfconvert.converter.compat.tflite_converter import TFLiteConverter
     from tfconvert.converter.inspection.op_support import supported_ops
+    from tfconvert.converter.iree.runtime import Program, load
+    from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
     from tfconvert.schema.limits import Limits
@@ -38,10 +40,12 @@ __all__ = [
     "ConversionError",
     "Diagnostic",
     "Interpreter",
+    "IreeOptions",
     "Limits",
     "Model",
     "OpsSet",
     "Optimize",
+    "Program",
     "Quantize",
     "RepresentativeDataset",
     "TFLiteConverter",
@@ -52,6 +56,7 @@ __all__ = [
     "composites",
     "convert",
     "experimental",
+    "load",
     "patterns",
     "supported_ops",
 ]
@@ -62,10 +67,12 @@ _HOMES = {
     "ConversionError": "tfconvert.schema.diagnostics",
     "Diagnostic": "tfconvert.schema.diagnostics",
     "Interpreter": "tfconvert.converter.compat.interpreter",
+    "IreeOptions": "tfconvert.converter.iree_options",
     "Limits": "tfconvert.schema.limits",
     "Model": "tfconvert.converter.api",
     "OpsSet": "tfconvert.converter.compat.enumerators",
     "Optimize": "tfconvert.converter.compat.enumerators",
+    "Program": "tfconvert.converter.iree.runtime",
     "Quantize": "tfconvert.converter.quantization",
     "RepresentativeDataset": "tfconvert.converter.compat.target",
     "TFLiteConverter": "tfconvert.converter.compat.tflite_converter",
@@ -75,6 +82,7 @@ _HOMES = {
     "composites": "tfconvert.composites",
     "convert": "tfconvert.converter.api",
     "experimental": "tfconvert.experimental",
+    "load": "tfconvert.converter.iree.runtime",
     "patterns": "tfconvert.patterns",
     "supported_ops": "tfconvert.converter.inspection.op_support",
 }

@@ -18,11 +18,12 @@ from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
+    from tfconvert.converter.conversion import ConvertedFile
+    from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
     from tfconvert.converter.quantization_choices import Mode
     from tfconvert.converter.rewrite.pattern import Pattern
-    from tfconvert.exporters.stablehlo import StableHLOText
-    from tfconvert.exporters.tflite.model import TFLiteFile
+    from tfconvert.converter.validation.result_check import Verification
 
 
 class Model:
@@ -38,7 +39,7 @@ class Model:
     # The source last, so that mapped files are closed before a temporary folder is removed.
     __slots__ = ("_file", "_report", "_source")
 
-    def __init__(self, file: TFLiteFile | StableHLOText, report: Report, source: Source) -> None:
+    def __init__(self, file: ConvertedFile, report: Report, source: Source) -> None:
         self._file = file
         self._report = report
         self._source = source
@@ -66,6 +67,10 @@ class Model:
     def _save(self, path: str | os.PathLike[str] | BinaryIO, array_name: str | None) -> None:
         if isinstance(path, str | os.PathLike):
             self._source.check_output(path)
+            # What is saved as several files has a list of them.
+            files: Callable[[object], Sequence[os.PathLike[str]]] | None = getattr(self._file, "files", None)
+            for file in files(path) if files is not None else ():
+                self._source.check_output(file)
             from tfconvert.exporters.output_file import is_c_source
 
             if is_c_source(path):
@@ -117,11 +122,12 @@ def convert(
     follow_links: bool = False,
     limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
     op_defs: object = None,
-    target: Literal["litert", "stablehlo"] = "litert",
+    target: Literal["litert", "stablehlo", "iree"] = "litert",
     mlir_weights: Literal["resource", "inline"] = "resource",
     mlir_state: Literal["globals", "arguments"] = "globals",
+    iree: IreeOptions | None = None,
 ) -> Model:
-    """Converts a TensorFlow model to LiteRT, or to a text of StableHLO.
+    """Converts a TensorFlow model to LiteRT, to a text of StableHLO, or to a program of IREE.
 
     Args:
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
@@ -144,10 +150,10 @@ def convert(
             `"loop"`, loops of small operators; by default what LiteRT is faster with for their sizes. Functions that
             are marked as layers become operators unless it is `"loop"`.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
-        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`) and compare it with the reference executor,
-            on random inputs that suit the model; the differences, and what can't be compared, are in the report. A
-            quantized model is compared with itself without quantization, on the samples if there are any; the
-            reference executor runs a text of StableHLO itself.
+        verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
+            the reference executor, on random inputs that suit the model; the differences, and what can't be compared,
+            are in the report. A quantized model is compared with itself without quantization, on the samples if there
+            are any; the reference executor runs a text of StableHLO itself.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
         metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
@@ -166,10 +172,12 @@ def convert(
         follow_links: Whether links in the model's folder may lead out of it; only for models that you trust.
         limits: How much the conversion may make out of the model: `Limits(constant_bytes=1 << 33)`.
         op_defs: Definitions of custom ops that a GraphDef uses: the path of an OpList, text or binary, or the message.
-        target: What the model becomes: a file of LiteRT, or a text of StableHLO (`.mlir`).
+        target: What the model becomes: a file of LiteRT, a text of StableHLO (`.mlir`), or a program that IREE has
+            compiled (`.vmfb`; needs the extra `iree`), whose weights are saved beside it (`.safetensors`).
         mlir_weights: StableHLO: where the text has its weights, as resources at its end or inline, where they are used.
         mlir_state: StableHLO: where variables that the model changes are: `"globals"` of the module, or the caller's,
             who gives them as the last `"arguments"` of each function and gets them back as its last results.
+        iree: IREE: how to compile, a `tfconvert.IreeOptions`; by default for any processor of this machine's kind.
 
     Returns:
         The model, not yet written to anywhere.
@@ -188,7 +196,7 @@ def convert(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
-        target=target, mlir_weights=mlir_weights, mlir_state=mlir_state,
+        target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
     )  # fmt: skip
     return convert_source(source, options)
 
@@ -234,7 +242,7 @@ _UNVERIFIED = Diagnostic(
 )
 
 
-def _verified(source: Source, options: Options, file: TFLiteFile | StableHLOText, report: Report) -> Report:
+def _verified(source: Source, options: Options, file: ConvertedFile, report: Report) -> Report:
     """Returns the report with what the verification that the settings require found."""
     if options.verifies and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _UNVERIFIED))
@@ -249,6 +257,8 @@ def _verified(source: Source, options: Options, file: TFLiteFile | StableHLOText
         fidelity = quantization_check.check(source.open(), floats, file, data)
         known = report.quantization or QuantizationReport(())
         return report._replace(quantization=known._replace(fidelity=fidelity))
+    if options.verifies and options.target == "iree":
+        return _with(report, _verified_in_iree(source, options, file))
     if options.verifies:
         from tfconvert.converter.validation import result_check, text_check
 
@@ -259,7 +269,27 @@ def _verified(source: Source, options: Options, file: TFLiteFile | StableHLOText
             from tfconvert.converter.files.layers import first_difference
 
             found = found._replace(notes=(*found.notes, *first_difference(source, content, data)))
-        if found.problems:
-            raise ConversionError((*found.problems, *found.notes))
-        return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
+        return _with(report, found)
     return report
+
+
+def _verified_in_iree(source: Source, options: Options, file: ConvertedFile) -> Verification:
+    """Returns how a program of IREE compares with the model."""
+    from tfconvert.converter.iree.program_file import IreeFile
+    from tfconvert.converter.iree.runtime_process import Runtime
+    from tfconvert.converter.validation import result_check
+
+    assert isinstance(file, IreeFile)
+    with Runtime(file) as engine:
+        return result_check.compared_in(engine, source, b"", options.verify_data)
+
+
+def _with(report: Report, found: Verification) -> Report:
+    """Returns a report with the outcome of a verification.
+
+    Raises:
+        ConversionError: Results differ.
+    """
+    if found.problems:
+        raise ConversionError((*found.problems, *found.notes))
+    return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))

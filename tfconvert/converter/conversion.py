@@ -24,10 +24,13 @@ from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
+    from tfconvert.converter.iree.program_file import IreeFile
     from tfconvert.converter.report_page.keep_graphs import KeepGraphs
     from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
+
+    ConvertedFile = TFLiteFile | StableHLOText | IreeFile
 
 Result = TypeVar("Result")
 
@@ -142,14 +145,17 @@ def _check_target(options: Options) -> None:
         value = getattr(options, name)
         if value not in choices:
             raise error("wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(choices)}")
-    if options.target == TARGETS[0]:
+    if options.target != "stablehlo":
         for name, choices in _MLIRS_OWN:
             if getattr(options, name) != choices[0]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
-        return
-    for name in _LITERTS_OWN:
+    for name in _LITERTS_OWN if options.target != TARGETS[0] else ():
         if getattr(options, name):
             raise error("wrong-option", f"{name} is for LiteRT's files only", hint="leave it out, or set no target")
+    if options.iree is not None:
+        if options.target != "iree":
+            raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")
+        options.iree.check()
 
 
 def run(
@@ -158,7 +164,7 @@ def run(
     on_stage: Callable[[str], None] = lambda name: None,
     target: Target | None = None,
     on_import: Callable[[ModuleOp], None] = lambda module: None,
-) -> tuple[TFLiteFile | StableHLOText, Report]:
+) -> tuple[ConvertedFile, Report]:
     """Converts a model: import, the passes, the file's tables.
 
     Args:
@@ -203,7 +209,7 @@ def _run(
     on_stage: Callable[[str], None],
     target: Target,
     on_import: Callable[[ModuleOp], None],
-) -> tuple[TFLiteFile | StableHLOText, Report]:
+) -> tuple[ConvertedFile, Report]:
     recorder = Recorder()
     loading = 0.0
 
@@ -229,6 +235,8 @@ def _run(
     except ConversionError as problem:
         raise _explained(problem, [*recorder.notes, *budget().notes()]) from problem.__cause__
     file = timed("export", lambda: target.export(module, options))
+    if options.target == "iree":
+        _add_compilation(recorder, file)
     recorder.notes += budget().notes()
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch)
@@ -243,6 +251,18 @@ def _run(
         graphs=None if keep is None else keep.graphs(module),
     )
     return file, report
+
+
+def _add_compilation(recorder: Recorder, file: ConvertedFile) -> None:
+    """Adds what is known of a program that was compiled: its measures, and compiling as a stage of its own."""
+    from tfconvert.converter.iree.program_file import IreeFile
+    from tfconvert.converter.pipeline.pass_result import PassResult
+
+    if isinstance(file, IreeFile):
+        name, seconds = recorder.stages[-1]
+        recorder.stages[-1] = StageTime(name, seconds - file.seconds)
+        recorder.stages.append(StageTime("compile", file.seconds))
+        recorder.add("compile", PassResult(file.counts, heading="compiled program"))
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tfconvert.schema.limits import Limits
 
 if TYPE_CHECKING:
+    from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
 
 
 RECURRENT = ("auto", "fused", "loop")
 """What recurrent layers may become."""
 
-TARGETS = ("litert", "stablehlo")
+TARGETS = ("litert", "stablehlo", "iree")
 """What models may become."""
 
 WEIGHTS = ("resource", "inline")
@@ -30,7 +31,7 @@ class Options(NamedTuple):
 
     Attributes:
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
-        verify: Whether to run the result in LiteRT and compare it with the reference executor.
+        verify: Whether to run the result and compare it with the reference executor.
         verify_each: Whether to verify the IR after each pass.
         check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
         patterns: Rewrites of the user's, applied beside the converter's own; `conversion.resolved` replaces names of
@@ -50,6 +51,7 @@ class Options(NamedTuple):
         target: What the model becomes, one of `TARGETS`.
         mlir_weights: Where a text of StableHLO has its weights, one of `WEIGHTS`.
         mlir_state: Where it has the state that functions change, one of `STATES`.
+        iree: How IREE compiles the model; `None` for the usual way.
     """
 
     allow_custom_ops: bool = False
@@ -71,6 +73,7 @@ class Options(NamedTuple):
     target: str = TARGETS[0]
     mlir_weights: str = WEIGHTS[0]
     mlir_state: str = STATES[0]
+    iree: IreeOptions | None = None
 
     @property
     def verifies(self) -> bool:

@@ -14,6 +14,7 @@ from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.converter.pipeline.stages import before
 
 if TYPE_CHECKING:
+    from tfconvert.converter.iree.program_file import IreeFile
     from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
@@ -30,7 +31,7 @@ class Target(NamedTuple):
 
     stages: Sequence[Stage]
     load: Callable[[], None]
-    export: Callable[[ModuleOp, Options], TFLiteFile | StableHLOText]
+    export: Callable[[ModuleOp, Options], TFLiteFile | StableHLOText | IreeFile]
 
 
 def _load_litert() -> None:
@@ -68,10 +69,26 @@ def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
     return StableHLOText(module, inline=options.mlir_weights == "inline")
 
 
+def _load_iree() -> None:
+    import tfconvert.converter.iree.program_file  # noqa: F401
+
+
+def _export_iree(module: ModuleOp, options: Options) -> IreeFile:
+    from tfconvert.converter.iree.program_file import IreeFile
+    from tfconvert.converter.iree_options import IreeOptions
+
+    return IreeFile(module, options.iree or IreeOptions())
+
+
 def target_of(options: Options) -> Target:
-    """Returns the target that the settings name; that of StableHLO is loaded only then."""
+    """Returns the target that the settings name; those of others than LiteRT are loaded only then."""
     if options.target == "litert":
         return LITERT
+    if options.target == "iree":
+        from tfconvert.converter.iree import stages as iree
+
+        embeds = options.iree is not None and options.iree.embed_weights
+        return Target(iree.EMBEDDED if embeds else iree.STAGES, _load_iree, _export_iree)
     from tfconvert.converter.stablehlo.stages import STAGES
 
     return Target(STAGES, _load_stablehlo, _export_stablehlo)

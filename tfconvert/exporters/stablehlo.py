@@ -153,7 +153,7 @@ class _Printer(IRPrinter):
         super().dictionary(shown)
 
     def _constant(self, constant: Constant) -> None:
-        if not isinstance(constant, TensorData) or not _is_weight(constant):
+        if not isinstance(constant, TensorData) or not is_weight(constant):
             super()._constant(constant)
             return
         if self._inline:
@@ -177,7 +177,7 @@ class _Printer(IRPrinter):
         self.write("\n    }\n  }\n#-}\n")
 
 
-def _is_weight(constant: TensorData) -> bool:
+def is_weight(constant: TensorData) -> bool:
     """Returns whether a constant is large, and its bytes in the text are those in memory."""
     element = constant.type.element_type
     if constant.nbytes <= _SMALL or isinstance(constant.source, SplatSource) or element is I1:

@@ -1,1 +1,1 @@
-"""What IREE makes of our programs."""
+"""Tests that need IREE's compiler and runtime."""

@@ -92,6 +92,8 @@ class Job(NamedTuple):
 
         if self.output.needs_graphs:
             return _uncached(self._convert(array), "it keeps no graphs for pages")
+        if self.options.target == "iree":
+            return _uncached(self._convert(array), "a program and its weights are two files")
         assert self.output.cache_dir is not None
         self.on_stage("look in the cache")
         try:

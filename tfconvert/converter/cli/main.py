@@ -11,6 +11,7 @@ import click
 
 from tfconvert.converter.cli.completion import complete_model
 from tfconvert.converter.cli.failure import DEBUG, INTERRUPTED, Documented, Door, show_failure
+from tfconvert.converter.cli.iree_options import IREE_SETTINGS, iree_options, to_iree
 from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata_options, to_metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
@@ -52,6 +53,7 @@ Examples:
   tfconvert saved_model/ -o model.tflite --report report.html
   tfconvert saved_model/ -o model.tflite --server http://localhost:8750
   tfconvert saved_model/ -o model.mlir --target stablehlo
+  tfconvert saved_model/ -o model.vmfb --target iree --verify
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -130,11 +132,12 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
 @target_options
+@iree_options
 @recurrent_option
 @rule_options
 @quantize_options
 @metadata_options
-@click.option("--verify", is_flag=True, help="Run the result in LiteRT and compare it with the reference executor.")
+@click.option("--verify", is_flag=True, help="Run the result and compare it with the reference executor.")
 @click.option("--verify-data", metavar="PATH", multiple=True, callback=lambda _context, _option, paths: paths or None,
               help="Verify on inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
               )  # fmt: skip
@@ -166,11 +169,12 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         raise click.UsageError("-q and -v contradict each other")
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
+    iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs)
+        options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:

@@ -139,7 +139,7 @@ recurrent_option = click.option(
 
 _TARGET_OPTIONS = (
     click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True,
-                 help="What the model becomes: a file of LiteRT, or a text of StableHLO (.mlir)."),
+                 help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb)."),
     click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
                  help="StableHLO: weights as resources at the text's end, or inline, as portable artifacts need them."),
     click.option("--mlir-state", "mlir_state", type=click.Choice(STATES), default=STATES[0], show_default=True,

@@ -21,6 +21,9 @@ class Runtime:
     A file is sent once for all runs that follow one another.
     """
 
+    name = "LiteRT"
+    """What diagnostics call it."""
+
     def __init__(self) -> None:
         self._child = Child(__name__, budget().limits.run_seconds)
         self._sent: bytes | None = None

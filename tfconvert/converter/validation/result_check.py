@@ -28,7 +28,7 @@ from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused, Run
 from tfconvert.converter.validation.stability import unexplained
-from tfconvert.converter.validation.wiring import Wiring, own_wiring
+from tfconvert.converter.validation.wiring import FileEngine, Wiring, own_wiring
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import NOTE, WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.dialects.func import FuncOp
@@ -99,19 +99,38 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
         wiring: Which of the file's inputs and outputs are those of the model; by default, those of the same names.
     """
     runtime.require()
+    with Runtime() as litert:
+        return compared_in(litert, source, content, data, wiring or own_wiring)
+
+
+def compared_in(
+    engine: FileEngine, source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring
+) -> Verification:
+    """Returns how a file compares with a model in any engine; see `compared`.
+
+    Args:
+        engine: What runs the file.
+        source: The model.
+        content: The file's bytes.
+        data: The user's inputs; `None` for random ones.
+        wiring: Which of the file's inputs and outputs are those of the model.
+    """
     module, functions = exported(source)
     if not functions:
         return NAMELESS
-    with Runtime() as litert:
 
-        def engine(interface: Interface) -> Engine:
-            return partial((wiring or own_wiring)(interface).run, litert, content)
+    def runs(interface: Interface) -> Engine:
+        return partial(wiring(interface).run, engine, content)
 
-        return checked(module, functions, data, engine)
+    return checked(module, functions, data, runs, engine.name)
 
 
 def checked(
-    module: ModuleOp, functions: Sequence[FuncOp], data: Any, engine: Callable[[Interface], Engine]
+    module: ModuleOp,
+    functions: Sequence[FuncOp],
+    data: Any,
+    engine: Callable[[Interface], Engine],
+    name: str = "the executor",
 ) -> Verification:
     """Returns how what an engine computes compares with a model.
 
@@ -120,8 +139,9 @@ def checked(
         functions: Its functions.
         data: The user's inputs; `None` for random ones.
         engine: Returns what runs a function of an interface.
+        name: What diagnostics call the engine.
     """
-    checks = [_Check(module, function, engine) for function in functions]
+    checks = [_Check(module, function, engine, name) for function in functions]
     for check, runs in zip(checks, reference_runs(module, functions, data), strict=True):
         check.run(runs, given=data is not None)
     return Verification(
@@ -199,8 +219,8 @@ class _Check:
         notes: What was not compared.
     """
 
-    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine]) -> None:
-        self._module, self._function = module, function
+    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
+        self._module, self._function, self._name = module, function, name
         self._interface = interface_of(function)
         self._engine = engine(self._interface)
         self._label = self._interface.keys[0] if self._interface.keys else self._interface.function
@@ -213,10 +233,10 @@ class _Check:
 
         Args:
             runs: The reference's.
-            given: Whether the inputs are the user's: then LiteRT has to run them all.
+            given: Whether the inputs are the user's: then the engine has to run them all.
 
         Raises:
-            ConversionError: LiteRT runs none of them, or hangs.
+            ConversionError: It runs none of them, or hangs.
         """
         obstacles = Executor(self._module).problems(self._function.sym_name)
         if obstacles:
@@ -235,8 +255,8 @@ class _Check:
             self._fail(failed[0])
         elif failed:
             self.notes.append(Diagnostic(
-                "refused-inputs", f"LiteRT refuses some inputs of {self._label!r} that the reference takes, perhaps of "
-                f"other sizes: {failed[0].diagnostics[0].message}", severity=NOTE,
+                "refused-inputs", f"{self._name} refuses some inputs of {self._label!r} that the reference "
+                f"takes, perhaps of other sizes: {failed[0].diagnostics[0].message}", severity=NOTE,
             ))  # fmt: skip
         elif given and not done:
             self._decline("the data has no inputs for it", "")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.kernels.call import Array
-from tfconvert.converter.litert.runtime_process import Runtime
+
+
+class FileEngine(Protocol):
+    """What runs converted models."""
+
+    name: str
+    """What diagnostics call it."""
+
+    def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Runs one of a file's signatures; as that of `litert.runtime_process.Runtime`."""
 
 
 class Wires(NamedTuple):
@@ -27,21 +36,21 @@ class Wires(NamedTuple):
     order: Sequence[int] = ()
     picked: Sequence[int] = ()
 
-    def run(self, litert: Runtime, content: bytes, values: Sequence[Array]) -> list[Array]:
+    def run(self, engine: FileEngine, content: bytes, values: Sequence[Array]) -> list[Array]:
         """Runs the file; returns the outputs in the model's order.
 
         Args:
-            litert: LiteRT.
+            engine: What runs it.
             content: The file's bytes.
             values: The inputs in the model's order.
 
         Raises:
-            ConversionError: LiteRT refuses.
+            ConversionError: The engine refuses.
         """
         if self.key:
-            return litert.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)
+            return engine.run_file(content, self.key, dict(zip(self.inputs, values, strict=True)), self.outputs)
         fed = {str(place): values[number] for place, number in enumerate(self.order)}
-        results = litert.run_file(content, "", fed, self.outputs)
+        results = engine.run_file(content, "", fed, self.outputs)
         return [results[place] for place in self.picked]
 
 

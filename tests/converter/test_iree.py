@@ -1,0 +1,134 @@
+"""The target IREE as far as it needs no compiler: its settings, its text and weights, and the error without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tfconvert
+from tests.converter.stablehlo.test_target import MODEL
+from tfconvert.converter.cli.main import main
+from tfconvert.converter.iree import compiler
+from tfconvert.converter.iree.description import description_in
+from tfconvert.converter.iree.passes.weights_to_parameters import WeightsToParameters, weights_of
+from tfconvert.exporters.safetensors import Safetensors
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import error
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Returns the file of a model with weights."""
+    path = tmp_path / "model.mlir"
+    path.write_text(MODEL.replace("WEIGHTS", np.arange(512, dtype=np.float32).tobytes().hex()))
+    return path
+
+
+@pytest.fixture
+def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise error("iree-missing", "there is none", hint="pip install 'tfconvert[iree]'")
+
+    monkeypatch.setattr(compiler, "find", missing)
+
+
+@pytest.mark.usefixtures("_no_compiler")
+def test_without_the_compiler_the_text_is_written(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "program.vmfb"
+    path.parent.mkdir()
+    done = CliRunner().invoke(main, [str(model), "-o", str(path), "--target", "iree"])
+    assert done.exit_code == 1
+    assert "iree-missing" in done.stderr
+    assert "pip install 'tfconvert[iree]'" in done.stderr
+    assert sorted(each.name for each in path.parent.iterdir()) == ["program.mlir", "program.safetensors"]
+    text = path.with_suffix(".mlir").read_text()
+    assert '#flow.parameter.named<"model"::"w0"> : tensor<16x32xf32>' in text
+    assert "tf.weight" not in text
+    assert "dense_resource" not in text
+
+
+@pytest.mark.usefixtures("_no_compiler")
+def test_the_text_never_replaces_the_model(model: Path) -> None:
+    before = model.read_bytes()
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(model, target="iree").save(model.with_suffix(".vmfb"))
+    assert refused.value.code == "output-over-input"
+    assert model.read_bytes() == before
+
+
+def test_weights_become_parameters(model: Path) -> None:
+    module = weighty_module(model)
+    result = WeightsToParameters().apply(module)
+    assert result.counts == {"parameters": 2, "uses": 2}
+    names = [op.name for op in module.walk()]
+    assert names.count("util.global") == 2
+    assert names.count("util.global.load") == 2
+    assert names.count("stablehlo.constant") == 1
+    weight, other = weights_of(module).values()
+    assert other.array().tobytes() == weight.array().tobytes()
+    assert weight.array().tobytes() == np.arange(512, dtype=np.float32).tobytes()
+
+
+def weighty_module(path: Path) -> Any:
+    """Returns a module that uses two weights and has a small constant."""
+    data = np.arange(512, dtype=np.float32).tobytes().hex().upper()
+    path.write_text(f"""
+    func.func @main() -> (tensor<512xf32>, tensor<512xf32>, tensor<2xf32>) {{
+      %0 = stablehlo.constant dense<"0x{data}"> : tensor<512xf32>
+      %1 = stablehlo.constant dense<"0x{data}"> : tensor<512xf32>
+      %2 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      func.return %0, %1, %2 : tensor<512xf32>, tensor<512xf32>, tensor<2xf32>
+    }}""")
+    return Source(str(path)).open()
+
+
+def test_weights_with_odd_sizes_have_no_gaps_between_them(model: Path, tmp_path: Path) -> None:
+    module = weighty_module(model)
+    WeightsToParameters().apply(module)
+    weight, _ = weights_of(module).values()
+    file = Safetensors({"a": weight, "b": weight})
+    file.save(tmp_path / "w.safetensors")
+    content = (tmp_path / "w.safetensors").read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    assert (8 + length) % 64 == 0
+    entries = json.loads(content[8 : 8 + length])
+    assert [each["data_offsets"] for each in entries.values()] == [[0, 2048], [2048, 4096]]
+    assert len(content) == file.size == 8 + length + 4096
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target": "litert", "iree": tfconvert.IreeOptions()},
+        {"target": "iree", "mlir_weights": "inline"},
+        {"target": "iree", "quantize": "dynamic"},
+        {"target": "iree", "compare_layers": True},
+        {"target": "iree", "iree": tfconvert.IreeOptions("tpu")},  # type: ignore[arg-type]
+        {"target": "iree", "iree": tfconvert.IreeOptions("vmvx", "host")},
+        {"target": "iree", "iree": tfconvert.IreeOptions(cpu="-x")},
+        {"target": "iree", "iree": tfconvert.IreeOptions(flags=["-o", "x"])},
+        {"target": "iree", "iree": tfconvert.IreeOptions(flags=["--iree-hal-target-device=cuda"])},
+        {"target": "iree", "iree": tfconvert.IreeOptions(flags="--x")},
+    ],
+)
+def test_settings_that_are_wrong_are_refused(model: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(model, **settings)
+    assert refused.value.code == "wrong-option"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"inputs": [{"shape": null}]}', "[" * 100_000, '{"inputs": 1}'])
+def test_what_is_no_description_is_none(text: str) -> None:
+    assert description_in({"tfconvert.interface": text}) is None
+
+
+def test_every_backend_has_flags() -> None:
+    assert compiler.flags_of(tfconvert.IreeOptions("cuda"))[0] == "--iree-hal-target-device=cuda"
+    flags = compiler.flags_of(tfconvert.IreeOptions(cpu="host", flags=["--x"]))
+    assert "--iree-llvmcpu-target-cpu=host" in flags
+    assert flags[-1] == "--x"

@@ -1,0 +1,77 @@
+"""Weights as a file of the format safetensors, copied from where they are without being held in memory.
+
+The length of a header in JSON (8 bytes), the header, padded with spaces, and the numbers without gaps. Weights whose
+sizes are multiples of 64 bytes go first, so that they can be used where the file is mapped into memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.schema.dialects.tensor_data import TensorData
+
+_ALIGNMENT = 64
+
+_NAMES = {
+    "bool": "BOOL", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16",
+    "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+}  # fmt: skip
+"""The format's names of element types, by numpy's."""
+
+
+class Safetensors:
+    """A file of weights, ready to be written.
+
+    Attributes:
+        size: Its size in bytes.
+
+    Args:
+        weights: The weights, by name.
+    """
+
+    __slots__ = ("_head", "_weights", "size")
+
+    def __init__(self, weights: Mapping[str, TensorData]) -> None:
+        # Readers refuse gaps: a weight is aligned if those before it are multiples of the alignment.
+        self._weights = sorted(weights.items(), key=lambda item: -math.gcd(item[1].nbytes, _ALIGNMENT))
+        entries: dict[str, Any] = {}
+        end = 0
+        for name, weight in self._weights:
+            start, end = end, end + weight.nbytes
+            kind, shape = _NAMES[weight.dtype.name], list(weight.shape)
+            entries[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, end]}
+        text = json.dumps(entries, separators=(",", ":")).encode()
+        text += b" " * (-(len(text) + 8) % _ALIGNMENT)
+        self._head = len(text).to_bytes(8, "little") + text
+        self.size = len(self._head) + end
+
+    def write(self, stream: BinaryIO) -> None:
+        """Writes the file.
+
+        Raises:
+            ConversionError: A weight's checksum is wrong (`bad-checksum`).
+        """
+        stream.write(self._head)
+        for _, weight in self._weights:
+            for block in weight.blocks():
+                data = np.ascontiguousarray(block)
+                stream.write(data.reshape(-1).view(np.uint8).data)
+                del block, data
+            weight.source.release()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file, which appears whole or not at all.
+
+        Raises:
+            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
+                (`bad-checksum`).
+        """
+        write_whole(path, self.write)
