@@ -7,7 +7,9 @@ import pytest
 from tests.converter.conftest import FileCheck
 from tfconvert.converter.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
 from tfconvert.converter.iree.rewrites.registry import RULES
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import stablehlo
+from tfconvert.schema.dialects.parsing import IRParser
 
 SIZE = """%n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (TYPE) -> tensor<i32>
       %v = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>"""
@@ -222,3 +224,16 @@ def test_what_becomes_of_it(filecheck: FileCheck, name: str) -> None:
 def test_every_rule_is_about_an_op_that_there_is_and_says_why() -> None:
     assert set(RULES) <= set(stablehlo.definitions())
     assert all(rule.because for rule in RULES.values())
+
+
+def test_what_iree_does_not_compile_is_told() -> None:
+    text = """func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+      %0 = "stablehlo.cholesky"(%x) <{lower = true}> : (tensor<2x2xf32>) -> tensor<2x2xf32>
+      %1 = "stablehlo.reduce_precision"(%0) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>
+        : (tensor<2x2xf32>) -> tensor<2x2xf32>
+      func.return %1 : tensor<2x2xf32>
+    }"""
+    with pytest.raises(ConversionError) as refused:
+        StablehloToIreeInput().apply(IRParser(text).parse_module())
+    assert [each.op for each in refused.value.diagnostics] == ["stablehlo.cholesky", "stablehlo.reduce_precision"]
+    assert refused.value.code == "unsupported-op"

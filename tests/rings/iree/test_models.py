@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.converter.stablehlo.test_models import _encoder
 
 pytest.importorskip("iree.compiler")
 
@@ -72,3 +73,14 @@ def test_models(tf: ModuleType, name: str, tmp_path: Path) -> None:
         expected = function(tf.constant(image)).numpy()
         scale = float(np.abs(expected).max())
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5 * scale)
+
+
+def test_an_encoder(tf: ModuleType, tmp_path: Path) -> None:
+    model = _encoder(tf)
+    function = model.run.get_concrete_function()
+    text = bytes(tfconvert.convert(function, target="stablehlo", mlir_weights="inline")).decode()
+    program = Program(text, tmp_path)
+    for shape in ((1, 1), (2, 7), (3, 16), (1, 40), (5, 3)):
+        ids = np.random.default_rng(1).integers(0, 50, shape).astype(np.int32)
+        (found,) = program.run([ids])
+        np.testing.assert_allclose(found, function(tf.constant(ids)).numpy(), rtol=1e-5, atol=2e-5)

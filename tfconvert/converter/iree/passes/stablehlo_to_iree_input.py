@@ -32,9 +32,10 @@ from tfconvert.converter.ir.edit import walk
 from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
 from tfconvert.converter.iree.rewrites.numbers import Numbers
-from tfconvert.converter.iree.rewrites.registry import RULES
+from tfconvert.converter.iree.rewrites.registry import REFUSED, RULES
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -51,12 +52,23 @@ class StablehloToIreeInput:
     name: ClassVar[str] = "stablehlo-to-iree-input"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites every function; returns how many ops of each name were replaced."""
+        """Rewrites every function; returns how many ops of each name were replaced.
+
+        Raises:
+            ConversionError: Some ops are not for IREE (`unsupported-op`).
+        """
         module.attributes.pop(POLYMORPHIC, None)
         applied: Counter[str] = Counter()
         for function in symbol_table.defined_functions(module).values():
             _rewrite(function, applied)
             _erase_dead(function)
+        left = [
+            Diagnostic("unsupported-op", f"{op.name} can't be compiled: {REFUSED[op.name]}", op.name)
+            for op in module.walk()
+            if op.name in REFUSED
+        ]
+        if left:
+            raise ConversionError(list(dict.fromkeys(left)))
         return PassResult(applied)
 
 

@@ -37,3 +37,13 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.sort": Rule(sorts.sort, "needs unbounded stack for several operands of an open size"),
 }
 """The rewrites."""
+
+REFUSED: Mapping[str, str] = {
+    "stablehlo.cholesky": "IREE does not compile it",
+    "stablehlo.custom_call": "IREE knows no such function",
+    "stablehlo.dynamic_conv": "IREE compiles it only with a kernel of a known size",
+    "stablehlo.dynamic_pad": "IREE compiles it only with known amounts between elements",
+    "stablehlo.reduce_precision": "IREE's compiler aborts at it",
+    "stablehlo.triangular_solve": "IREE does not compile it",
+}
+"""Ops that can't be left when all rewrites have been tried, each with why."""
