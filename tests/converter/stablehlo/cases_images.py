@@ -148,6 +148,22 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                 "saturation": lambda x: tf.image.adjust_saturation(x, 1.8),
             },
         ),
+        "fake quantization": Group(
+            [Input("float32", ("n", "h", 3), -4, 4)],
+            {
+                "args": lambda x: tf.quantization.fake_quant_with_min_max_args(x, -1.3, 2.9, 6),
+                "vars": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, -3.1, 2.2, narrow_range=True),
+                "empty": lambda x: tf.quantization.fake_quant_with_min_max_vars(x, 0.0, 0.0),
+                "channels": lambda x: tf.quantization.fake_quant_with_min_max_vars_per_channel(
+                    x, [-1.0, 0.0, -2.5], [1.5, 3.0, 2.0], 5),
+                "given": lambda x: tf.quantization.quantize_and_dequantize_v2(
+                    x, -2.5, 3.0, num_bits=6, range_given=True),
+                "own": lambda x: tf.quantization.quantize_and_dequantize_v2(
+                    x, 0.0, 0.0, num_bits=5, round_mode="HALF_UP"),
+                "unsigned": lambda x: raw.QuantizeAndDequantizeV3(
+                    input=x, input_min=0.0, input_max=3.5, num_bits=4, signed_input=False, range_given=True),
+            },
+        ),
         "narrow images": Group(
             [Input("float16", ("n", "h", "w", 4)), Input("bfloat16", ("n", "h", "w", 4)),
              Input("float64", ("n", "h", "w", 4))],

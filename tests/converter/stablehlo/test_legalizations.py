@@ -101,7 +101,7 @@ NAMES = (
     "scans", "sorting", "greatest", "segments", "diagonals", "fixed diagonals", "complex numbers", "training",
     "rearranging", "computed sizes", "random numbers", "linear algebra", "numbers of the engine", "letters and ranges",
     "strided windows", "argmax of windows", "channels first", "volumes", "gradients of windows", "blocks",
-    "resized images", "colours", "narrow images",
+    "resized images", "colours", "fake quantization", "narrow images",
 )  # fmt: skip
 
 

@@ -15,15 +15,12 @@ _KNOWN: Mapping[str, Callable[..., Array]] = {
     "abs": np.abs,
     "add": np.add,
     "ceil": np.ceil,
-    "cosine": np.cos,
     "divide": np.divide,
-    "exponential": np.exp,
     "floor": np.floor,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "multiply": np.multiply,
     "round_nearest_even": np.rint,
-    "sine": np.sin,
     "subtract": np.subtract,
 }
 """Ops on numbers that are known."""
@@ -101,7 +98,7 @@ class Formula:
         return self.binary("maximum", other)
 
     def apply(self, name: str) -> Formula:
-        """Returns the result of an elementwise op of one operand, `floor` or `sine`."""
+        """Returns the result of an elementwise op of one operand, `floor` or `abs`."""
         if isinstance(self.held, Value):
             return Formula(self.emit, self.emit.unary(name, self.held))
         return Formula(self.emit, np.asarray(_KNOWN[name](self.held)))
@@ -119,18 +116,18 @@ class Formula:
             return Formula(self.emit, self.emit.binary("and", self.value, other.value))
         return Formula(self.emit, np.asarray(np.logical_and(self.held, other.held)))
 
+    def negated(self) -> Formula:
+        """Returns where a condition doesn't hold."""
+        if isinstance(self.held, Value):
+            return Formula(self.emit, self.emit.unary("not", self.held))
+        return Formula(self.emit, np.asarray(np.logical_not(self.held)))
+
     def where(self, condition: Formula, other: Formula | float) -> Formula:
         """Returns these numbers where a condition holds, others elsewhere."""
         second = self._other(other)
         if any(isinstance(each.held, Value) for each in (self, condition, second)):
             return Formula(self.emit, self.emit.select(condition.value, self.value, second.value))
         return Formula(self.emit, np.where(*(np.asarray(each.held) for each in (condition, self, second))))
-
-    def total(self, axis: int) -> Formula:
-        """Returns the sum along an axis."""
-        if isinstance(self.held, Value):
-            return Formula(self.emit, self.emit.reduce("add", self.held, (axis,), 0))
-        return Formula(self.emit, np.asarray(self.held).sum(axis))
 
     def spread(self, dims: Sequence[int]) -> Formula:
         """Returns the numbers in another shape."""
