@@ -59,7 +59,7 @@ that is left, in TensorFlow, which is what the comparisons are for.
 - Each op, or each fusion of them, is a call of a private function, a kernel, which reads its operands and writes to the
   buffers that it is given. What the host holds is passed as numbers.
 - Arguments are borrowed and never freed; results belong to the caller. Loops and branches are `scf.while`, `scf.if`
-  and `scf.index_switch`: a loop owns what it carries, frees what it replaces, and a branch hands out buffers of its own.
+  and `scf.index_switch`: a loop owns what it carries and frees what it replaces; a branch hands out buffers of its own.
 - Sizes that only computing tells (how many elements are not zero) come in two phases: a kernel writes into a buffer
   that is large enough for all, and its count; the host loads the count, allocates the exact result, and a second kernel
   copies into it.
