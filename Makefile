@@ -29,7 +29,7 @@ serve: $(VENV)/.installed-service ## start the service and its page; SERVE_FLAGS
 test: $(VENV)/.installed-test ## run the tests; TEST_FLAGS="-k checkpoint -x" goes to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Ray, Chromium, PostgreSQL
+test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Ray, Chromium, PostgreSQL, IREE
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
