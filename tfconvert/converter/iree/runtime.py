@@ -26,7 +26,7 @@ except ImportError:
 
 PARAMETERS = ".safetensors"
 
-_FAILURES = (RuntimeError, ValueError, TypeError, KeyError, NotImplementedError, OSError)
+_FAILURES = (RuntimeError, ValueError, TypeError, LookupError, NotImplementedError, OSError)
 """What IREE's Python binding raises."""
 
 
