@@ -68,7 +68,12 @@ ROOMS = {
         ("passes",),
         ("stages",),
     ),
-    "tfconvert.converter.stablehlo": (("formulas", "legalize"), ("buffers", "fusion"), ("passes",), ("stages",)),
+    "tfconvert.converter.stablehlo": (
+        ("formulas", "legalize", "weights"),
+        ("buffers", "fusion"),
+        ("passes",),
+        ("stages",),
+    ),
     "tfconvert.converter.iree": (
         ("compiler", "description", "rewrites"),
         ("passes",),

@@ -123,7 +123,7 @@ def convert(
     limits: Limits = Limits(),  # noqa: B008  # It is a tuple.
     op_defs: object = None,
     target: Literal["litert", "stablehlo", "iree"] = "litert",
-    mlir_weights: Literal["resource", "inline"] = "resource",
+    mlir_weights: Literal["resource", "inline", "arguments"] = "resource",
     mlir_state: Literal["globals", "arguments"] = "globals",
     iree: IreeOptions | None = None,
 ) -> Model:
@@ -174,7 +174,8 @@ def convert(
         op_defs: Definitions of custom ops that a GraphDef uses: the path of an OpList, text or binary, or the message.
         target: What the model becomes: a file of LiteRT, a text of StableHLO (`.mlir`), or a program that IREE has
             compiled (`.vmfb`; needs the extra `iree`), whose weights are saved beside it (`.safetensors`).
-        mlir_weights: StableHLO: where the text has its weights, as resources at its end or inline, where they are used.
+        mlir_weights: StableHLO: where the text has its weights: as resources at its end, inline, where they are used,
+            or as the last arguments of each function, with a file of their values beside it (`.safetensors`).
         mlir_state: StableHLO: where variables that the model changes are: `"globals"` of the module, or the caller's,
             who gives them as the last `"arguments"` of each function and gets them back as its last results.
         iree: IREE: how to compile, a `tfconvert.IreeOptions`; by default for any processor of this machine's kind.

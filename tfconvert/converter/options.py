@@ -19,8 +19,8 @@ RECURRENT = ("auto", "fused", "loop")
 TARGETS = ("litert", "stablehlo", "iree")
 """What models may become."""
 
-WEIGHTS = ("resource", "inline")
-"""Where texts of StableHLO may have their weights: at their end, or where they are used."""
+WEIGHTS = ("resource", "inline", "arguments")
+"""Where texts of StableHLO may have their weights: at their end, where they are used, or in a file beside them."""
 
 STATES = ("globals", "arguments")
 """Where texts of StableHLO may have the state that functions change: in the module, or with the caller."""

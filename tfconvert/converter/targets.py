@@ -66,6 +66,10 @@ def _load_stablehlo() -> None:
 def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
     from tfconvert.exporters.stablehlo import StableHLOText
 
+    if options.mlir_weights == "arguments":
+        from tfconvert.converter.stablehlo.weights import as_arguments
+
+        as_arguments(module)
     return StableHLOText(module, inline=options.mlir_weights == "inline")
 
 

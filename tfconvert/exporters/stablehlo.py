@@ -11,18 +11,25 @@ import io
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 
 from tfconvert.exporters.output_file import write_whole
-from tfconvert.schema.dialects import dense_text
+from tfconvert.exporters.safetensors import Safetensors
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.dialects import dense_text, tensor_data
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.mlir_ports import INITIAL, STATE, WEIGHT
 from tfconvert.schema.dialects.printing import IRPrinter
 from tfconvert.schema.dialects.splats import SplatSource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
 from tfconvert.schema.dialects.types import I1
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FloatType, IntegerType
 
 _SMALL = 1024
@@ -48,6 +55,7 @@ class StableHLOText:
         size: Its size in bytes.
         operators: How many ops of each name it has.
         bytes_by_operator: The bytes of constants, by the op that makes them.
+        weights: What arguments are, always or at first, by name; a file beside the text holds it.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release that reads it: any.
 
@@ -56,7 +64,7 @@ class StableHLOText:
         inline: Whether weights stand where they are used, not at the text's end.
     """
 
-    __slots__ = ("_pieces", "bytes_by_operator", "min_runtime_version", "operators", "size", "versions")
+    __slots__ = ("_pieces", "bytes_by_operator", "min_runtime_version", "operators", "size", "versions", "weights")
 
     def __init__(self, module: ModuleOp, *, inline: bool = False) -> None:
         printer = _Printer(inline=inline)
@@ -64,6 +72,7 @@ class StableHLOText:
         printer.write("\n")
         printer.resources()
         self._pieces = _joined(printer.pieces)
+        self.weights = _beside(module)
         self.size = sum(len(piece) if isinstance(piece, bytes) else 2 * piece.nbytes for piece in self._pieces)
         ops = [op for op in module.walk() if "." in op.name and op.dialect not in ("builtin", "func")]
         self.operators = Counter(op.name.partition(".")[2] for op in ops)
@@ -79,8 +88,15 @@ class StableHLOText:
         """Writes the text.
 
         Raises:
-            ConversionError: A weight's checksum is wrong (`bad-checksum`).
+            ConversionError: A weight's checksum is wrong (`bad-checksum`), or there is a file beside the text, which
+                needs a path (`wrong-option`).
         """
+        if self.weights:
+            hint = "save it to a path, or choose other places of weights and state (mlir_weights, mlir_state)"
+            raise error("wrong-option", "what arguments hold is a file beside the text, which needs a path", hint=hint)
+        self._write(stream)
+
+    def _write(self, stream: BinaryIO) -> None:
         for piece in self._pieces:
             if isinstance(piece, bytes):
                 stream.write(piece)
@@ -89,19 +105,42 @@ class StableHLOText:
                     stream.write(digits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the text to a file, which appears whole or not at all.
+        """Writes the text to a file, and what is beside it to another; each appears whole or not at all.
 
         Raises:
             ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
                 (`bad-checksum`).
         """
-        write_whole(path, self.write)
+        for beside in self.files(path):
+            Safetensors(self.weights).save(beside)
+        write_whole(path, self._write)
+
+    def files(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Returns the files that are written beside a path."""
+        return [Path(path).with_suffix(".safetensors")] if self.weights else []
 
     def to_bytes(self) -> bytes:
         """Returns the text."""
         return b"".join(
             digits for piece in self._pieces for digits in ((piece,) if isinstance(piece, bytes) else _digits(piece))
         )
+
+
+def _attributes(op: Operation) -> Sequence[Attribute]:
+    attributes = op.arg_attrs if isinstance(op, FuncOp) else None
+    return () if attributes is None else attributes.data
+
+
+def _beside(module: ModuleOp) -> dict[str, TensorData]:
+    """Returns what is told of arguments of functions, by name."""
+    found: dict[str, TensorData] = {}
+    for function in module.ops:
+        for argument in _attributes(function):
+            data = argument.data if isinstance(argument, DictionaryAttr) else {}
+            name, value = data.get(WEIGHT) or data.get(STATE), data.get(INITIAL)
+            if isinstance(name, StringAttr) and tensor_data.is_constant(value):
+                found[name.data] = tensor_data.as_handle(value)
+    return found
 
 
 def _digits(weight: TensorData) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
+from tests.converter.stablehlo.engine import Program
 from tests.mlir import oracle
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.stablehlo.legalize import registry
@@ -153,6 +155,28 @@ def test_verifying_on_data_of_ones_own(model: Path) -> None:
 def test_passes_are_checked_down_to_the_text(model: Path) -> None:
     report = tfconvert.convert(model, target="stablehlo", check_passes=True).report
     assert [note for note in report.notes if note.code == "function-not-checked"] == []
+
+
+def test_weights_as_arguments_are_in_a_file_beside_the_text(model: Path, weights: np.ndarray, tmp_path: Path) -> None:
+    converted = tfconvert.convert(model, target="stablehlo", mlir_weights="arguments")
+    name = "weight"  # texts name no nodes
+    converted.save(tmp_path / "out.mlir")
+    text = (tmp_path / "out.mlir").read_text()
+    assert f'tfconvert.weight = "{name}"' in text
+    assert "dense_resource" not in text
+    verify(IRParser(text).parse_module())
+    data = (tmp_path / "out.safetensors").read_bytes()
+    end = 8 + int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8:end])[name]
+    assert entry == {"dtype": "F32", "shape": [16, 32], "data_offsets": [0, weights.nbytes]}
+    assert data[end:] == weights.tobytes()
+    x = np.ones((3, 16), np.float32)
+    tf = pytest.importorskip("tensorflow")
+    (found,) = Program(text, [(tf.float32, (None, 32))]).run([x, weights])
+    np.testing.assert_allclose(found, np.tanh(x @ weights), rtol=1e-5, atol=1e-5)
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        converted.save(io.BytesIO())
+    assert refused.value.code == "wrong-option"
 
 
 @pytest.mark.parametrize(
