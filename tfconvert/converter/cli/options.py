@@ -141,7 +141,7 @@ _TARGET_OPTIONS = (
     click.option("--target", type=click.Choice(TARGETS), default=TARGETS[0], show_default=True,
                  help="What the model becomes: a LiteRT file, a text of StableHLO (.mlir), a program of IREE (.vmfb)."),
     click.option("--mlir-weights", "mlir_weights", type=click.Choice(WEIGHTS), default=WEIGHTS[0], show_default=True,
-                 help="StableHLO: weights as resources at the end, inline, or as arguments, with a file beside the text."),
+                 help="StableHLO: weights at the end, inline, or as arguments, with a file beside the text."),
     click.option("--mlir-state", "mlir_state", type=click.Choice(STATES), default=STATES[0], show_default=True,
                  help="StableHLO: variables that the model changes as globals, or as arguments and results."),
 )  # fmt: skip
