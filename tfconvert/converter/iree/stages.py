@@ -9,6 +9,7 @@ from tfconvert.converter.stablehlo import stages as stablehlo
 
 STAGES: Sequence[Stage] = (
     *stablehlo.STAGES,
+    Stage("stablehlo-to-iree-input", "IREE takes these forms of ops with open sizes, and no others"),
     Stage("weights-to-parameters", "constants are in their last form; compiling takes no memory for weights"),
 )
 
