@@ -68,6 +68,19 @@ def test_ends_of_a_slice_that_are_more_than_its_beginnings(tmp_path: Path) -> No
     assert "begin, end and strides should be equally long" in str(_refused(tmp_path, body))
 
 
+def test_a_step_that_is_not_a_scalar(tmp_path: Path) -> None:
+    body = """
+      %z = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>
+      %t = "tf.Const"() <{value = dense<9> : tensor<i32>}> : () -> tensor<i32>
+      %d = "tf.Const"() <{value = dense<2> : tensor<1xi32>}> : () -> tensor<1xi32>
+      %r = "tf.Range"(%z, %t, %d) : (tensor<i32>, tensor<i32>, tensor<1xi32>) -> tensor<?xi32>
+      %s = "tf.Size"(%r) : (tensor<?xi32>) -> tensor<i32>
+      %f = "tf.Cast"(%s) : (tensor<i32>) -> tensor<f32>
+      %0 = "tf.AddV2"(%x, %f) : (tensor<2x2xf32>, tensor<f32>) -> tensor<2x2xf32>
+    """
+    assert "delta should have rank 0" in str(_refused(tmp_path, body))
+
+
 def test_a_limit_that_is_not_a_scalar(tmp_path: Path) -> None:
     body = """
       %b = "tf.Const"() <{value = dense<1.0> : tensor<3x4xf32>}> : () -> tensor<3x4xf32>

@@ -28,6 +28,8 @@ def _of_first(operands: Operands) -> Shapes:
 
 
 def _range(operands: Operands) -> Shapes:
+    for index, what in enumerate(("start", "limit", "delta")):
+        with_rank(operands.shape(index), 0, what)
     values = [operands.value(index) for index in range(3)]
     numbers = [value.reshape(-1)[0].item() for value in values if value is not None and value.size == 1]
     if len(numbers) == 3 and not any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
