@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tfconvert.converter.executor.stablehlo import elementwise
 from tfconvert.converter.executor.stablehlo.properties import integer, ints, pairs
 from tfconvert.converter.stablehlo.formulas.elements import Elements
-from tfconvert.converter.stablehlo.formulas.formula import Term, make, total
+from tfconvert.converter.stablehlo.formulas.formula import Term, make, rank, total
 from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr, DotAttr, GatherAttr
 from tfconvert.schema.ir.operation import Operation
 
@@ -46,8 +46,7 @@ def _elements(number: int) -> Rule:
 def _first(op: Operation, known: Operands) -> Dims:
     """Returns the sizes of operands that have the same ones: the simplest formula of each."""
     ranked = [dims for dims in known.dims if len(dims) == max(map(len, known.dims))]
-    return tuple(min(each, key=lambda term: (not isinstance(term, int), len(repr(term)), repr(term)))
-                 for each in zip(*ranked, strict=True))  # fmt: skip
+    return tuple(min(each, key=rank) for each in zip(*ranked, strict=True))
 
 
 def _transpose(op: Operation, known: Operands) -> Dims:

@@ -5,10 +5,12 @@ Equal formulas are equal sizes, whatever the arguments are; of unequal ones noth
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import ClassVar
+from weakref import WeakValueDictionary
 
 SIZE, ELEMENT, UNKNOWN = "size", "element", "unknown"
 """Kinds of leaves: the size of an argument's dimension, an argument's element, what only computing tells."""
@@ -16,16 +18,42 @@ SIZE, ELEMENT, UNKNOWN = "size", "element", "unknown"
 _unknowns = count()
 
 
-class Formula(NamedTuple):
-    """An operation on terms, or a leaf.
+class Formula:
+    """An operation on terms, or a leaf; equal ones are one object, so that what they have in common is stored once.
 
     Attributes:
         kind: The operation, by StableHLO's name (a comparison by its direction), or the kind of the leaf.
         terms: What it is applied to; of a leaf the number of the argument, and of the dimension or element.
+        leaves: The leaves below it.
+        rank: By which formulas are ordered, the simplest first: how much there is to it, and a digest of it.
     """
+
+    __slots__ = ("__weakref__", "kind", "leaves", "rank", "terms")
+
+    _made: ClassVar[WeakValueDictionary[tuple[str, tuple[Term, ...]], Formula]] = WeakValueDictionary()
 
     kind: str
     terms: tuple[Term, ...]
+    leaves: frozenset[Formula]
+    rank: tuple[int, bytes]
+
+    def __new__(cls, kind: str, terms: tuple[Term, ...]) -> Formula:
+        """Returns the formula of a kind and terms."""
+        found = cls._made.get((kind, terms))
+        if found is None:
+            found = cls._made[kind, terms] = super().__new__(cls)
+            found.kind, found.terms = kind, terms
+            own = [each for each in terms if isinstance(each, Formula)]
+            is_leaf = kind in (SIZE, ELEMENT, UNKNOWN)
+            found.leaves = frozenset((found,)) if is_leaf else frozenset().union(*(each.leaves for each in own))
+            digest = hashlib.blake2b(kind.encode(), digest_size=16)
+            for each in terms:
+                digest.update(each.rank[1] if isinstance(each, Formula) else b"%d;" % each)
+            found.rank = 1 + len(terms) + sum(each.rank[0] for each in own), digest.digest()
+        return found
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({', '.join(map(repr, self.terms))})"
 
 
 Term = Formula | int
@@ -70,8 +98,13 @@ def unknown() -> Formula:
     return Formula(UNKNOWN, (next(_unknowns),))
 
 
-def _order(term: Term) -> tuple[bool, str]:
-    return isinstance(term, int), repr(term)
+def rank(term: Term) -> tuple[int, bytes]:
+    """Returns by what terms are ordered, the simplest first."""
+    return (0, b"%d" % term) if isinstance(term, int) else term.rank
+
+
+def _order(term: Term) -> tuple[bool, tuple[int, bytes]]:
+    return isinstance(term, int), rank(term)
 
 
 def make(kind: str, one: Term, other: Term) -> Term:
@@ -105,17 +138,9 @@ def total(kind: str, terms: Sequence[Term], start: Term) -> Term:
     return start
 
 
-def leaves(term: Term) -> set[Formula]:
+def leaves(term: Term) -> frozenset[Formula]:
     """Returns the leaves of a term."""
-    found, waiting = set[Formula](), [term]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, Formula):
-            if each.kind in (SIZE, ELEMENT, UNKNOWN):
-                found.add(each)
-            else:
-                waiting += each.terms
-    return found
+    return frozenset() if isinstance(term, int) else term.leaves
 
 
 def is_known(term: Term) -> bool:
@@ -130,12 +155,31 @@ def evaluate(term: Term, values: Mapping[Formula, int]) -> int:
         term: The term.
         values: The values of its leaves.
     """
-    if isinstance(term, int):
-        return term
-    if term in values:
-        return values[term]
-    if term.kind == "select":
-        condition, one, other = term.terms
-        return evaluate(one if evaluate(condition, values) else other, values)
-    one, other = (evaluate(each, values) for each in term.terms)
-    return int(COMPUTED[term.kind](one, other))
+    known: dict[Term, int] = dict(values.items())
+    waiting = [term]
+    while waiting:
+        each = waiting[-1]
+        if isinstance(each, int):
+            known[each] = each
+        if each in known:
+            waiting.pop()
+            continue
+        assert isinstance(each, Formula)
+        needed = _needed(each, known)
+        missing = [other for other in needed if other not in known]
+        if missing:
+            waiting += missing
+        elif each.kind == "select":
+            known[each] = known[needed[-1]]
+        else:
+            one, other = needed
+            known[each] = int(COMPUTED[each.kind](known[one], known[other]))
+    return known[term]
+
+
+def _needed(formula: Formula, known: Mapping[Term, int]) -> tuple[Term, ...]:
+    """Returns the terms that a formula's value follows from: of a choice the condition, and what it chooses."""
+    if formula.kind != "select":
+        return formula.terms
+    condition, one, other = formula.terms
+    return (condition,) if condition not in known else (condition, one if known[condition] else other)

@@ -33,7 +33,8 @@ _SIZES: Mapping[str, Sequence[int]] = {
 }
 """Op -> which operands are sizes; of those that assert, all that they tell."""
 
-_UNPLACED = ("func.return", "stablehlo.return")
+_UNPLACED = ("func.return", "stablehlo.return", "stablehlo.custom_call")
+"""Ops that are nowhere in particular, and assertions, of which XLA takes no attributes but its own."""
 
 _OF_A_SHAPE = "stablehlo.get_dimension_size"
 """The host asks for a size, not for the value that has it."""
