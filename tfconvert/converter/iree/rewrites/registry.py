@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tfconvert.converter.iree.rewrites import broadcasts, checks, lookups, products, shapes, slices, sorts, windows
+from tfconvert.converter.iree.rewrites import (
+    broadcasts,
+    checks,
+    lookups,
+    products,
+    scatters,
+    shapes,
+    slices,
+    sorts,
+    windows,
+)
 from tfconvert.converter.iree.rewrites.context import Rewrite
 
 
@@ -34,6 +44,7 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.pad": Rule(slices.static_pad, "fails if elements are taken away from an open size"),
     "stablehlo.real_dynamic_slice": Rule(slices.real_dynamic_slice, "reads past the end of the operand"),
     "stablehlo.reduce_window": Rule(windows.reduce_window, "fails with padding, or if channels come first"),
+    "stablehlo.scatter": Rule(scatters.scatter, "writes to foreign memory if an index is out of range"),
     "stablehlo.sort": Rule(sorts.sort, "needs unbounded stack for several operands of an open size"),
 }
 """The rewrites."""
