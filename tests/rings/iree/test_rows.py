@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -17,8 +17,27 @@ pytest.importorskip("iree.compiler")
 
 from tests.rings.iree.engine import Program
 
-NOT_IN_IREE: Mapping[str, frozenset[str]] = {}
-"""Cases that IREE has no form for, by group."""
+_TRANSFORMS = ("ifft", "fft2", "rfft_padded", "rfft_cut", "irfft", "rfft2", "irfft2")
+
+NOT_IN_IREE: Mapping[str, Collection[str]] = {
+    "complex numbers": _TRANSFORMS,  # It has transforms of powers of two in one direction and dimension only.
+    "linear algebra": ("cholesky", "triangle", "upper"),
+    "numbers of the engine": ("range", "finite", "between"),
+}
+"""Cases that IREE 3.13 doesn't compile, by group."""
+
+NOT_OPEN_IN_IREE: Mapping[str, Collection[str]] = {
+    "argmax of windows": ("argmax_SAME_False", "argmax_SAME_True", "argmax_VALID_False", "argmax_VALID_True"),
+    "blocks": ("pad", "pad_to", "symmetric", "symmetric_by"),  # Padding by amounts from a matrix.
+    "complex numbers": ("fft", "rfft"),
+    "computed sizes": ("where", "where_vector", "mask", "unique", "unique_along", "open_parts", "sum"),
+    "resized images": ("bytes", "near_bytes", "as_another"),  # Sizes of bytes.
+    "strided windows": ("dilated_depthwise",),
+}
+"""Cases that it compiles with known sizes only."""
+
+ALONE = frozenset({"greatest", "scans"})
+"""Groups whose cases it compiles one by one only: it mixes up what several loops carry, and sizes of `chlo.top_k`."""
 
 
 def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None:
@@ -38,8 +57,10 @@ def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None
 @pytest.mark.parametrize("name", NAMES)
 def test_rows(tf: ModuleType, name: str, is_open: bool, tmp_path: Path) -> None:
     group = groups(tf)[name]
-    left_out = NOT_IN_IREE.get(name, frozenset())
+    left_out = {*NOT_IN_IREE.get(name, ()), *(NOT_OPEN_IN_IREE.get(name, ()) if is_open else ())}
     assert left_out <= set(group.cases)
-    group = group._replace(cases={case: run for case, run in group.cases.items() if case not in left_out})
-    if group.is_open or not is_open:
-        _check(tf, group, tmp_path, is_open=is_open)
+    cases = {case: run for case, run in group.cases.items() if case not in left_out}
+    if not cases or (is_open and not group.is_open):
+        return
+    for each in [{case: run} for case, run in cases.items()] if name in ALONE else [cases]:
+        _check(tf, group._replace(cases=each), tmp_path, is_open=is_open)

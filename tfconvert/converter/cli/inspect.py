@@ -31,7 +31,7 @@ Examples:
   tfconvert inspect saved_model/
   tfconvert inspect frozen.pb --output scores -v
   tfconvert inspect model.tflite --json
-  tfconvert inspect saved_model/ --memory image=8,224,224,3
+  tfconvert inspect saved_model/ --memory
 """
 
 

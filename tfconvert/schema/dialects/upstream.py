@@ -154,7 +154,9 @@ def build(
 
 
 def _class_of(name: str) -> type[Operation] | None:
-    """Returns the class of an op, the older ones of `arith` included."""
+    """Returns the class of an op, those that stand elsewhere included."""
+    if name == TensorCastOp.NAME:
+        return TensorCastOp
     older = ARITH.open_ops(name) if ARITH.open_ops is not None and name.startswith("arith.") else None
     return older or class_of(name)
 

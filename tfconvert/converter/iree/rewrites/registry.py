@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
 
 RULES: Mapping[str, Rule] = {
-    "chlo.top_k": Rule(sorts.top_k, "ends without a word if the integers are of an open size"),
+    "chlo.top_k": Rule(sorts.top_k, "finds equal integers in another order"),
     "stablehlo.convolution": Rule(windows.convolution, "fails if the image, or with groups the batch, is open"),
     "stablehlo.custom_call": Rule(checks.custom_call, "ignores assertions about sizes"),
     "stablehlo.dot_general": Rule(products.dot_general, "makes a dynamic_reshape of several free dimensions"),

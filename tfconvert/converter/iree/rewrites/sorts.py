@@ -43,7 +43,7 @@ def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
     """Returns the greatest integers and where they are, by a sort."""
     value = op.operands[0]
     shape, count = shape_of(op.results[0]), op.properties["k"]
-    if not is_open(value) or types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
+    if types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
         return None
     work = _Work(value, len(shape) - 1, context)
     places = work.places(work.sorted(work.packed(is_descending=True)))
