@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfconvert
@@ -76,7 +77,15 @@ def _refused(docstring: str) -> list[str]:
     return [textwrap.dedent(text) for text in blocks]
 
 
+def _weight(found: re.Match[str]) -> str:
+    """Returns the text of a weight of two dimensions."""
+    count = int(found[1]) * int(found[2])
+    return f'dense<"0x{np.arange(count, dtype=np.float32).tobytes().hex()}"> : tensor<{found[1]}x{found[2]}xf32>'
+
+
 def _parsed(text: str, *, is_right: bool = True) -> ModuleOp:
+    """Returns the module of a text; weights that are too long for a docstring are put in."""
+    text = re.sub(r"dense_resource<__elided__> : tensor<(\d+)x(\d+)xf32>", _weight, text)
     module = IRParser(text).parse_module()
     verify(module, with_relations=is_right)
     return module

@@ -15,7 +15,7 @@ from tfconvert.schema.diagnostics import ConversionError
 
 def test_every_pass_is_there(root: Path) -> None:
     converter = root / "tfconvert" / "converter"
-    folders = [converter / room for room in ("passes", "litert/passes", "stablehlo/passes")]
+    folders = [converter / room for room in ("passes", "litert/passes", "stablehlo/passes", "iree/passes")]
     files = [path.stem for folder in folders for path in folder.glob("*.py") if path.stem != "__init__"]
     assert registry.pass_names() == tuple(sorted(file.replace("_", "-") for file in files))
     assert {registry.pass_class(name).name for name in registry.pass_names()} == set(registry.pass_names())

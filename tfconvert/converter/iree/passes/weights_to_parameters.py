@@ -2,18 +2,21 @@
 
 Before:
 
-    func.func @main(%x: tensor<4x1024xf32>) -> tensor<4x1024xf32> {
-      %0 = stablehlo.constant dense_resource<__elided__> : tensor<1024x1024xf32>
-      ...
+    func.func @main() -> tensor<32x32xf32> {
+      %0 = stablehlo.constant dense_resource<__elided__> : tensor<32x32xf32>
+      func.return %0 : tensor<32x32xf32>
     }
 
 After:
 
-    "util.global"() <{sym_name = "w0", type = tensor<1024x1024xf32>, sym_visibility = "private",
-      initial_value = #flow.parameter.named<"model"::"w0"> : tensor<1024x1024xf32>}> : () -> ()
-    func.func @main(%x: tensor<4x1024xf32>) -> tensor<4x1024xf32> {
-      %0 = "util.global.load"() <{global = @w0}> : () -> tensor<1024x1024xf32>
-      ...
+    module {
+      "util.global"() <{sym_name = "w0", type = tensor<32x32xf32>, sym_visibility = "private",
+        initial_value = #flow.parameter.named<"model"::"w0"> : tensor<32x32xf32>}>
+        {tf.weight = dense_resource<__elided__> : tensor<32x32xf32>} : () -> ()
+      func.func @main() -> tensor<32x32xf32> {
+        %0 = "util.global.load"() <{global = @w0}> : () -> tensor<32x32xf32>
+        func.return %0 : tensor<32x32xf32>
+      }
     }
 """
 

@@ -5,27 +5,31 @@ initializers assign that is not constant is the work of a function that is calle
 
 Before:
 
-    "tf_saved_model.global_tensor"() <{
-      is_mutable, sym_name = "v", type = tensor<f32>, value = dense<1.0> : tensor<f32>
-    }> : () -> ()
-    func.func @main(%x: tensor<f32>) -> tensor<f32> {
-      %0 = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<f32>>>
-      %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<f32>>>) -> tensor<f32>
-      %2 = "tf.AddV2"(%1, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "tf.AssignVariableOp"(%0, %2) : (tensor<!tf_type.resource<tensor<f32>>>, tensor<f32>) -> ()
-      func.return %2 : tensor<f32>
+    module {
+      "tf_saved_model.global_tensor"() <{
+        is_mutable, sym_name = "v", type = tensor<f32>, value = dense<1.0> : tensor<f32>
+      }> : () -> ()
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = "tf.VarHandleOp"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<f32>>>
+        %1 = "tf.ReadVariableOp"(%0) : (tensor<!tf_type.resource<tensor<f32>>>) -> tensor<f32>
+        %2 = "tf.AddV2"(%1, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "tf.AssignVariableOp"(%0, %2) : (tensor<!tf_type.resource<tensor<f32>>>, tensor<f32>) -> ()
+        func.return %2 : tensor<f32>
+      }
     }
 
 After:
 
-    "ml_program.global"() <{
-      is_mutable, sym_name = "v", sym_visibility = "private", type = tensor<f32>, value = dense<1.0> : tensor<f32>
-    }> : () -> ()
-    func.func @main(%x: tensor<f32>) -> tensor<f32> {
-      %0 = "ml_program.global_load"() <{global = @v}> : () -> tensor<f32>
-      %1 = "tf.AddV2"(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
-      "ml_program.global_store"(%1) <{global = @v}> : (tensor<f32>) -> ()
-      func.return %1 : tensor<f32>
+    module {
+      "ml_program.global"() <{
+        is_mutable, sym_name = "v", sym_visibility = "private", type = tensor<f32>, value = dense<1.0> : tensor<f32>
+      }> : () -> ()
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %0 = "ml_program.global_load"() <{global = @v}> : () -> tensor<f32>
+        %1 = "tf.AddV2"(%0, %x) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+        "ml_program.global_store"(%1) <{global = @v}> : (tensor<f32>) -> ()
+        func.return %1 : tensor<f32>
+      }
     }
 
 Options:
