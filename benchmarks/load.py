@@ -7,6 +7,9 @@
 No two models have equal contents, but for every tenth, which was sent before and is answered by the cache. What is said
 to be accepted must be there at the end, once, and every result must be the same file. A process per job is measured in
 turns with the service: our own command, and the official converter, as many at once as there are cores.
+
+Two ratios are told: that of throughputs, and that of the processor's seconds for a model. The clients run on the same
+machine, take their share of its cores, and would not in earnest: the second ratio leaves them out.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import argparse
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.load_clients import Load, Outcome
 from benchmarks.measure import child_environment
@@ -61,24 +65,48 @@ def server_of_its_own(folder: Path, cores: int) -> Iterator[tuple[str, int]]:
         process.stdout.close()
 
 
-def tree_memory(process: int) -> int:
-    """Returns the bytes that a process and those that it has started keep for themselves."""
-    total, pending = 0, [process]
+def _read_tree(process: int, name: str) -> Iterator[str]:
+    """Yields a file of /proc for a process and those that it has started."""
+    pending = [process]
     while pending:
         number = pending.pop()
         try:
-            lines = Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()
+            text = Path(f"/proc/{number}/{name}").read_text()
             children = [child for task in Path(f"/proc/{number}/task").iterdir()
                         for child in (task / "children").read_text().split()]  # fmt: skip
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # It has ended meanwhile.
-        total += sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+        yield text
         pending += map(int, children)
-    return total
 
 
-def per_process(kind: str, model: Path, folder: Path, seconds: float, cores: int) -> float:
-    """Returns how many models are converted in a second by a process each.
+def tree_memory(process: int) -> int:
+    """Returns the bytes that a process and those that it has started keep for themselves."""
+    return sum(int(line.split()[1]) << 10 for text in _read_tree(process, "smaps_rollup")
+               for line in text.splitlines() if line.startswith("Pss:"))  # fmt: skip
+
+
+def tree_processor(process: int) -> float:
+    """Returns the seconds of the processor that a process and those that it has started took, the ended included."""
+    # The name, in parentheses, may have spaces; times are the 14th to the 17th field.
+    ticks = sum(int(each) for text in _read_tree(process, "stat") for each in text.rpartition(")")[2].split()[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Rate(NamedTuple):
+    """What a process per job achieves.
+
+    Attributes:
+        per_second: Models converted in a second.
+        processor: Seconds of the processor for a model.
+    """
+
+    per_second: float
+    processor: float
+
+
+def per_process(kind: str, model: Path, folder: Path, seconds: float, cores: int) -> Rate:
+    """Returns how many models are converted in a second by a process each, and what one costs.
 
     Args:
         kind: `own` for our command, `official` for the official converter.
@@ -99,28 +127,43 @@ def per_process(kind: str, model: Path, folder: Path, seconds: float, cores: int
             count += 1
         return count
 
-    begin = time.monotonic()
+    begin, used = time.monotonic(), _children_processor()
     end = begin + seconds
     with ThreadPoolExecutor(cores) as threads:
         done = sum(threads.map(work, range(cores)))
-    return done / (time.monotonic() - begin)
+    return Rate(done / (time.monotonic() - begin), (_children_processor() - used) / done)
 
 
-def _report(outcome: Outcome, memory: Sequence[int], rates: dict[str, list[float]]) -> dict[str, Any]:
+def _children_processor() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _report(
+    outcome: Outcome, memory: Sequence[int], processor: float | None, rates: dict[str, list[Rate]]
+) -> dict[str, Any]:
     figures = outcome.figures()
+    if processor is not None:
+        figures["processor_of_server"] = round(processor, 1)
+        # One from the cache costs little and counts for little: it is left with the others.
+        figures["processor_per_job"] = round(processor / max(len(outcome.latencies), 1), 3)
     if memory:
         figures["memory_mb"] = {"start": memory[0] >> 20, "end": memory[-1] >> 20, "most": max(memory) >> 20}
     for kind, found in rates.items():
-        rate = sum(found) / len(found)
+        rate = sum(each.per_second for each in found) / len(found)
+        each_takes = sum(each.processor for each in found) / len(found)
         figures[kind] = {
             "per_second": round(rate, 3),
             "ratio": round(figures["per_second"] / rate, 2),
             "goal": _GOALS[kind],
+            "processor_per_job": round(each_takes, 3),
         }
+        if processor is not None:
+            figures[kind]["ratio_of_processor"] = round(each_takes / figures["processor_per_job"], 2)
     return figures
 
 
-async def _measured(load: Load, seconds: float, process: int | None) -> tuple[Outcome, list[int]]:
+async def _measured(load: Load, seconds: float, process: int | None) -> tuple[Outcome, list[int], float | None]:
     memory: list[int] = []
 
     async def watch() -> None:
@@ -130,9 +173,10 @@ async def _measured(load: Load, seconds: float, process: int | None) -> tuple[Ou
 
     await load.run(2.0)  # What is loaded at the first request is no growth.
     watching = asyncio.create_task(watch())
+    before = tree_processor(process) if process is not None else 0.0
     outcome = await load.run(seconds)
     watching.cancel()
-    return outcome, memory
+    return outcome, memory, tree_processor(process) - before if process is not None else None
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -162,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = entry.saved_model
     token = options.token_file.read_text().strip() if options.token_file else ""
     kinds = [kind for kind in options.baselines.split(",") if kind]
-    rates: dict[str, list[float]] = {kind: [] for kind in kinds}
+    rates: dict[str, list[Rate]] = {kind: [] for kind in kinds}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for kind in kinds:  # Half of each before, and half after: other work on the machine comes and goes.
@@ -172,10 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if not url:
                 url, process = running.enter_context(server_of_its_own(folder, cores))
             load = Load(url, token, model, options.clients, options.repeats, options.options)
-            outcome, memory = asyncio.run(_measured(load, options.seconds, process))
+            outcome, memory, processor = asyncio.run(_measured(load, options.seconds, process))
         for kind in kinds:
             rates[kind].append(per_process(kind, model, folder, options.baseline_seconds / 2, cores))
-    figures = _report(outcome, memory, rates)
+    figures = _report(outcome, memory, processor, rates)
     print(json.dumps(figures, indent=1))
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n")

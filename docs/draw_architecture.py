@@ -4,7 +4,7 @@ The lists of rooms at the end of docs/architecture.md are written with it.
 
     python docs/draw_architecture.py
 
-The floors are those of `ROOMS` in tests/test_layers.py, read from its syntax tree so that nothing needs to be
+The floors are those of `ROOMS` in tests/house/test_layers.py, read from its syntax tree so that nothing needs to be
 installed; where a package has none there, a room stands one floor above the highest that it imports. Of the arrows,
 those that others imply are left out: if a imports b and both import c, the one from a to c is not drawn.
 """
@@ -107,31 +107,36 @@ class Code:
     """What the syntax trees of our hand-written files say.
 
     Attributes:
+        root: The repository's root.
         trees: The trees, by module.
         lines: How many lines each has.
         edges: Which of our modules each imports, late or not, for types or not.
-
-    Args:
-        root: The repository's root.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.trees: dict[str, ast.Module] = {}
-        self.lines: dict[str, int] = {}
+    def __init__(self, root: Path, trees: Mapping[str, ast.Module], lines: Mapping[str, int]) -> None:
+        self.root = root
+        self.trees = trees
+        self.lines = lines
+        self.edges = {module: set(self._imports(tree)) for module, tree in self.trees.items()}
+
+    @classmethod
+    def read(cls, root: Path) -> Code:
+        """Returns that of a repository."""
+        trees, lines = {}, {}
         for path in sorted((root / PACKAGE).rglob("*.py")):
             if "generated" not in path.parts:
                 text = path.read_text("utf-8")
                 parts = path.relative_to(root).with_suffix("").parts
                 module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-                self.trees[module] = ast.parse(text)
-                self.lines[module] = text.count("\n")
-        self.edges = {module: set(self._imports(tree)) for module, tree in self.trees.items()}
+                trees[module] = ast.parse(text)
+                lines[module] = text.count("\n")
+        return cls(root, trees, lines)
 
     def _imports(self, tree: ast.Module) -> Iterator[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if alias.name in self.trees)
-            elif isinstance(node, ast.ImportFrom) and node.module in self.trees:
+            elif isinstance(node, ast.ImportFrom) and node.module and node.module in self.trees:
                 names = (f"{node.module}.{alias.name}" for alias in node.names)
                 yield from (name if name in self.trees else node.module for name in names)
 
@@ -154,12 +159,12 @@ class Code:
 
 
 def rooms_table(root: Path) -> Mapping[str, Sequence[Sequence[str]]]:
-    """Returns `ROOMS` of tests/test_layers.py: the floors of packages, from the ground up."""
-    for statement in ast.parse((root / "tests" / "test_layers.py").read_text("utf-8")).body:
+    """Returns `ROOMS` of tests/house/test_layers.py: the floors of packages, from the ground up."""
+    for statement in ast.parse((root / "tests" / "house" / "test_layers.py").read_text("utf-8")).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "ROOMS":
             table: Mapping[str, Sequence[Sequence[str]]] = ast.literal_eval(statement.value)
             return table
-    raise LookupError("tests/test_layers.py has no table ROOMS")
+    raise LookupError("tests/house/test_layers.py has no table ROOMS")
 
 
 def house(code: Code, table: Mapping[str, Sequence[Sequence[str]]], module: str) -> Room:
@@ -344,9 +349,9 @@ def _marker(name: str, size: int) -> str:
     )
 
 
-def draw(root: Path = ROOT) -> str:
-    """Returns the picture of the code in a repository."""
-    code, table = Code(root), rooms_table(root)
+def draw(code: Code) -> str:
+    """Returns the picture of the code."""
+    table = rooms_table(code.root)
     packages = {name: house(code, table, f"{PACKAGE}.{name}") for row in BANDS for name in row}
     inside = {room.module for room in packages.values()}
     files = [module for module in code.children(PACKAGE) if module not in inside]
@@ -370,9 +375,9 @@ def draw(root: Path = ROOT) -> str:
     return drawing.text(y - BAND_GAP + MARGIN)
 
 
-def rooms_of(package: str, root: Path = ROOT) -> Iterator[Room]:
+def rooms_of(package: str, code: Code) -> Iterator[Room]:
     """Yields the rooms of a package from the top floor to the ground, each before those inside it."""
-    pending = [house(Code(root), rooms_table(root), f"{PACKAGE}.{package}")]
+    pending = [house(code, rooms_table(code.root), f"{PACKAGE}.{package}")]
     while pending:
         room = pending.pop()
         if room.module != f"{PACKAGE}.{package}":
@@ -380,22 +385,23 @@ def rooms_of(package: str, root: Path = ROOT) -> Iterator[Room]:
         pending += [inner for floor in room.floors for inner in reversed(floor)]
 
 
-def lists(root: Path = ROOT) -> str:
+def lists(code: Code) -> str:
     """Returns the page's part on rooms: a table a package, each room with its first sentence."""
     parts = [LISTS, "Each room is told by the first sentence of its docstring, from the top floor to the ground.\n"]
     for package in (name for names in BANDS for name in names):
         parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
-        for room in rooms_of(package, root):
+        for room in rooms_of(package, code):
             name = room.module.removeprefix(f"{PACKAGE}.{package}.").replace(".", "/")
             parts.append(f"| `{name}` | {room.sentence} |\n")
     return "\n".join(parts[:2]) + "".join(parts[2:])
 
 
-def page(text: str, root: Path = ROOT) -> str:
+def page(text: str, code: Code) -> str:
     """Returns the page with its lists as the code has them."""
-    return text.partition(LISTS)[0] + lists(root)
+    return text.partition(LISTS)[0] + lists(code)
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(draw(), encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text("utf-8")), encoding="utf-8")
+    house_as_it_is = Code.read(ROOT)
+    PICTURE.write_text(draw(house_as_it_is), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8"), house_as_it_is), encoding="utf-8")

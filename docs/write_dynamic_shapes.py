@@ -18,21 +18,30 @@ from tfconvert.schema.dialects.parsing import IRParser
 PAGE = Path(__file__).parent / "dynamic_shapes.md"
 
 _EXAMPLE = """\
-func.func @main(%whole: tensor<4x8xf32>, %half: tensor<2xi64>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
+func.func @main(%whole: tensor<4x8xf32>, %half: tensor<2xi64>, %a: tensor<?x?xf32>, %b: tensor<?x?xf32>)
+    -> tensor<?x?xf32> {
   %starts = "tf.Const"() <{value = dense<0> : tensor<2xi64>}> : () -> tensor<2xi64>
   %size = "tf.AddV2"(%half, %half) : (tensor<2xi64>, tensor<2xi64>) -> tensor<2xi64>
   %0 = "tf.Slice"(%whole, %starts, %size) : (tensor<4x8xf32>, tensor<2xi64>, tensor<2xi64>) -> tensor<?x?xf32>
-  %1 = "tf.Tanh"(%0) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = "tf.AddV2"(%0, %a) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
   %2 = "tf.MatMul"(%1, %b) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
   func.return %2 : tensor<?x?xf32>
+}
+"""
+
+_SMALLER = """\
+func.func @main(%x: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %0 = "tf.Tanh"(%x) : (tensor<?x?xf32>) -> tensor<?x?xf32>
+  %1 = "tf.MatMul"(%0, %b) : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  func.return %1 : tensor<?x?xf32>
 }
 """
 
 _TEXT = """# Sizes that only running tells
 
 Open sizes (batches, lengths, images, and sizes that are computed) stay open in every stage: nothing is padded, and
-nothing is compiled anew for each size. This page takes one example through the stages. Its slice has a size that is
-computed from an input.
+nothing is compiled anew for each size. This page takes one example through the stages: a slice whose size is computed
+from an input, an addition and a product of matrices.
 
 ```mlir
 {example}```
@@ -48,6 +57,30 @@ that is left, in TensorFlow, which is what the comparisons are for.
 ```mlir
 {stablehlo}```
 
+## On the host or on the device
+
+Sizes are needed before a kernel is launched. So `place-shape-values` puts what computes them on the host: ops on few
+integers that depend on nothing but sizes, constants and small arguments. Here that is all of the above but five ops,
+and the argument `%half`:
+
+```mlir
+{placed}```
+
+## Fusion
+
+`fuse-instructions` moves what one kernel can compute into a function of its own: a loop over its result (`loop`), or a
+reduction with what it reads (`input`). Sizes that ops in it need are its arguments, and the host computes them before.
+Of the five ops the product is left, which a library does better; the rest is one kernel:
+
+```mlir
+{fused}```
+
+`add-shape-functions` adds, for each function, another one that computes the sizes of its results from those of its
+arguments, so that nothing has to be run to know them (`--mlir-shape-function`). That of the kernel:
+
+```mlir
+{shapes}```
+
 ## Buffers
 
 `legalize-to-buffers` gives every value that the device computes a buffer, in MLIR's own dialects:
@@ -55,7 +88,7 @@ that is left, in TensorFlow, which is what the comparisons are for.
 - Sizes are numbers of the host, in `arith`: what ops need to know to allocate, as far back as small tensors of integers
   go. Numbers that are computed from data are loaded once they are there.
 - A buffer is allocated right before the op that writes it and freed right after the last one that reads it. An op that
-  computes element by element writes over an operand that dies there, as `tanh` does over the slice.
+  computes element by element writes over an operand that dies there.
 - Each op, or each fusion of them, is a call of a private function, a kernel, which reads its operands and writes to the
   buffers that it is given. What the host holds is passed as numbers.
 - Arguments are borrowed and never freed; results belong to the caller. Loops and branches are `scf.while`, `scf.if`
@@ -82,7 +115,7 @@ The reference executor runs such programs and counts: a use after a buffer was f
 
 Allocating and freeing are in the program, with sizes that are sums and products of those of the inputs. So
 `tfconvert inspect MODEL --memory` says what running a model takes before anything is run, and where. `x.0` is the first
-size of the input `x`, `n[0]` the first number in the input `n`:
+size of the input `x`, `n[0]` the first number in the input `n`. For a smaller model, `tf.matmul(tf.tanh(x), b)`:
 
 ```text
 {formulas}```
@@ -100,6 +133,10 @@ freeing them: that is the allocator's.
 """
 
 
+_ON_DEVICE = re.compile(r'dhlo\.(place = "device"|place = "host"}, )|func\.(func|return)|^}')
+"""What is shown of a function of which the host's ops are left out."""
+
+
 def _function(text: str, name: str) -> str:
     """Returns a function of a module's text, without the module's indentation."""
     found = re.search(rf"^  func\.func [^\n]*@{name}\(.*?^  }}\n", text, re.DOTALL | re.MULTILINE)
@@ -107,23 +144,36 @@ def _function(text: str, name: str) -> str:
     return "".join(line[2:] for line in found[0].splitlines(keepends=True))
 
 
+def _of_device(text: str) -> str:
+    """Returns a function's text without the ops of the host."""
+    return "".join(line for line in text.splitlines(keepends=True) if _ON_DEVICE.search(line))
+
+
 def page() -> str:
     """Returns the page's text."""
     module = IRParser(_EXAMPLE).parse_module()
-    pass_class("legalize-to-stablehlo")().apply(module)
-    stablehlo = _function(str(module), "main")
+    texts = []
+    for name in ("legalize-to-stablehlo", "place-shape-values", "fuse-instructions"):
+        pass_class(name)().apply(module)
+        texts.append(str(module))
+    stablehlo, placed, fused = texts
+    sized = module.clone()
+    pass_class("add-shape-functions")().apply(sized)
     for name in ("legalize-to-buffers", "lower-to-library-calls"):
         pass_class(name)().apply(module)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "example.mlir")
-        path.write_text(_EXAMPLE, "utf-8")
+        path = Path(folder, "smaller.mlir")
+        path.write_text(_SMALLER, "utf-8")
         found = memory_of(Source(path), Options(), {})
-        formulas = to_text("example.mlir", found).replace(str(path), "example.mlir") + "\n"
+        formulas = to_text("smaller.mlir", found).replace(str(path), "smaller.mlir") + "\n"
     parts = {
         "example": _EXAMPLE,
-        "stablehlo": stablehlo,
+        "stablehlo": _function(stablehlo, "main"),
+        "placed": _of_device(_function(placed, "main")),
+        "fused": _of_device(_function(fused, "main")) + _function(fused, "main__fusion_0"),
+        "shapes": _function(str(sized), "main__fusion_0__shape"),
         "buffers": _function(str(module), "main"),
-        "kernel": _function(str(module), "tanh"),
+        "kernel": _function(str(module), "fusion"),
         "formulas": formulas,
     }
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], _TEXT)

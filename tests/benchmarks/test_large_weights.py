@@ -10,8 +10,8 @@ import pytest
 
 import tfconvert
 from benchmarks.large_weights import shapes, write_model
-from tests.conftest import RunTFLite
 from tests.converter.litert.quantize.runs import signal_to_noise
+from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import tfconvert
 from benchmarks.synthetic import CHANNELS, INPUT, OUTPUT, SHAPES, SIDE, write
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -5,9 +5,7 @@ What is in TensorFlow's dialects is also run before and after, on the same input
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from filecheck.finput import FInput
@@ -15,32 +13,11 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser as CheckParser
 
-from tests.run_text import agrees
-from tfconvert.converter.validation import pass_check
+from tests.converter.pass_texts import FileCheck, Runnable, check_results
+from tests.support.run_text import agrees
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
-
-
-class Runnable(Protocol):
-    """A pass."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    def apply(self, module: ModuleOp) -> object:
-        """Rewrites a module."""
-
-
-def check_results(before: ModuleOp, after: ModuleOp, pass_name: str) -> None:
-    """Asserts that two modules compute the same, if they are not for LiteRT to run."""
-    dialects = {op.name.partition(".")[0] for op in after.walk()}
-    if "tfl" not in dialects or "tf" in dialects:
-        pass_check.check(before, after, pass_name)
-
-
-FileCheck = Callable[[Runnable, str], ModuleOp]
 
 
 @pytest.fixture

@@ -106,6 +106,7 @@ def test_weights_with_odd_sizes_have_no_gaps_between_them(model: Path, tmp_path:
     [
         {"target": "litert", "iree": tfconvert.IreeOptions()},
         {"target": "iree", "mlir_weights": "inline"},
+        {"target": "iree", "mlir_shape_function": True},
         {"target": "iree", "quantize": "dynamic"},
         {"target": "iree", "compare_layers": True},
         {"target": "iree", "iree": tfconvert.IreeOptions("tpu")},  # type: ignore[arg-type]

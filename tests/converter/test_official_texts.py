@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.converter.pipeline.registry import pass_class, pass_names
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.importers.source import Source

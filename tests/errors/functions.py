@@ -106,7 +106,7 @@ def _algebra(tf: Any, x: Any) -> Any:
 
 
 def _special(tf: Any, x: Any) -> Any:
-    return tf.math.igamma(x, 2.0), tf.math.digamma(x), tf.math.lbeta(x), tf.math.erfinv(x)
+    return tf.math.igamma(x, 2.0), tf.math.digamma(x), tf.math.lbeta(x), tf.math.ndtri(x)
 
 
 def _fft2d(tf: Any, x: Any) -> Any:

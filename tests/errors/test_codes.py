@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.conftest import SourceFile
+from tests.support.sources import SourceFile
 from tfconvert.converter.cli.main import main
 from tfconvert.schema.error_codes import all_codes
 
@@ -30,17 +30,18 @@ def _literals(nodes: Sequence[ast.expr]) -> Iterator[str]:
             yield node.value
 
 
-def _codes(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _CALLED:
-            named = [keyword.value for keyword in node.keywords if keyword.arg == "code"]
-            yield from _literals([*node.args, *named])
-        elif isinstance(node, ast.Assign) and any(ast.unparse(target) in _NAMED for target in node.targets):
+def _codes(file: SourceFile) -> Iterator[str]:
+    for call, called in file.calls:
+        if called.rpartition(".")[2] in _CALLED:
+            named = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+            yield from _literals([*call.args, *named])
+    for node in file.nodes:
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) in _NAMED for target in node.targets):
             yield from _literals([node.value])
 
 
 def test_every_code_in_the_source_is_explained(source_files: Sequence[SourceFile]) -> None:
-    used = {(code, str(file.path)) for file in source_files for code in _codes(file.tree)}
+    used = {(code, str(file.path)) for file in source_files for code in _codes(file)}
     assert len(used) > 100
     assert not sorted((code, path) for code, path in used if code not in all_codes())
 
@@ -49,7 +50,7 @@ def test_every_explained_code_is_in_the_source(source_files: Sequence[SourceFile
     strings = {
         node.value
         for file in source_files
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert not all_codes().keys() - strings

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.errors.corpus import CORPUS, GOLDENS, message
+from tests.support.sources import ROOT
 
 
 @pytest.mark.parametrize("name", CORPUS)

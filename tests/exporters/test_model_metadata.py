@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import read, read_model

@@ -19,7 +19,7 @@ import pytest
 import tfconvert
 from tests.hardening.bounded import run_bounded
 from tests.hardening.graphs import BOOL, FLOAT, INT, INT64, STRING, add, call, const, function, graph, splat
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.cli.options import LimitOption
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.validation import pass_check

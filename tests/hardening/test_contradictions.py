@@ -68,6 +68,17 @@ def test_ends_of_a_slice_that_are_more_than_its_beginnings(tmp_path: Path) -> No
     assert "begin, end and strides should be equally long" in str(_refused(tmp_path, body))
 
 
+def test_steps_of_a_slice_that_are_a_matrix_of_open_sizes(tmp_path: Path) -> None:
+    masks = ", ".join(f"{name}_mask = 0 : i64" for name in ("begin", "ellipsis", "end", "new_axis", "shrink_axis"))
+    body = f"""
+      %b = "tf.Const"() <{{value = dense<0> : tensor<2xi32>}}> : () -> tensor<2xi32>
+      %s = "tf.Reshape"(%n, %n) : (tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xi32>
+      %0 = "tf.StridedSlice"(%x, %b, %n, %s) <{{{masks}}}>
+        : ({X}, tensor<2xi32>, tensor<2xi32>, tensor<?x?xi32>) -> {X}
+    """
+    assert "'strides' must have rank 1" in str(_refused(tmp_path, body))
+
+
 def test_a_step_that_is_not_a_scalar(tmp_path: Path) -> None:
     body = """
       %z = "tf.Const"() <{value = dense<0> : tensor<i32>}> : () -> tensor<i32>

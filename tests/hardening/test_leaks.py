@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import socket
@@ -13,8 +12,8 @@ import h5py
 import pytest
 
 import tfconvert
-from tests.conftest import SourceFile
 from tests.hardening import models
+from tests.support.sources import SourceFile
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.keras_files import check_config, check_hdf5
 from tfconvert.schema import files
@@ -40,7 +39,7 @@ _ALLOWED = {
     ("importers.keras", "zipfile.ZipFile"): "the file has been through the door",
     ("importers.keras", "h5py.File"): "the file has been through the door; links out of it are refused",
     ("importers.keras", "keras.models.load_model"): "the file has been through the door, and holds no names of others",
-    ("converter.api", "source.open"): _OPENS_NO_FILE,
+    ("converter.verification", "source.open"): _OPENS_NO_FILE,
     ("converter.batch.entries", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("converter.batch.state", "self._path.open"): _NAMED_BY_THE_USER,
     ("converter.batch.state", "self._path.read_text"): _NAMED_BY_THE_USER,
@@ -58,7 +57,7 @@ _ALLOWED = {
     ("converter.conversion", "source.open"): _OPENS_NO_FILE,
     ("converter.conversion", "target.load"): _OPENS_NO_FILE,
     ("converter.files.bench_process", "_STATM.read_text"): "what the system tells of the process",
-    ("converter.litert.child", "os.fdopen"): "the child's own output",
+    ("converter.child_process", "os.fdopen"): "the child's own output",
     ("converter.litert.flex.conversion", "_LIST.read_text"): _OURS,
     ("converter.litert.passes.calibrate", "calibration.load"): _NAMED_BY_THE_USER,
     ("converter.litert.quantize.calibration", "Path(path).read_text"): _NAMED_BY_THE_USER,
@@ -74,7 +73,7 @@ _ALLOWED = {
     ("converter.iree.runtime", "runtime.VmModule.mmap"): _NAMED_BY_THE_USER,
     ("converter.plugins", "runpy.run_path"): _NAMED_BY_THE_USER,
     ("converter.report_page.page", "resources.files(PACKAGE).joinpath(name).read_text"): _OURS,
-    ("converter.service.attempts", "(self._out / LOG).open"): "the job's log, to write to",
+    ("converter.service.attempts", "os.open"): "the job's log, to write to",
     ("converter.service.attempts", "path.read_bytes"): "what the job itself has written, in its own folder",
     ("converter.service.archives", "archive.open"): "an entry, which is read within limits",
     ("converter.service.archives", "os.fdopen"): "a descriptor from the door",
@@ -84,7 +83,6 @@ _ALLOWED = {
     ("converter.service.cache_keys", "Path(path).read_bytes"): "a plug-in that the server's settings name",
     ("converter.service.config", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("converter.service.database.opening", "mark.read_text"): "the service's own mark in its data folder",
-    ("converter.service.events", "folders.progress(job).read_bytes"): "the service's own file of a job's events",
     ("converter.service.events", "os.open"): "the service's own file of a job's events",
     ("converter.service.leases", "_BOOT.read_text"): "what the system tells of its start",
     ("converter.cli.server_options", "Path(file).read_text"): _NAMED_BY_THE_USER,
@@ -110,11 +108,9 @@ _ALLOWED = {
 
 def _calls(file: SourceFile) -> Iterator[tuple[str, str]]:
     """Yields the calls of a file that may open others, each with the module that it is in."""
-    for each in ast.walk(file.tree):
-        if isinstance(each, ast.Call):
-            called = ast.unparse(each.func)
-            if called.rpartition(".")[2] in _OPENING and called not in _DOOR:
-                yield file.module.removeprefix("tfconvert."), called
+    for _, called in file.calls:
+        if called.rpartition(".")[2] in _OPENING and called not in _DOOR:
+            yield file.module.removeprefix("tfconvert."), called
 
 
 def test_all_files_are_opened_through_one_door(source_files: Sequence[SourceFile]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import tfconvert
 from tests.hardening.graphs import BOOL, FLOAT, INT, add, call, const, function, graph
-from tests.work import calls
+from tests.support.work import calls
 from tfconvert.converter.rewrite.rewriter import MAX_FUSED, fuse_locations
 from tfconvert.schema.ir.locations import FusedLoc, Location, NameLoc
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

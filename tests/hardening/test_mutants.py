@@ -7,20 +7,19 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from tests.mutate.mutants import KINDS, draw
-from tests.mutate.seeds import Seeds, make_seeds
+from tests.mutate.seeds import Seeds, find_seeds
 from tests.mutate.worker import FAILED, REFUSED, RESULT, Workers, where
 
 _MODELS = ("two_heads", "branches_and_loops", "vocabulary", "indexing", "lists")
 
 
 @pytest.fixture(scope="module")
-def seeds(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Seeds:
-    return make_seeds(tf, tmp_path_factory.mktemp("seeds"), _MODELS, ())
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> Seeds:
+    return find_seeds(tmp_path_factory.mktemp("seeds"), _MODELS)
 
 
 def test_mutants_are_converted_or_refused(seeds: Seeds, root: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.run_text import parse
+from tests.support.litert import RunTFLite
+from tests.support.run_text import parse
 from tfconvert.converter.litert import legalize
 from tfconvert.converter.litert.legalize.entry import Row
 from tfconvert.converter.passes.verify_control_flow import VerifyControlFlow

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-LeftFolders = Callable[[], list[Path]]
-"""Returns our temporary folders that are still there; TensorFlow has files of its own."""
+from tests.importers.temporary_folders import LeftFolders
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.importers.conftest import LeftFolders
-from tests.sample_models import traced
+from tests.importers.temporary_folders import LeftFolders
+from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests import sample_models
 from tests.importers import v1_graphs, v1_models
+from tests.support import sample_models
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops

@@ -14,7 +14,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.importers.conftest import LeftFolders
+from tests.importers.temporary_folders import LeftFolders
+from tests.support.litert import RunTFLite
 from tfconvert.converter.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 

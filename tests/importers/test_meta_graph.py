@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.importers import v1_models
 from tests.importers.v1_models import Saved
+from tests.support.litert import RunTFLite
 from tfconvert.converter.executor import executor
 from tfconvert.importers.meta_graph import find_meta_graph, import_meta_graph
 from tfconvert.schema.diagnostics import ConversionError

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests import sample_models
-from tests.sample_models import traced
+from tests.support import sample_models
+from tests.support.sample_models import traced
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.verification import verify

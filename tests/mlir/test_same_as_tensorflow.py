@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from tests import sample_models
 from tests.mlir import graphs
 from tests.mlir.structure import check_same
+from tests.support import sample_models
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.importers.saved_model import import_saved_model
 from tfconvert.schema.dialects.func import FuncOp

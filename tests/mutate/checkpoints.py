@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.mutate import messages, numbers
-from tests.sstable_writer import block, masked, table, varint
+from tests.support.sstable_writer import block, masked, table, varint
 from tfconvert.importers.checkpoint.bundle import OBJECT_GRAPH_KEY
 from tfconvert.importers.checkpoint.sstable import read_table
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.sample_models import MODELS, UNSUPPORTED, Build, traced
+from tests.support.sample_models import MODELS, UNSUPPORTED, Build, traced
 
 
 def _weights(*shape: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The models that are mutated: built once with TensorFlow, in a process of its own, and read as bytes.
 
-    python -m tests.mutate.seeds FOLDER
+    python -m tests.mutate.seeds FOLDER [MODEL ...]
 
 writes them: `FOLDER/<format>/<name>/`, each with the files of one model.
 """
@@ -22,11 +22,11 @@ from typing import NamedTuple
 from google.protobuf import text_format
 
 import tfconvert
+from tests.differential.random_programs import random_program
 from tests.importers import v1_graphs, v1_models
 from tests.importers.tflite import official_models
 from tests.mutate.seed_models import SAVED
-from tests.random_programs import random_program
-from tests.sample_models import save
+from tests.support.sample_models import save
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.targets import PIPELINES
@@ -45,6 +45,10 @@ _STAGES = ("import", "executor-to-functional", "shape-inference", "legalize", "s
 _PROGRAMS = 6
 _LONGEST = 1 << 16
 """Bytes of text; longer ones are mostly weights."""
+
+
+_FIXED = {"PYTHONHASHSEED": "0", "TF_CPP_MIN_LOG_LEVEL": "3"}
+"""The environment in which seeds are made."""
 
 
 class Seed(NamedTuple):
@@ -113,12 +117,19 @@ def _outputs_file(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.json")
 
 
-def find_seeds(folder: Path) -> Seeds:
-    """Returns the seeds in a folder, and makes them if there are none."""
+def find_seeds(folder: Path, models: Collection[str] = ()) -> Seeds:
+    """Returns the seeds in a folder, and makes them if there are none.
+
+    They are made in a process of their own, so that names that TensorFlow counts up are the same each time.
+
+    Args:
+        folder: Where they are.
+        models: The SavedModels, by name; by default all, and the files of TensorFlow's own converter.
+    """
     if not (folder / "complete").exists():
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(folder)],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            [sys.executable, "-m", __name__, str(folder), *models],
+            env={**os.environ, **_FIXED, "PYTHONPATH": str(Path(__file__).parents[2])},
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         if done.returncode:
@@ -217,4 +228,4 @@ def _make_meta_graphs(tf: ModuleType, folder: Path) -> None:
 if __name__ == "__main__":
     import tensorflow
 
-    make_seeds(tensorflow, Path(sys.argv[1]))
+    make_seeds(tensorflow, Path(sys.argv[1]), *((sys.argv[2:], ()) if sys.argv[2:] else ()))

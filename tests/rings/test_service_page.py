@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
-from tests.running_service import RunningService
+from tests.support import running_service
+from tests.support.litert import RunTFLite
+from tests.support.running_service import RunningService
 from tfconvert.converter.service.job_state import JobState
 
 axe_core = pytest.importorskip("axe_core_python")
@@ -43,17 +44,7 @@ _DROP = """([name, files]) => {
 
 Open = Callable[..., Any]
 
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    with RunningService(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def server(running: RunningService) -> Iterator[RunningService]:
-    yield running
-    running.clear()
+running, server = running_service.running, running_service.server
 
 
 @pytest.fixture

@@ -13,17 +13,15 @@ from tfconvert.converter.interpreter import with_room
 from tfconvert.converter.options import Options
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.composites.fusion import Fusion
-    from tfconvert.converter.conversion import ConvertedFile
     from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
     from tfconvert.converter.quantization_choices import Mode
     from tfconvert.converter.rewrite.pattern import Pattern
-    from tfconvert.converter.validation.result_check import Verification
+    from tfconvert.converter.targets import ConvertedFile
 
 
 class Model:
@@ -126,6 +124,7 @@ def convert(
     mlir_weights: Literal["resource", "inline", "arguments"] = "resource",
     mlir_state: Literal["globals", "arguments"] = "globals",
     iree: IreeOptions | None = None,
+    mlir_shape_function: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT, to a text of StableHLO, or to a program of IREE.
 
@@ -179,6 +178,8 @@ def convert(
         mlir_state: StableHLO: where variables that the model changes are: `"globals"` of the module, or the caller's,
             who gives them as the last `"arguments"` of each function and gets them back as its last results.
         iree: IREE: how to compile, a `tfconvert.IreeOptions`; by default for any processor of this machine's kind.
+        mlir_shape_function: StableHLO: add a function `main__shape` that returns the sizes of `main`'s results from
+            those of its arguments, wherever these tell them.
 
     Returns:
         The model, not yet written to anywhere.
@@ -198,6 +199,7 @@ def convert(
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
+        mlir_shape_function=mlir_shape_function,
     )  # fmt: skip
     return convert_source(source, options)
 
@@ -227,70 +229,11 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         undo.callback(source.discard)
         file, report = conversion.run(source, options, on_stage)
         if options.verifies:
+            from tfconvert.converter.verification import verified
+
             on_stage("verify")
-        report = _verified(source, options, file, report)
+            report = verified(source, options, file, report)
         undo.pop_all()
     if source is not original:
         report = report._replace(stages=(saved, *report.stages))
     return Model(file, report, source)
-
-
-_UNVERIFIED = Diagnostic(
-    "not-verified",
-    "the result was not run: LiteRT's Python package has no Flex delegate",
-    hint="run it in an app that links the delegate",
-    severity=WARNING,
-)
-
-
-def _verified(source: Source, options: Options, file: ConvertedFile, report: Report) -> Report:
-    """Returns the report with what the verification that the settings require found."""
-    if options.verifies and options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
-        return report._replace(notes=(*report.notes, _UNVERIFIED))
-    if options.verifies and options.quantize is not None:
-        from tfconvert.converter import conversion
-        from tfconvert.converter.quantization_report import QuantizationReport
-        from tfconvert.converter.validation import quantization_check
-
-        floats, _ = conversion.run_litert(source, options._replace(quantize=None, keep_graphs=False))
-        assert isinstance(file, type(floats))
-        data = options.quantize.samples if options.verify_data is None else options.verify_data
-        fidelity = quantization_check.check(source.open(), floats, file, data)
-        known = report.quantization or QuantizationReport(())
-        return report._replace(quantization=known._replace(fidelity=fidelity))
-    if options.verifies and options.target == "iree":
-        return _with(report, _verified_in_iree(source, options, file))
-    if options.verifies:
-        from tfconvert.converter.validation import result_check, text_check
-
-        content, data = file.to_bytes(), options.verify_data
-        check = result_check.compared if options.target == "litert" else text_check.compared
-        found = check(source, content, data)
-        if options.compare_layers:
-            from tfconvert.converter.files.layers import first_difference
-
-            found = found._replace(notes=(*found.notes, *first_difference(source, content, data)))
-        return _with(report, found)
-    return report
-
-
-def _verified_in_iree(source: Source, options: Options, file: ConvertedFile) -> Verification:
-    """Returns how a program of IREE compares with the model."""
-    from tfconvert.converter.iree.program_file import IreeFile
-    from tfconvert.converter.iree.runtime_process import Runtime
-    from tfconvert.converter.validation import result_check
-
-    assert isinstance(file, IreeFile)
-    with Runtime(file) as engine:
-        return result_check.compared_in(engine, source, b"", options.verify_data)
-
-
-def _with(report: Report, found: Verification) -> Report:
-    """Returns a report with the outcome of a verification.
-
-    Raises:
-        ConversionError: Results differ.
-    """
-    if found.problems:
-        raise ConversionError((*found.problems, *found.notes))
-    return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))

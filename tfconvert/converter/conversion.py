@@ -24,13 +24,10 @@ from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 
 if TYPE_CHECKING:
     from tfconvert.converter.ir.interface import Interface
-    from tfconvert.converter.iree.program_file import IreeFile
     from tfconvert.converter.report_page.keep_graphs import KeepGraphs
-    from tfconvert.exporters.stablehlo import StableHLOText
+    from tfconvert.converter.targets import ConvertedFile
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
-
-    ConvertedFile = TFLiteFile | StableHLOText | IreeFile
 
 Result = TypeVar("Result")
 
@@ -136,7 +133,9 @@ _LITERTS_OWN = (
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
-_MLIRS_OWN = (("mlir_weights", WEIGHTS), ("mlir_state", STATES))
+_MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
+    ("mlir_weights", WEIGHTS), ("mlir_state", STATES), ("mlir_shape_function", (False, True)),
+)  # fmt: skip
 """Settings that only texts know, and what they can be."""
 
 
@@ -144,7 +143,9 @@ def _check_target(options: Options) -> None:
     for name, choices in (("target", TARGETS), *_MLIRS_OWN):
         value = getattr(options, name)
         if value not in choices:
-            raise error("wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(choices)}")
+            raise error(
+                "wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(map(str, choices))}"
+            )
     if options.target != "stablehlo":
         for name, choices in _MLIRS_OWN:
             if getattr(options, name) != choices[0]:
@@ -235,11 +236,11 @@ def _run(
     except ConversionError as problem:
         raise _explained(problem, [*recorder.notes, *budget().notes()]) from problem.__cause__
     file = timed("export", lambda: target.export(module, options))
-    if options.target == "iree":
-        _add_compilation(recorder, file)
+    for name, finish in target.finish.items():
+        recorder.add(name, timed(name, partial(finish, file)))
     recorder.notes += budget().notes()
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
-    interfaces, input_notes = _interfaces(module, source.batch)
+    interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,
         input_notes=input_notes,
@@ -251,18 +252,6 @@ def _run(
         graphs=None if keep is None else keep.graphs(module),
     )
     return file, report
-
-
-def _add_compilation(recorder: Recorder, file: ConvertedFile) -> None:
-    """Adds what is known of a program that was compiled: its measures, and compiling as a stage of its own."""
-    from tfconvert.converter.iree.program_file import IreeFile
-    from tfconvert.converter.pipeline.pass_result import PassResult
-
-    if isinstance(file, IreeFile):
-        name, seconds = recorder.stages[-1]
-        recorder.stages[-1] = StageTime(name, seconds - file.seconds)
-        recorder.stages.append(StageTime("compile", file.seconds))
-        recorder.add("compile", PassResult(file.counts, heading="compiled program"))
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
@@ -280,11 +269,13 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
     )
 
 
-def _interfaces(module: ModuleOp, batch: int | None) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:
+def _interfaces(
+    module: ModuleOp, batch: int | None, target: str
+) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:
     from tfconvert.converter.ir.interface import input_notes, interfaces
 
     found = tuple(interfaces(module))
-    return found, tuple(input_notes(found, batch))
+    return found, tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
 
 
 def _check(module: ModuleOp) -> None:

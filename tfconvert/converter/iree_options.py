@@ -36,6 +36,7 @@ class IreeOptions(NamedTuple):
         flags: Further flags of `iree-compile`, in its own words.
         embed_weights: Whether the weights are in the `.vmfb` itself, not in a `.safetensors` beside it.
         keep_mlir: Whether the text that was compiled is written beside the program, also if it can't be compiled.
+        check_indices: Whether programs end with an error where an index is out of range.
     """
 
     backend: Backend = "llvm-cpu"
@@ -43,6 +44,7 @@ class IreeOptions(NamedTuple):
     flags: Sequence[str] = ()
     embed_weights: bool = False
     keep_mlir: bool = False
+    check_indices: bool = True
 
     def check(self) -> None:
         """Checks the settings.

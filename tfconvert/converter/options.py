@@ -52,6 +52,7 @@ class Options(NamedTuple):
         mlir_weights: Where a text of StableHLO has its weights, one of `WEIGHTS`.
         mlir_state: Where it has the state that functions change, one of `STATES`.
         iree: How IREE compiles the model; `None` for the usual way.
+        mlir_shape_function: Whether a text of StableHLO has functions that compute the sizes of results.
     """
 
     allow_custom_ops: bool = False
@@ -74,6 +75,7 @@ class Options(NamedTuple):
     mlir_weights: str = WEIGHTS[0]
     mlir_state: str = STATES[0]
     iree: IreeOptions | None = None
+    mlir_shape_function: bool = False
 
     @property
     def verifies(self) -> bool:

@@ -1,23 +1,28 @@
 """The conversion targets, and the pipelines that can be requested by name.
 
-The exporter's import is late, so that listing a pipeline doesn't load it.
+Exporters, and what compares their files with models, are imported late, so that listing a pipeline doesn't load them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfconvert.converter.litert import stages as litert
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.converter.pipeline.stages import before
+from tfconvert.importers.source import Source
 
 if TYPE_CHECKING:
     from tfconvert.converter.iree.program_file import IreeFile
+    from tfconvert.converter.validation.result_check import Verification
     from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
+
+    ConvertedFile = TFLiteFile | StableHLOText | IreeFile
 
 
 class Target(NamedTuple):
@@ -27,11 +32,15 @@ class Target(NamedTuple):
         stages: Its pipeline.
         load: Imports what `export` needs, so that the report separates import time from the work's.
         export: Returns the file of a module that the pipeline has rewritten.
+        compare: Returns how what a file computes compares with the model, on the user's inputs or random ones.
+        finish: What is still to be done with the file, by name: each is a stage of the report.
     """
 
     stages: Sequence[Stage]
     load: Callable[[], None]
-    export: Callable[[ModuleOp, Options], TFLiteFile | StableHLOText | IreeFile]
+    export: Callable[[ModuleOp, Options], ConvertedFile]
+    compare: Callable[[Source, Any, Any], Verification]
+    finish: Mapping[str, Callable[[Any], PassResult]] = {}
 
 
 def _load_litert() -> None:
@@ -56,7 +65,13 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
     )
 
 
-LITERT = Target(litert.STAGES, _load_litert, _export_litert)
+def _compare_litert(source: Source, file: TFLiteFile, data: Any) -> Verification:
+    from tfconvert.converter.validation import result_check
+
+    return result_check.compared(source, file.to_bytes(), data)
+
+
+LITERT = Target(litert.STAGES, _load_litert, _export_litert, _compare_litert)
 
 
 def _load_stablehlo() -> None:
@@ -73,6 +88,12 @@ def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
     return StableHLOText(module, inline=options.mlir_weights == "inline")
 
 
+def _compare_stablehlo(source: Source, file: StableHLOText, data: Any) -> Verification:
+    from tfconvert.converter.validation import text_check
+
+    return text_check.compared(source, file.to_bytes(), data, file.weights)
+
+
 def _load_iree() -> None:
     import tfconvert.converter.iree.program_file  # noqa: F401
 
@@ -84,6 +105,18 @@ def _export_iree(module: ModuleOp, options: Options) -> IreeFile:
     return IreeFile(module, options.iree or IreeOptions())
 
 
+def _compile_iree(file: IreeFile) -> PassResult:
+    return file.compile()
+
+
+def _compare_iree(source: Source, file: IreeFile, data: Any) -> Verification:
+    from tfconvert.converter.iree.runtime_process import Runtime
+    from tfconvert.converter.validation import result_check
+
+    with Runtime(file) as engine:
+        return result_check.compared_in(engine, source, b"", data)
+
+
 def target_of(options: Options) -> Target:
     """Returns the target that the settings name; those of others than LiteRT are loaded only then."""
     if options.target == "litert":
@@ -92,10 +125,11 @@ def target_of(options: Options) -> Target:
         from tfconvert.converter.iree import stages as iree
 
         embeds = options.iree is not None and options.iree.embed_weights
-        return Target(iree.EMBEDDED if embeds else iree.STAGES, _load_iree, _export_iree)
+        stages = iree.EMBEDDED if embeds else iree.STAGES
+        return Target(stages, _load_iree, _export_iree, _compare_iree, {"compile": _compile_iree})
     from tfconvert.converter.stablehlo.stages import STAGES
 
-    return Target(STAGES, _load_stablehlo, _export_stablehlo)
+    return Target(STAGES, _load_stablehlo, _export_stablehlo, _compare_stablehlo)
 
 
 PIPELINES: Mapping[str, Sequence[Stage]] = {

@@ -13,7 +13,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from click.testing import CliRunner, Result
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 

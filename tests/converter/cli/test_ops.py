@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tfconvert.converter.cli.main import main
-from tfconvert.converter.inspection import op_support
+from tfconvert.converter.inspection import op_support, stablehlo_support
 from tfconvert.converter.litert.legalize import registry
 from tfconvert.converter.pipeline.registry import pass_names
+from tfconvert.converter.stablehlo.legalize.registry import FAMILIES
 from tfconvert.importers.graph import legacy_ops
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tflite import operators
@@ -108,3 +109,31 @@ def test_json_is_plain() -> None:
     assert (relu6["op"], relu6["how"], relu6["ways"][0]["becomes"]) == ("Relu6", "builtin", ["RELU6"])
     assert any(each["interface"] == "lstm_*" for each in data["functions"])
     assert len(json.loads(ops("--json").stdout)["ops"]) == len(BY_NAME)
+
+
+def test_the_page_of_stablehlo_is_current(root: Path) -> None:
+    written = (root / "docs" / "support_stablehlo.md").read_text("utf-8")
+    told = ops("--target", "iree", "--markdown").stdout
+    assert told == written, "run: tfconvert ops --target iree --markdown > docs/support_stablehlo.md"
+
+
+@pytest.mark.parametrize("target", ["stablehlo", "iree"])
+def test_every_lowering_to_stablehlo_is_told(target: str) -> None:
+    told = {each.op: each for each in stablehlo_support.supported_ops(target)}
+    # Texts may have ops that no graph has.
+    lowered = [op for lowerings in FAMILIES.values() for op in lowerings if op_defs.lookup(op) is not None]
+    wrong = {op: told[op].how for op in lowered if told[op].how not in ("legalized", "refused")}
+    assert wrong == {}
+    kinds = {
+        "Cholesky": "refused" if target == "iree" else "legalized", "If": "legalized", "TopK": "legalized",
+        "PartitionedCall": "rewritten", "PyFunc": "refused", "BatchSvd": "unknown", "LookupTableFindV2": "rewritten",
+    }  # fmt: skip
+    assert {name: told[name].how for name in kinds} == kinds
+    for each in told.values():
+        assert each.by in ("", "import") or each.by in pass_names(), each
+
+
+def test_targets_are_told_apart_on_the_terminal() -> None:
+    assert ops("relu6").stdout != ops("--target", "stablehlo", "relu6").stdout
+    assert "IREE does not compile it" in ops("--target", "iree", "Cholesky").stdout
+    assert json.loads(ops("--target", "stablehlo", "Cholesky", "--json").stdout)["ops"][0]["how"] == "legalized"

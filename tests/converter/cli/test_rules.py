@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.conftest import RunTFLite
-from tests.sample_models import traced
+from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 
 RULES = """\

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.running_service import RunningService
+from tests.support.running_service import RunningService
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.client.remote_report import to_report
 from tfconvert.schema.diagnostics import ConversionError

@@ -13,21 +13,12 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.running_service import RunningService
+from tests.support import running_service
+from tests.support.litert import RunTFLite
+from tests.support.running_service import RunningService
 from tfconvert.client import AsyncClient, Client
 
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    with RunningService(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def server(running: RunningService) -> Iterator[RunningService]:
-    yield running
-    running.clear()
+running, server = running_service.running, running_service.server
 
 
 @pytest.fixture

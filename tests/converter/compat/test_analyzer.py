@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.converter.compat import gpu
 from tfconvert.converter.compat.gpu import Operand, Use
 from tfconvert.experimental import Analyzer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.experimental import authoring
 from tfconvert.schema.diagnostics import ConversionError
 

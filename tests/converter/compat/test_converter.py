@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.compat import v1
 from tfconvert.converter.compat import converter as module
 from tfconvert.schema.diagnostics import ConversionError

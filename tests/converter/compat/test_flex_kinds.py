@@ -12,7 +12,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 _OPS = [tfconvert.OpsSet.TFLITE_BUILTINS, tfconvert.OpsSet.SELECT_TF_OPS]
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.converter.compat import official_tests, test_flex_kinds
 from tests.converter.compat.script_corpus import SCRIPTS
-from tests.sample_models import traced
+from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
 from tfconvert.schema.diagnostics import ConversionError
 
 OPS = tfconvert.OpsSet

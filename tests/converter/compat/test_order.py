@@ -14,7 +14,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.compat import v1
 from tfconvert.importers.official_order import fingerprint
 

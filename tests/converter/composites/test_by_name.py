@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites.marks import plain_name
 from tfconvert.schema.ir.values import Value

@@ -17,7 +17,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.composites import Body, Composite, types
 from tfconvert.converter.litert.fusions import registry
 from tfconvert.importers.tflite.model import import_tflite

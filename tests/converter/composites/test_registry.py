@@ -12,7 +12,7 @@ import pytest
 
 import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, branching, keras, looped, mark, module, text
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.composites import Body, Composite, Fusion
 from tfconvert.converter.composites import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions

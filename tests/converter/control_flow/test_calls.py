@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.control_flow.calls import Calls
 from tfconvert.schema.diagnostics import ConversionError
 

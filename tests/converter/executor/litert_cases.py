@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.run_text import Array
+from tests.support.run_text import Array
 
 
 class Case(NamedTuple):

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.run_text import parse, run_text
+from tests.support.run_text import parse, run_text
 from tfconvert.converter.executor import executor
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.schema.diagnostics import ConversionError

@@ -1,4 +1,7 @@
-"""tf_executor graphs: what is dead, what runs how often and in which order. Compare `tests/test_differential.py`."""
+"""tf_executor graphs: what is dead, what runs how often and in which order.
+
+`tests/differential/test_executor_graphs.py` compares random ones with TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.run_text import run_text
+from tests.support.run_text import run_text
 from tfconvert.schema.diagnostics import ConversionError
 
 Values = list[Any]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
-from tests.converter.kernels.conftest import compare
+from tests.converter.kernels.comparison import compare
 from tests.converter.litert.optimize.graph import Graph, Operand
-from tests.run_text import Array, parse, run_text
+from tests.support.litert import RunTFLite
+from tests.support.run_text import Array, parse, run_text
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.executor.litert_cases import CASES, Case
-from tests.converter.kernels.conftest import compare, operand
-from tests.run_text import Array, parse
+from tests.converter.kernels.comparison import compare, operand
+from tests.support.litert import RunTFLite
+from tests.support.run_text import Array, parse
 from tfconvert.converter.executor import litert_table
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.exporters.tflite.model import export

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.run_text import run_text
+from tests.support.run_text import run_text
 from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource>"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.run_text import run_text
+from tests.support.run_text import run_text
 from tfconvert.schema.diagnostics import ConversionError
 
 HANDLE = "tensor<!tf_type.resource<tensor<4x2xf32>>>"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import control_flow
 from tests.converter.functionalize.graphs import functionalize
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.dialects.verification import verify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.iree.passes.stablehlo_to_iree_input import StablehloToIreeInput
 from tfconvert.converter.iree.rewrites.registry import RULES
 from tfconvert.schema.diagnostics import ConversionError
@@ -213,6 +213,63 @@ TEXTS = {
       %0 = "stablehlo.optimization_barrier"(%x) : (tensor<?xf32>) -> tensor<?xf32>
       func.return %0 : tensor<?xf32>
     }""",
+    "a transform is two products": """
+    // CHECK-COUNT-2: "linalg.generic"(%x, %{{.*}}, %{{.*}})
+    // CHECK: "stablehlo.complex"
+    // CHECK-NOT: stablehlo.fft
+    func.func @main(%x: tensor<?x6xf32>) -> tensor<?x4xcomplex<f32>> {
+      %0 = "stablehlo.fft"(%x) <{fft_length = array<i64: 6>, fft_type = #stablehlo<fft_type RFFT>}>
+        : (tensor<?x6xf32>) -> tensor<?x4xcomplex<f32>>
+      func.return %0 : tensor<?x4xcomplex<f32>>
+    }""",
+    "IREE has some transforms": """
+    // CHECK: "stablehlo.fft"(%x)
+    func.func @main(%x: tensor<3x8xf32>) -> tensor<3x5xcomplex<f32>> {
+      %0 = "stablehlo.fft"(%x) <{fft_length = array<i64: 8>, fft_type = #stablehlo<fft_type RFFT>}>
+        : (tensor<3x8xf32>) -> tensor<3x5xcomplex<f32>>
+      func.return %0 : tensor<3x5xcomplex<f32>>
+    }""",
+    "bytes are moved without their sign": """
+    // CHECK: %[[BITS:.*]] = "stablehlo.bitcast_convert"(%x) : (tensor<?x6xui8>) -> tensor<?x6xi8>
+    // CHECK: %[[ALL:.*]] = "tensor.collapse_shape"(%[[BITS]])
+    // CHECK: "stablehlo.bitcast_convert"(%[[ALL]]) : (tensor<?xi8>) -> tensor<?xui8>
+    func.func @main(%x: tensor<?x6xui8>) -> tensor<?xui8> {
+      %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x6xui8>) -> tensor<i32>
+      %c = stablehlo.constant dense<6> : tensor<i32>
+      %m = "stablehlo.multiply"(%n, %c) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %v = "stablehlo.reshape"(%m) : (tensor<i32>) -> tensor<1xi32>
+      %0 = "stablehlo.dynamic_reshape"(%x, %v) : (tensor<?x6xui8>, tensor<1xi32>) -> tensor<?xui8>
+      func.return %0 : tensor<?xui8>
+    }""",
+    "checks stand before a step's other ops": """
+    // CHECK: "stablehlo.while"
+    // CHECK: "stablehlo.return"
+    // CHECK: "cf.assert"
+    // CHECK: "stablehlo.tanh"
+    // CHECK: "tensor.extract_slice"
+    func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %r:2 = "stablehlo.while"(%c, %x) ({
+      ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+        %d = stablehlo.constant dense<4> : tensor<i32>
+        %t = "stablehlo.compare"(%i, %d) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+          : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        "stablehlo.return"(%t) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+        %n = "stablehlo.get_dimension_size"(%y) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+        %v = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+        %b = "stablehlo.tanh"(%a) : (tensor<?xf32>) -> tensor<?xf32>
+        %z = stablehlo.constant dense<0> : tensor<1xi32>
+        %o = stablehlo.constant dense<1> : tensor<1xi32>
+        %0 = "stablehlo.real_dynamic_slice"(%b, %z, %v, %o)
+          : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+        %e = stablehlo.constant dense<1> : tensor<i32>
+        %j = "stablehlo.add"(%i, %e) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+        "stablehlo.return"(%j, %0) : (tensor<i32>, tensor<?xf32>) -> ()
+      }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+      func.return %r#1 : tensor<?xf32>
+    }""",
 }  # fmt: skip
 
 
@@ -236,4 +293,43 @@ def test_what_iree_does_not_compile_is_told() -> None:
     with pytest.raises(ConversionError) as refused:
         StablehloToIreeInput().apply(IRParser(text).parse_module())
     assert [each.op for each in refused.value.diagnostics] == ["stablehlo.cholesky", "stablehlo.reduce_precision"]
+    assert refused.value.code == "unsupported-op"
+
+
+def test_a_transform_that_is_too_long_is_told() -> None:
+    text = """func.func @main(%x: tensor<?x8192xf32>) -> tensor<?x4097xcomplex<f32>> {
+      %0 = "stablehlo.fft"(%x) <{fft_length = array<i64: 8192>, fft_type = #stablehlo<fft_type RFFT>}>
+        : (tensor<?x8192xf32>) -> tensor<?x4097xcomplex<f32>>
+      func.return %0 : tensor<?x4097xcomplex<f32>>
+    }"""
+    with pytest.raises(ConversionError, match="8192 is too long") as refused:
+        StablehloToIreeInput().apply(IRParser(text).parse_module())
+    assert refused.value.code == "unsupported-op"
+
+
+def test_a_check_that_iree_would_not_wait_for_is_told() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %c = stablehlo.constant dense<0> : tensor<i32>
+      %r:2 = "stablehlo.while"(%c, %x) ({
+      ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+        %d = stablehlo.constant dense<4> : tensor<i32>
+        %t = "stablehlo.compare"(%i, %d) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+          : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        "stablehlo.return"(%t) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+        %b = "stablehlo.tanh"(%a) : (tensor<?xf32>) -> tensor<?xf32>
+        %s = "stablehlo.convert"(%b) : (tensor<?xf32>) -> tensor<?xi32>
+        %z = stablehlo.constant dense<0> : tensor<1xi32>
+        %o = stablehlo.constant dense<1> : tensor<1xi32>
+        %e = "stablehlo.add"(%i, %i) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+        %v = "stablehlo.reshape"(%e) : (tensor<i32>) -> tensor<1xi32>
+        %0 = "stablehlo.real_dynamic_slice"(%b, %z, %v, %o)
+          : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+        "stablehlo.return"(%e, %0) : (tensor<i32>, tensor<?xf32>) -> ()
+      }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+      func.return %r#1 : tensor<?xf32>
+    }"""
+    with pytest.raises(ConversionError, match="a slice reaches out of its operand") as refused:
+        StablehloToIreeInput().apply(IRParser(text).parse_module())
     assert refused.value.code == "unsupported-op"

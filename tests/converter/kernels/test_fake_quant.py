@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.converter.kernels.conftest import Agree
+from tests.converter.kernels.comparison import Agree
 from tfconvert.converter.kernels.call import Call
 from tfconvert.converter.kernels.folding import can_fold
 from tfconvert.converter.kernels.registry import evaluate

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.kernels.conftest import compare
+from tests.converter.kernels.comparison import compare
 from tfconvert.converter.kernels.call import Call
 from tfconvert.converter.kernels.registry import evaluate
 from tfconvert.schema.diagnostics import ConversionError

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tfconvert.converter.litert.child import Message, serve
+from tfconvert.converter.child_process import Message, serve
 from tfconvert.schema.dialects.boxes import Array
 
 

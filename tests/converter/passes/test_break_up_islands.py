@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from tests import differential
-from tests.converter.conftest import FileCheck
-from tests.random_executor_graphs import random_graph
+from tests.converter.pass_texts import FileCheck
+from tests.differential import executor_graphs
+from tests.differential.random_executor_graphs import random_graph
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.schema.dialects.locations import node_of
@@ -169,13 +169,13 @@ def _at_graph_level(op: Operation, graph: GraphOp) -> Operation:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) -> None:
     random = Random(seed)
-    module = differential.import_whole(random_graph(random, 25))
+    module = executor_graphs.import_whole(random_graph(random, 25))
     names = _coarsen(module, random)
     verify(module)
-    before, raced = differential.run_ours(module)
+    before, raced = executor_graphs.run_ours(module)
     assert BreakUpIslands().apply(module).counts["broken-up"] or not names
     verify(module)
-    after, raced_after = differential.run_ours(module)
+    after, raced_after = executor_graphs.run_ours(module)
     raced = raced_after | {names.get(output, output) for output in raced}
     expected = {names.get(output, output): values for output, values in before.items()}
     # What gathers values in between is new, and called after the island that it came from.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.converter.conftest import FileCheck
-from tests.run_text import parse
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
 from tfconvert.converter.passes.canonicalize import Canonicalize
 from tfconvert.schema.diagnostics import INEXACT, WARNING
 

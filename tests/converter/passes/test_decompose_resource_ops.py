@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.decompose_resource_ops import DecomposeResourceOps
 
 HANDLE = "tensor<!tf_type.resource<tensor<4x2xf32>>>"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.conftest import check_results
+from tests.converter.pass_texts import check_results
 from tfconvert.converter import passes
 from tfconvert.converter.iree import passes as iree_passes
 from tfconvert.converter.litert import passes as litert_passes

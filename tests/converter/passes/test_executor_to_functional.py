@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from google.protobuf import text_format
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.executor_to_functional import ExecutorToFunctional
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.conftest import FileCheck
-from tests.run_text import parse
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
 from tfconvert.converter.executor import executor
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_conditionals import FunctionalizeConditionals

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.conftest import FileCheck
 from tests.converter.functionalize.graphs import functionalize, imported, refused
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.passes.functionalize_loops import FunctionalizeLoops
 from tfconvert.schema.dialects.func import FuncOp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.graph_pruning import GraphPruning
 
 

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from tests import differential
-from tests.converter.conftest import FileCheck
-from tests.random_executor_graphs import random_graph
+from tests.converter.pass_texts import FileCheck
+from tests.differential import executor_graphs
+from tests.differential.random_executor_graphs import random_graph
 from tfconvert.converter.passes.break_up_islands import BreakUpIslands
 from tfconvert.converter.passes.island_coarsening import IslandCoarsening
 from tfconvert.schema.dialects.tf_executor import IslandOp
@@ -70,18 +70,18 @@ def _islands(module: ModuleOp) -> int:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_graphs_compute_the_same_and_are_dead_where_they_were(seed: int) -> None:
     """What joining hides, breaking up shows again: every op is seen with the values that it had."""
-    module = differential.import_whole(random_graph(Random(seed), 25))
-    before, raced = differential.run_ours(module)
+    module = executor_graphs.import_whole(random_graph(Random(seed), 25))
+    before, raced = executor_graphs.run_ours(module)
     count = _islands(module)
     assert IslandCoarsening().apply(module).counts["joined"] == count - _islands(module) > 0
     verify(module)
-    _, coarsely_raced = differential.run_ours(module)
+    _, coarsely_raced = executor_graphs.run_ours(module)
     for op in module.walk():
         if isinstance(op, IslandOp) and op.wrapped is None:
             op.location = NameLoc.get("joined")  # What gathers its values has its name, not its first op's.
     BreakUpIslands().apply(module)
     verify(module)
-    after, finely_raced = differential.run_ours(module)
+    after, finely_raced = executor_graphs.run_ours(module)
     raced |= coarsely_raced | finely_raced
     assert {output: after.get(output) for output in before if output not in raced} == {
         output: values for output, values in before.items() if output not in raced

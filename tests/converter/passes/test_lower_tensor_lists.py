@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.mark_stateless import MarkStateless
 from tfconvert.schema.dialects.func import FuncOp
 

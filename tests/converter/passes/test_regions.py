@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck, check_results
+from tests.converter.pass_texts import FileCheck, check_results
 from tfconvert.converter.passes.functional_to_regions import FunctionalToRegions
 from tfconvert.converter.passes.inline import Inline
 from tfconvert.converter.passes.regions_to_functional import RegionsToFunctional

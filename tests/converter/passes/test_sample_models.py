@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from tests import sample_models
+from tests.support import sample_models
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import make_pass
 from tfconvert.converter.targets import LITERT

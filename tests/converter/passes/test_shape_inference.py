@@ -7,7 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.executor.executor import run
 from tfconvert.converter.passes import shape_inference
 from tfconvert.converter.passes.shape_inference import ShapeInference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.share_shapes import ShareShapes
 
 ROWS = "tensor<?x4xf32>"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.converter import control_flow_programs as programs
-from tests.converter.conftest import FileCheck
-from tests.work import check_linear
+from tests.converter.pass_texts import FileCheck
+from tests.support.work import check_linear
 from tfconvert.converter.passes.simplify_control_flow import SimplifyControlFlow
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify

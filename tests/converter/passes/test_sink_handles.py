@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.passes.sink_handles import SinkHandles
 
 HANDLE = "tensor<!tf_type.resource<tensor<f32>>>"

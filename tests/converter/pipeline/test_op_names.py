@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run_text import parse
-from tests.work import calls
+from tests.support.run_text import parse
+from tests.support.work import calls
 from tfconvert import composites
 from tfconvert.converter.pipeline.op_names import OpNames, names_in
 from tfconvert.schema.ir.builtin import ModuleOp

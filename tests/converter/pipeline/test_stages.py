@@ -13,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from tests import sample_models
+from tests.support import sample_models
 from tfconvert import composites, patterns
 from tfconvert.converter import conversion
 from tfconvert.converter.ir.op_counts import count_operations

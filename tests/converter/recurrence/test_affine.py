@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.recurrence.affine import Sum, Sums
 from tfconvert.schema.dialects import tensor_data
 

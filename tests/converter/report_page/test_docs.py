@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cli import tfconvert as run
+from tests.converter.cli.test_main import tfconvert as run
 
 
 @pytest.fixture(scope="module")

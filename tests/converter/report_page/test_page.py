@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tests.test_cli import tfconvert as run
+from tests.converter.cli.test_main import tfconvert as run
 from tfconvert.converter.report import Report, StageTime
 from tfconvert.converter.report_page.page import render
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic

@@ -20,7 +20,7 @@ import pytest
 import tfconvert
 from tests.converter.batch.models import RELU
 from tests.converter.service.archive_corpus import ARCHIVES, GRAPH, MODEL, tarred, zipped
-from tests.work import calls
+from tests.support.work import calls
 from tfconvert.converter.service import archives
 from tfconvert.converter.service.file_tree import ArchiveLimits
 from tfconvert.schema.diagnostics import ConversionError

@@ -168,6 +168,22 @@ def test_what_a_job_has_made_is_downloaded(server: Serving) -> None:
     assert "sandbox" in page.headers["content-security-policy"]
 
 
+def test_head_is_answered_where_get_is(server: Serving) -> None:
+    done, waiting = server.submitted(), server.submitted()
+    server.end(done)
+    parts = ("", "/result", "/report", "/report.html", "/log", "/events")
+    paths = [f"/v1/jobs/{job}{part}" for job in (done, waiting) for part in parts if job is done or part != "/events"]
+    for path in ("/", "/healthz", "/v1/jobs", "/v1/jobs?limit=0", "/v1/ops", "/openapi.json", *paths):
+        told, asked = server.client.request("HEAD", path), server.client.get(path)
+        assert told.status_code == asked.status_code, path
+        for name in ("content-type", "etag", "content-disposition", "content-security-policy"):
+            assert told.headers.get(name) == asked.headers.get(name), (path, name)
+    # It doesn't wait for a job that has not ended.
+    assert server.client.request("HEAD", f"/v1/jobs/{waiting}/events").headers["content-type"].startswith("text/event")
+    assert server.client.request("HEAD", f"/v1/jobs/{'0' * 32}").status_code == 404
+    assert not any("head" in methods for methods in server.client.get("/openapi.json").json()["paths"].values())
+
+
 def test_parts_of_results_are_downloaded(server: Serving) -> None:
     path = f"/v1/jobs/{server.submitted()}/result"
     server.end(path.split("/")[3])

@@ -12,10 +12,10 @@ from sqlalchemy import update
 
 from tests.converter.batch.models import RELU, UNKNOWN
 from tfconvert.converter.batch.job import Ending
-from tfconvert.converter.service import events
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.connection import Database
 from tfconvert.converter.service.database.tables import JOBS, SERVERS
+from tfconvert.converter.service.events import EventLog
 from tfconvert.converter.service.folders import Folders
 from tfconvert.converter.service.janitor import PATIENCE, Janitor
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
@@ -175,4 +175,4 @@ def test_old_jobs_are_forgotten(
     janitor.clean()
     assert {job.id for job in store.list(None)[0]} == {waiting.id, recent.id}
     assert not folders.result(old.id, 1).exists()
-    assert not events.read(folders, old.id)
+    assert not EventLog(folders).read(old.id)

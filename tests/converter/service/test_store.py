@@ -11,9 +11,9 @@ from sqlalchemy import update
 
 from tests.converter.batch.models import RELU
 from tfconvert.converter.batch.job import Ending
-from tfconvert.converter.service import events
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.tables import JOBS
+from tfconvert.converter.service.events import STATE, EventLog
 from tfconvert.converter.service.folders import RESULT, Folders
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.converter.service.leases import Lease
@@ -40,7 +40,7 @@ def succeed(store: JobStore, folders: Folders, job: JobRecord) -> None:
 
 
 def states(folders: Folders, job: str) -> list[str]:
-    return [event.name for event in events.read(folders, job) if event.type == events.STATE]
+    return [event.name for event in EventLog(folders).read(job) if event.type == STATE]
 
 
 def test_a_job_goes_its_way(store: JobStore, lease: Lease, folders: Folders, submission: Submit) -> None:

@@ -18,10 +18,11 @@ from sqlalchemy import update
 import tfconvert
 from tests.converter.batch.models import ENDLESS, RELU, UNKNOWN
 from tfconvert.converter.batch.pool import Pool
-from tfconvert.converter.service import events, result_files, workers
+from tfconvert.converter.service import result_files, workers
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.connection import Database
 from tfconvert.converter.service.database.tables import JOBS, SERVERS
+from tfconvert.converter.service.events import STAGE, STATE, EventLog
 from tfconvert.converter.service.folders import LOG, PAGE, REPORT, RESULT, Folders
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.converter.service.store import JobStore
@@ -122,9 +123,9 @@ def test_jobs_are_converted_once(start: Start, store: JobStore, folders: Folders
     assert " export" in (result / LOG).read_text()
     for path in (REPORT, PAGE, LOG):
         assert os.fspath(folders.data) not in (result / path).read_text()
-    told = events.read(folders, done.id)
-    assert [event.name for event in told if event.type == events.STATE] == ["queued", "running", "succeeded"]
-    assert {"unpack", "open", "legalize", "write"} <= {event.name for event in told if event.type == events.STAGE}
+    told = EventLog(folders).read(done.id)
+    assert [event.name for event in told if event.type == STATE] == ["queued", "running", "succeeded"]
+    assert {"unpack", "open", "legalize", "write"} <= {event.name for event in told if event.type == STAGE}
     assert [event.n for event in told] == list(range(1, len(told) + 1))
     assert (folders.result(same.id, same.result_attempt) / RESULT).samefile(result / RESULT)
     failed = wait_for(store, wrong)

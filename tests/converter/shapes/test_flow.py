@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.converter import control_flow_programs as programs
-from tests.work import check_linear
+from tests.support.work import check_linear
 from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.parsing import IRParser

@@ -175,6 +175,23 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
             },
             in_xla=False,
         ),
+        "bytes": Group(
+            [Input("uint8", ("n", 5, "h", 2), 0, 200), Input("uint8", ("n",), 0, 4)],
+            {
+                "sum": lambda x, k: x + x, "quotient": lambda x, k: x // (x + 1), "rest": lambda x, k: x % 7,
+                "largest": lambda x, k: tf.reduce_max(x, 1), "part": lambda x, k: x[:, :, 1:-1],
+                "rows": lambda x, k: tf.reshape(x, [tf.shape(x)[0], -1]), "two": lambda x, k: tf.concat([x, x], 2),
+                "pad": lambda x, k: tf.pad(x, [[0, 0], [1, 1], [tf.shape(k)[0], 1], [0, 0]]),
+                "float": lambda x, k: tf.cast(x, tf.float32) + tf.reshape(tf.cast(k, tf.float32), [-1, 1, 1, 1]),
+                "columns": lambda x, k: tf.gather(x, tf.range(tf.shape(x)[2])[::-1], axis=2),
+                "select": lambda x, k: tf.where(x > 100, x, tf.zeros_like(x)),
+                "spread": lambda x, k: tf.broadcast_to(x[:, :1], tf.shape(x)),
+                "mask": lambda x, k: tf.boolean_mask(k, k > 1), "scan": lambda x, k: tf.cumsum(k),
+                "one_hot": lambda x, k: tf.one_hot(k, 5),
+                "update": lambda x, k: tf.tensor_scatter_nd_update(x, [[0]], 2 * x[:1]),
+            },
+            in_xla=False,
+        ),
         "random numbers": Group(
             [Input("float32", ("n", 3, "m")), Input("int32", (2,), -50, 50)],
             {
@@ -184,6 +201,17 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                 "old": lambda x, s: raw.StatelessRandomUniform(shape=tf.shape(x), seed=s),
                 "old_normal": lambda x, s: raw.StatelessRandomNormal(shape=[3, 2], seed=tf.cast(s, tf.int64)),
                 "scaled": lambda x, s: tf.random.stateless_normal(tf.shape(x)[:2], s, 3.0, 0.5),
+                "truncated": lambda x, s: tf.random.stateless_truncated_normal(tf.shape(x), s),
+                "many_truncated": lambda x, s: tf.random.stateless_truncated_normal([3, 501], s, 1.0, 0.1),
+                "old_truncated": lambda x, s: raw.StatelessTruncatedNormal(shape=[6], seed=s),
+                "full": lambda x, s: raw.StatelessRandomUniformFullInt(
+                    shape=tf.shape(x)[:2], seed=s, dtype=tf.int32),
+                "unsigned": lambda x, s: tf.cast(tf.random.stateless_uniform(
+                    [7], s, None, None, tf.uint32), tf.float32),
+                "classes": lambda x, s: raw.StatelessMultinomial(logits=x[..., 0], num_samples=9, seed=s),
+                "unlike_classes": lambda x, s: raw.StatelessMultinomial(
+                    logits=tf.math.log(x[..., 0]), num_samples=tf.shape(x)[2], seed=s, output_dtype=tf.int32),
+                "algorithm": lambda x, s: tf.cast(raw.StatelessRandomGetKeyCounterAlg(seed=s).alg, tf.int32),
             },
         ),
         "numbers of the engine": Group(
@@ -192,6 +220,10 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                 "range": lambda x: tf.math.abs(tf.random.uniform(tf.shape(x)) - 0.5) <= 0.5,
                 "finite": lambda x: math.is_finite(tf.random.normal([3, 4])),
                 "between": lambda x: tf.random.uniform([9], 2, 5, tf.int32) // 5,
+                "truncated": lambda x: tf.abs(tf.random.truncated_normal(tf.shape(x), 3.0, 0.5) - 3.0) <= 1.0,
+                "classes": lambda x: tf.random.categorical(tf.where([True, False, True], x[:, :, 0], -1e9), 4) % 2,
+                "shuffled": lambda x: tf.reduce_sum(2 ** tf.random.shuffle(tf.range(7))),
+                "shuffled_rows": lambda x: tf.shape(tf.random.shuffle(x)),
             },
             in_executor=False,
         ),

@@ -158,6 +158,8 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                     x, [-1.0, 0.0, -2.5], [1.5, 3.0, 2.0], 5),
                 "given": lambda x: tf.quantization.quantize_and_dequantize_v2(
                     x, -2.5, 3.0, num_bits=6, range_given=True),
+                "own_of_each": lambda x: raw.QuantizeAndDequantizeV2(
+                    input=x, input_min=[0.0] * 3, input_max=[0.0] * 3, range_given=False, axis=2),
                 "own": lambda x: tf.quantization.quantize_and_dequantize_v2(
                     x, 0.0, 0.0, num_bits=5, round_mode="HALF_UP"),
                 "unsigned": lambda x: raw.QuantizeAndDequantizeV3(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tests.converter.stablehlo.engine import Program
 from tfconvert.converter.stablehlo.passes.materialize_constraints import MaterializeConstraints
 from tfconvert.schema.dialects.parsing import IRParser

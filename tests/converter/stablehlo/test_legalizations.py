@@ -99,9 +99,13 @@ NAMES = (
     "unary", "binary", "integers", "reductions", "shapes", "slices", "products", "images", "fixed images", "lookups",
     "control flow",
     "scans", "sorting", "greatest", "segments", "diagonals", "fixed diagonals", "complex numbers", "training",
-    "rearranging", "computed sizes", "random numbers", "linear algebra", "numbers of the engine", "letters and ranges",
+    "rearranging", "computed sizes", "bytes", "random numbers", "linear algebra", "numbers of the engine",
+    "letters and ranges",
     "strided windows", "argmax of windows", "channels first", "volumes", "gradients of windows", "blocks",
     "resized images", "colours", "fake quantization", "narrow images",
+    "computed operands", "shifts", "spread letters", "crops", "crops of computed sizes", "scaled images", "boxes",
+    "chosen boxes", "boxes of classes",
+    "further slices", "open parts", "axes of gradients", "sparse tensors", "rows of sparse tensors", "ragged tensors",
 )  # fmt: skip
 
 

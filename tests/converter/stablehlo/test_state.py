@@ -167,3 +167,23 @@ def test_variables_that_no_text_can_hold_are_told(tmp_path: Path, value: str, co
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(path, target="stablehlo")
     assert [each.code for each in refused.value.diagnostics] == [code]
+
+
+@pytest.mark.parametrize("settings", [{"mlir_state": "arguments"}, {"mlir_weights": "arguments"}, {}])
+def test_verifying_gives_arguments_what_is_beside_the_text(
+    tf: ModuleType, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    model = _model(tf)
+    model.weights = tf.Variable(np.arange(512, dtype=np.float32).reshape(2, 256) / 100)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, name="x")])  # type: ignore[untyped-decorator]
+    def run(x: Any) -> Any:
+        model.count.assign_add(tf.reduce_sum(x))
+        return {"product": tf.matmul(x, model.weights) + model.count, "look": tf.gather(model.table, [2, 0])}
+
+    model.run = run
+    tf.saved_model.save(model, str(tmp_path), signatures={"run": run, "look": model.look})
+    report = tfconvert.convert(tmp_path, target="stablehlo", verify=True, **settings).report
+    assert {each.signature for each in report.verification} == {"run", "look"}
+    assert [each.output for each in report.verification if each.signature == "run"] == ["look", "product"]
+    assert max(each.max_absolute for each in report.verification) < 1e-4

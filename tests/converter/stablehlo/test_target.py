@@ -15,6 +15,7 @@ import tfconvert
 from tests.converter.stablehlo.engine import Program
 from tests.mlir import oracle
 from tfconvert.converter.cli.main import main
+from tfconvert.converter.executor import executor
 from tfconvert.converter.stablehlo.legalize import registry
 from tfconvert.converter.stablehlo.legalize.emit import Emit
 from tfconvert.schema.dialects import tensor_data, types
@@ -44,6 +45,14 @@ func.func @main(%x: tensor<?xf32>, %s: tensor<!tf_type.string>) -> (tensor<?xf32
   %1 = "tf.StringLength"(%s) <{unit = "BYTE"}> : (tensor<!tf_type.string>) -> tensor<i32>
   %2 = "tf.Tanh"(%x) : (tensor<?xf32>) -> tensor<?xf32>
   func.return %0, %1, %2 : tensor<?xf32>, tensor<i32>, tensor<?xf32>
+}
+"""
+
+
+DRAWN = """
+func.func @main(%x: tensor<2xi32>) -> tensor<?x?xf32> {
+  %0 = "tf.RandomStandardNormal"(%x) <{seed = 1, seed2 = 2}> : (tensor<2xi32>) -> tensor<?x?xf32>
+  func.return %0 : tensor<?x?xf32>
 }
 """
 
@@ -98,6 +107,32 @@ def test_known_sizes_are_attributes(model: Path) -> None:
     assert "tensor<?" not in text
 
 
+def test_a_function_computes_the_sizes_of_results(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.mlir"
+    done = CliRunner().invoke(
+        main, [str(model), "-o", str(path), "--target", "stablehlo", "--mlir-shape-function", "--verify"]
+    )
+    assert done.exit_code == 0, done.output
+    found = executor.run(IRParser(path.read_text()).parse_module(), "main__shape", [np.array(7)])
+    assert [int(each) for each in found] == [7]
+    assert path.read_bytes() == bytes(tfconvert.convert(model, target="stablehlo", mlir_shape_function=True))
+    assert oracle.problems({"shapes": path.read_text()}) == {}
+    assert b"__shape" not in bytes(tfconvert.convert(model, target="stablehlo"))
+
+
+def test_only_litert_has_delegates_that_ask_for_known_sizes(model: Path) -> None:
+    codes = {target: [note.code for note in tfconvert.convert(model, target=target).report.input_notes]
+             for target in ("litert", "stablehlo")}  # fmt: skip
+    assert codes == {"litert": ["open-sizes"], "stablehlo": []}
+
+
+def test_numbers_of_the_engine_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(DRAWN)
+    (note,) = tfconvert.convert(path, target="stablehlo").report.notes
+    assert (note.code, note.op) == ("unchecked-or-inexact", "tf.RandomStandardNormal")
+
+
 def test_saving_and_the_command_write_the_same(model: Path, tmp_path: Path) -> None:
     converted = tfconvert.convert(model, target="stablehlo")
     converted.save(tmp_path / "saved.mlir")
@@ -118,6 +153,44 @@ def test_all_ops_without_a_form_are_told_at_once(tmp_path: Path) -> None:
         ("unsupported-op", "tf.Betainc"),
         ("unsupported-op", "tf.StringLength"),
     }
+
+
+REFUSED = {
+    "its rows are represented as ROW_LIMITS": """
+  %0 = "tf.RaggedTensorToTensor"(%shape, %x, %zero, %i) <{row_partition_types = ["ROW_LIMITS"]}>
+    : (tensor<2xi32>, tensor<?xf32>, tensor<f32>, tensor<?xi32>) -> tensor<?x?xf32>""",
+    "the number of boxes must be constant": """
+  %b = "tf.Reshape"(%x, %four) : (tensor<?xf32>, tensor<4xi32>) -> tensor<1x1x1x4xf32>
+  %s = "tf.Reshape"(%x, %three) : (tensor<?xf32>, tensor<3xi32>) -> tensor<1x1x1xf32>
+  %0:4 = "tf.CombinedNonMaxSuppression"(%b, %s, %size, %size, %zero, %zero) <{clip_boxes = true,
+      pad_per_class = false}> : (tensor<1x1x1x4xf32>, tensor<1x1x1xf32>, tensor<i32>, tensor<i32>, tensor<f32>,
+      tensor<f32>) -> (tensor<1x?x4xf32>, tensor<1x?xf32>, tensor<1x?xf32>, tensor<1xi32>)""",
+    "the axes must be constant, unless reduced dimensions are kept": """
+  %0 = "tf.Sum"(%x, %i) <{keep_dims = false}> : (tensor<?xf32>, tensor<?xi32>) -> tensor<*xf32>""",
+    "it makes numbers of f64": """
+  %0 = "tf.StatelessTruncatedNormal"(%shape, %shape) : (tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf64>""",
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_has_no_form_is_told_with_its_reason(reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.mlir"
+    path.write_text(f"""
+func.func @main(%x: tensor<?xf32>, %i: tensor<?xi32>, %shape: tensor<2xi32>, %size: tensor<i32>) -> tensor<i32> {{
+  %zero = "tf.Const"() <{{value = dense<0.0> : tensor<f32>}}> : () -> tensor<f32>
+  %four = "tf.Const"() <{{value = dense<[1, 1, 1, 4]> : tensor<4xi32>}}> : () -> tensor<4xi32>
+  %three = "tf.Const"() <{{value = dense<1> : tensor<3xi32>}}> : () -> tensor<3xi32>{REFUSED[reason]}
+  %1 = "tf.Size"(%0{"#0" if "%0:4" in REFUSED[reason] else ""})
+    : ({REFUSED[reason].rpartition("-> ")[2].strip("()").split(">, ")[0].rstrip(">")}>) -> tensor<i32>
+  func.return %1 : tensor<i32>
+}}
+""")
+    with pytest.raises(tfconvert.ConversionError) as refused:
+        tfconvert.convert(path, target="stablehlo")
+    (found,) = (each for each in refused.value.diagnostics if each.op != "tf.Size")
+    assert found.code == "unsupported-op"
+    assert reason in found.message
+    assert bool(found.hint) == ("constant" in reason)
 
 
 def test_verifying_runs_the_text(model: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run_text import parse
-from tests.work import check_linear
+from tests.support.run_text import parse
+from tests.support.work import check_linear
 from tfconvert.converter.passes.lower_tensor_lists import LowerTensorLists
 from tfconvert.schema.dialects.verification import verify
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.schema.diagnostics import ConversionError
 
 BATCHES = (2, 3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 from tfconvert.converter.executor import executor
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError

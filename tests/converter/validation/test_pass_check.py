@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.initialize_state import InitializeState
 from tfconvert.converter.litert.recurrent.operators import Operators

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests import sample_models
+from tests.support import sample_models
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.validation import result_check
 from tfconvert.importers.checkpoint.bundle import Checkpoint

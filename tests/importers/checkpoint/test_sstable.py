@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sstable_writer import MAGIC, block, literal, masked, table, varint
+from tests.support.sstable_writer import MAGIC, block, literal, masked, table, varint
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.checkpoint.slices import slice_key
 from tfconvert.importers.checkpoint.snappy import decompress

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import BOOL, FLOAT, INT, node
+from tests.support.litert import RunTFLite
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import locations, tf_executor, types

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.importers import v1_graphs
 from tests.importers.v1_graphs import FLOAT, INT, node
+from tests.support.litert import RunTFLite
 from tfconvert.importers.graph.legacy_ops import upgrade_legacy_ops
 from tfconvert.importers.graph_def import import_graph_def
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb

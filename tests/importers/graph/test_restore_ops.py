@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.importers import v1_models
 from tests.importers.v1_graphs import FLOAT, node
+from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
 from tfconvert.importers.saved_model import import_saved_model

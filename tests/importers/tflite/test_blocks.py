@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.importers.tflite.conftest import File, RoundTrip
+from tests.importers.tflite.written_files import File, RoundTrip
+from tests.support.litert import RunTFLite
 from tfconvert.exporters.tflite.buffers import packed_bytes
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import tfconvert
-from tests.importers.tflite.conftest import File
-from tests.work import calls
+from tests.importers.tflite.written_files import File
+from tests.support.work import calls
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError

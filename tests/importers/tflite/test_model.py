@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.importers.tflite.conftest import File, RoundTrip
+from tests.importers.tflite.written_files import File, RoundTrip
 from tfconvert.exporters.tflite.model import export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.dialects import tensor_data, tfl

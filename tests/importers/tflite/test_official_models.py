@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.importers.tflite.conftest import RoundTrip
 from tests.importers.tflite.official_models import MODELS, NEEDS_OTHER_KERNELS
+from tests.importers.tflite.written_files import RoundTrip
+from tests.support.litert import RunTFLite
 from tfconvert.exporters.tflite.model import export
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tfconvert
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
 

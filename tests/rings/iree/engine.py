@@ -28,15 +28,11 @@ def flavoured(text: str) -> bytes:
     return StableHLOText(module, inline=True).to_bytes()
 
 
-OPTIMIZED = ("--iree-opt-level=O2",)
-"""What IREE 3.13 needs to compile some loops and attention rightly; scatters fail to compile with it."""
-
-
-def compiled(text: bytes, folder: Path, flags: Sequence[str] = ()) -> bytes:
+def compiled(text: bytes, folder: Path) -> bytes:
     """Returns what IREE's compiler makes of a text."""
     source, program = folder / "program.mlir", folder / "program.vmfb"
     source.write_bytes(text)
-    command = [str(Path(sys.executable).parent / "iree-compile"), str(source), "-o", str(program), *FLAGS, *flags]
+    command = [str(Path(sys.executable).parent / "iree-compile"), str(source), "-o", str(program), *FLAGS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.returncode}: {done.stderr[:4000]}"
     return program.read_bytes()
@@ -48,15 +44,14 @@ class Program:
     Args:
         text: A text of StableHLO.
         folder: Where files may be put.
-        flags: Further flags of the compiler.
     """
 
-    def __init__(self, text: str, folder: Path, flags: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, folder: Path) -> None:
         from iree import runtime
 
         self.text = flavoured(text)
-        config = runtime.Config("local-sync")
-        module = runtime.VmModule.copy_buffer(config.vm_instance, compiled(self.text, folder, flags))
+        config = runtime.Config("local-task")
+        module = runtime.VmModule.copy_buffer(config.vm_instance, compiled(self.text, folder))
         context = runtime.SystemContext(config=config)
         context.add_vm_module(module)
         self._main = context.modules[module.name]["main"]

@@ -17,26 +17,24 @@ pytest.importorskip("iree.compiler")
 
 from tests.rings.iree.engine import Program
 
-_TRANSFORMS = ("ifft", "fft2", "rfft_padded", "rfft_cut", "irfft", "rfft2", "irfft2")
-
 NOT_IN_IREE: Mapping[str, Collection[str]] = {
-    "complex numbers": _TRANSFORMS,  # It has transforms of powers of two in one direction and dimension only.
     "linear algebra": ("cholesky", "triangle", "upper"),
-    "numbers of the engine": ("range", "finite", "between"),
+    "rows of sparse tensors": ("filled_0", "filled_1", "filled_3"),  # Sorts of computed sizes.
 }
 """Cases that IREE 3.13 doesn't compile, by group."""
 
 NOT_OPEN_IN_IREE: Mapping[str, Collection[str]] = {
-    "argmax of windows": ("argmax_SAME_False", "argmax_SAME_True", "argmax_VALID_False", "argmax_VALID_True"),
-    "blocks": ("pad", "pad_to", "symmetric", "symmetric_by"),  # Padding by amounts from a matrix.
-    "complex numbers": ("fft", "rfft"),
-    "computed sizes": ("where", "where_vector", "mask", "unique", "unique_along", "open_parts", "sum"),
-    "resized images": ("bytes", "near_bytes", "as_another"),  # Sizes of bytes.
-    "strided windows": ("dilated_depthwise",),
+    # Loops that check sizes after other work: conversions say so.
+    "boxes": ("padded", "valid", "soft_0", "soft_1", "soft_2", "hard", "computed_sigma"),
+    "boxes of classes": ("shared_0", "shared_1", "shared_2", "shared_3", "own", "padded", "wide"),
+    "bytes": ("scan",),
+    "chosen boxes": ("first", "second", "third", "fourth", "by_table", "scores", "of_none"),
+    # Wrong numbers, if the sizes of crops are an input and one of them is 1.
+    "crops of computed sizes": ("crops",),
 }
 """Cases that it compiles with known sizes only."""
 
-ALONE = frozenset({"greatest", "scans"})
+ALONE = frozenset({"boxes", "chosen boxes", "greatest", "ragged tensors", "scans"})
 """Groups whose cases it compiles one by one only: it mixes up what several loops carry, and sizes of `chlo.top_k`."""
 
 

@@ -20,9 +20,11 @@ _OPTIONS = (
                  help="IREE: weights in the .vmfb itself, not in a .safetensors beside it."),
     click.option("--keep-mlir", "keep_mlir", is_flag=True,
                  help="IREE: write the text that is compiled, too (.mlir), also if it can't be compiled."),
+    click.option("--iree-skip-index-checks", "iree_skips_checks", is_flag=True,
+                 help="IREE: move indices that are out of range inside, without an error."),
 )  # fmt: skip
 
-IREE_SETTINGS = ("iree_backend", "iree_cpu", "iree_flags", "iree_embeds", "keep_mlir")
+IREE_SETTINGS = ("iree_backend", "iree_cpu", "iree_flags", "iree_embeds", "keep_mlir", "iree_skips_checks")
 """The parameters that `iree_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -45,4 +47,5 @@ def to_iree(values: Mapping[str, Any]) -> IreeOptions | None:
         return None
     backend: Any = values["iree_backend"] or BACKENDS[0]
     cpu = values["iree_cpu"] or "generic"
-    return IreeOptions(backend, cpu, tuple(values["iree_flags"]), values["iree_embeds"], values["keep_mlir"])
+    flags, checks = tuple(values["iree_flags"]), not values["iree_skips_checks"]
+    return IreeOptions(backend, cpu, flags, values["iree_embeds"], values["keep_mlir"], checks)

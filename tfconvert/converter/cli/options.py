@@ -144,6 +144,8 @@ _TARGET_OPTIONS = (
                  help="StableHLO: weights at the end, inline, or as arguments, with a file beside the text."),
     click.option("--mlir-state", "mlir_state", type=click.Choice(STATES), default=STATES[0], show_default=True,
                  help="StableHLO: variables that the model changes as globals, or as arguments and results."),
+    click.option("--mlir-shape-function", "mlir_shape_function", is_flag=True,
+                 help="StableHLO: add main__shape, which computes the sizes of results from those of arguments."),
 )  # fmt: skip
 
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tfconvert.converter.client.effects import Steps, T
-from tfconvert.converter.client.files import whole_file
 from tfconvert.converter.client.job_info import JobInfo
-from tfconvert.converter.client.problems import parsed
-from tfconvert.converter.client.steps import Model, OnStage, Patience, Server
+from tfconvert.converter.client.steps import Model, OnStage, Patience, Server, no_stage
 
 if TYPE_CHECKING:
     import httpx
-
-
-def _nothing(stage: str) -> None:
-    """Does nothing when a stage begins."""
 
 
 class AsyncClient:
@@ -58,7 +51,7 @@ class AsyncClient:
         model: Model = None,
         *,
         place: str = "",
-        on_stage: OnStage = _nothing,
+        on_stage: OnStage = no_stage,
         **settings: Any,
     ) -> AsyncJob:
         """Converts a model, and returns the job once it has succeeded.
@@ -115,8 +108,7 @@ class AsyncClient:
 
     async def ops(self) -> list[dict[str, Any]]:
         """Returns the table of ops that the server converts."""
-        found = await self._run(self._server.get("v1/ops"))
-        return list(found.get("ops", ()))
+        return await self._run(self._server.ops())
 
     async def health(self) -> dict[str, Any]:
         """Returns what the server says of itself.
@@ -162,7 +154,7 @@ class AsyncJob:
         """Asks the server how it is."""
         return await self._become(self._server.job(self.id))
 
-    async def wait(self, on_stage: OnStage = _nothing) -> AsyncJob:
+    async def wait(self, on_stage: OnStage = no_stage) -> AsyncJob:
         """Waits until it has succeeded.
 
         Raises:
@@ -179,22 +171,15 @@ class AsyncJob:
         Raises:
             ConversionError: There is no result, or it can't be written (`output-not-writable`).
         """
-        if isinstance(path, str | os.PathLike):
-            with whole_file(path) as stream:
-                await self._run(self._server.download(self.id, "result", stream))
-        else:
-            await self._run(self._server.download(self.id, "result", path))
+        await self._run(self._server.save(self.id, path))
 
     async def result(self) -> bytes:
         """Returns the `.tflite` file."""
-        stream = io.BytesIO()
-        await self._run(self._server.download(self.id, "result", stream))
-        return stream.getvalue()
+        return await self._run(self._server.result(self.id))
 
     async def report(self) -> dict[str, Any]:
         """Returns the report of the conversion as data."""
-        text = await self._run(self._server.text(self.id, "report"))
-        return parsed(text.encode())
+        return await self._run(self._server.report(self.id))
 
     async def report_page(self) -> str:
         """Returns the report as a page of HTML."""

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tfconvert.converter.client.effects import Steps, T
-from tfconvert.converter.client.files import whole_file
 from tfconvert.converter.client.job_info import JobInfo
-from tfconvert.converter.client.problems import parsed
-from tfconvert.converter.client.steps import Model, OnStage, Patience, Server
+from tfconvert.converter.client.steps import Model, OnStage, Patience, Server, no_stage
 
 if TYPE_CHECKING:
     import httpx
-
-
-def _nothing(stage: str) -> None:
-    """Does nothing when a stage begins."""
 
 
 class Client:
@@ -57,7 +50,7 @@ class Client:
         model: Model = None,
         *,
         place: str = "",
-        on_stage: OnStage = _nothing,
+        on_stage: OnStage = no_stage,
         **settings: Any,
     ) -> Job:
         """Converts a model, and returns the job once it has succeeded.
@@ -112,7 +105,7 @@ class Client:
 
     def ops(self) -> list[dict[str, Any]]:
         """Returns the table of ops that the server converts."""
-        return list(self._run(self._server.get("v1/ops")).get("ops", ()))
+        return self._run(self._server.ops())
 
     def health(self) -> dict[str, Any]:
         """Returns what the server says of itself.
@@ -158,7 +151,7 @@ class Job:
         """Asks the server how it is."""
         return self._become(self._server.job(self.id))
 
-    def wait(self, on_stage: OnStage = _nothing) -> Job:
+    def wait(self, on_stage: OnStage = no_stage) -> Job:
         """Waits until it has succeeded.
 
         Raises:
@@ -175,21 +168,15 @@ class Job:
         Raises:
             ConversionError: There is no result, or it can't be written (`output-not-writable`).
         """
-        if isinstance(path, str | os.PathLike):
-            with whole_file(path) as stream:
-                self._run(self._server.download(self.id, "result", stream))
-        else:
-            self._run(self._server.download(self.id, "result", path))
+        self._run(self._server.save(self.id, path))
 
     def result(self) -> bytes:
         """Returns the `.tflite` file."""
-        stream = io.BytesIO()
-        self._run(self._server.download(self.id, "result", stream))
-        return stream.getvalue()
+        return self._run(self._server.result(self.id))
 
     def report(self) -> dict[str, Any]:
         """Returns the report of the conversion as data."""
-        return parsed(self._run(self._server.text(self.id, "report")).encode())
+        return self._run(self._server.report(self.id))
 
     def report_page(self) -> str:
         """Returns the report as a page of HTML."""

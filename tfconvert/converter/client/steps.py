@@ -1,7 +1,11 @@
-"""The conversations with the server, as generators of what is to be done."""
+"""The conversations with the server, as generators of what is to be done.
+
+`client` and `async_client` give each a name and a type, and nothing else: one waits, the other lets others go on.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import secrets
@@ -13,6 +17,7 @@ from urllib.parse import quote
 
 from tfconvert.converter.client.effects import Answer, Call, Chunk, Close, LostError, Part, Pause, Steps
 from tfconvert.converter.client.event_reader import EventReader
+from tfconvert.converter.client.files import whole_file
 from tfconvert.converter.client.job_info import JobInfo, to_info
 from tfconvert.converter.client.packing import pack_model, pack_samples
 from tfconvert.converter.client.problems import parsed, refused, seconds_to_wait, to_error, unreachable
@@ -39,6 +44,10 @@ class Patience(NamedTuple):
     attempts: int = 5
     seconds: float = 300.0
     first: float = 0.5
+
+
+def no_stage(stage: str) -> None:
+    """Does nothing when a stage begins."""
 
 
 class Asking:
@@ -110,6 +119,10 @@ class Server:
         answer = yield from self._ask(Call("GET", path, query or {}))
         return parsed(answer.body)
 
+    def ops(self) -> Steps[list[dict[str, Any]]]:
+        """Returns the table of ops that the server converts."""
+        return list((yield from self.get("v1/ops")).get("ops", ()))
+
     def submit(self, model: Model, place: str, settings: Mapping[str, Any], key: str) -> Steps[JobInfo]:
         """Sends a model; the same key, when it is sent again, makes no second job."""
         if (model is None) == (not place):
@@ -153,6 +166,10 @@ class Server:
         answer = yield from self._ask(Call("GET", _path(id, part)))
         return answer.body.decode("utf-8", "replace")
 
+    def report(self, id: str) -> Steps[dict[str, Any]]:
+        """Returns the report on a job as data."""
+        return parsed((yield from self.text(id, "report")).encode())
+
     def wait(self, id: str, on_stage: OnStage) -> Steps[JobInfo]:
         """Waits until a job has ended.
 
@@ -171,13 +188,27 @@ class Server:
             raise error("job-cancelled", f"the job {id} was cancelled")
         return job
 
-    def download(self, id: str, part: str, target: BinaryIO) -> Steps[None]:
-        """Writes a part of a job to a file; where the connection breaks, it goes on from there."""
+    def result(self, id: str) -> Steps[bytes]:
+        """Returns the file that a job has made."""
+        stream = io.BytesIO()
+        yield from self._download(id, stream)
+        return stream.getvalue()
+
+    def save(self, id: str, path: str | os.PathLike[str] | BinaryIO) -> Steps[None]:
+        """Writes the file that a job has made; to a path, it appears whole or not at all."""
+        if isinstance(path, str | os.PathLike):
+            with whole_file(path) as stream:
+                yield from self._download(id, stream)
+        else:
+            yield from self._download(id, path)
+
+    def _download(self, id: str, target: BinaryIO) -> Steps[None]:
+        """Writes the result of a job to a file; where the connection breaks, it goes on from there."""
         asking = Asking(self.url, self._patience)
         tag, done, most = "", 0, 0
         while True:
             headers = {"Range": f"bytes={done}-", "If-Range": tag} if done and tag else {}
-            answer = yield from asking.ask(Call("GET", _path(id, part), headers=headers, is_streamed=True))
+            answer = yield from asking.ask(Call("GET", _path(id, "result"), headers=headers, is_streamed=True))
             if done and answer.status != 206:
                 target.seek(0)
                 target.truncate()

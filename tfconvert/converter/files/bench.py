@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.files.cut import Cut, cuts
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.child import Child, ChildError
+from tfconvert.converter.litert.failures import failure
 from tfconvert.exporters.tflite.model import Place, export
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.importers.tflite.outline import Tensor, outline, read_file
@@ -184,7 +185,7 @@ class _Bench:
         try:
             answer, arrays = child.ask(header, inputs)
         except ChildError as crash:
-            raise crash.told("runtime-error", "the file can't be measured") from crash
+            raise failure(crash, "runtime-error", "the file can't be measured") from crash
         if answer["problem"]:
             raise error("runtime-error", f"the file can't be measured: {answer['problem']}",
                         hint="give open sizes with --input-shape")  # fmt: skip

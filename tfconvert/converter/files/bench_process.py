@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Message, serve
+from tfconvert.converter.child_process import Message, serve
 from tfconvert.schema.dialects.boxes import Array
 
 if sys.platform != "win32":

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.kernels.call import Array, Results
-from tfconvert.converter.litert.child import Child, ChildError
+from tfconvert.converter.litert.failures import failure
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
 from tfconvert.converter.validation.result_check import exported, reference_runs
@@ -158,7 +159,7 @@ class _Search:
                 if not answer["problem"]:
                     answer, arrays = child.ask({"finish": True})
             except ChildError as crash:
-                raise crash.told("runtime-error", "the layers can't be compared") from crash
+                raise failure(crash, "runtime-error", "the layers can't be compared") from crash
         if answer["problem"]:
             raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
         return dict(zip(answer["numbers"], arrays, strict=True))

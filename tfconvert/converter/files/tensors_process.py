@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Message, serve_task
+from tfconvert.converter.child_process import Message, serve_task
 from tfconvert.schema.dialects.boxes import Array
 
 

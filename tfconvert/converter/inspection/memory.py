@@ -16,7 +16,7 @@ from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.options import Options
 from tfconvert.converter.stablehlo.buffers import analysis
 from tfconvert.converter.stablehlo.buffers.analysis import Cost
-from tfconvert.converter.stablehlo.buffers.formulas import Formula
+from tfconvert.converter.stablehlo.buffers.polynomials import Polynomial
 from tfconvert.converter.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.importers.source import Source
@@ -34,7 +34,7 @@ class Memory(NamedTuple):
     Attributes:
         function: Its name, that of the signature if there are several.
         inputs: The inputs, with their sizes as they are known.
-        cost: The formulas.
+        cost: The polynomials.
     """
 
     function: str
@@ -66,7 +66,7 @@ class Memory(NamedTuple):
         }
 
 
-def _plain(formula: Formula) -> int | str:
+def _plain(formula: Polynomial) -> int | str:
     number = formula.number
     return str(formula) if number is None else number
 

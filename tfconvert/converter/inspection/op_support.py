@@ -26,7 +26,7 @@ from tfconvert.schema.dialects.types import ELEMENT_TYPES
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_VARIANT
 
-How = Literal["builtin", "decomposed", "rewritten", "folded", "flex", "custom", "refused"]
+How = Literal["builtin", "decomposed", "rewritten", "folded", "flex", "custom", "refused", "legalized", "unknown"]
 
 MEANINGS: Mapping[How, str] = {
     "builtin": "one LiteRT operator computes the same",
@@ -37,7 +37,7 @@ MEANINGS: Mapping[How, str] = {
     "custom": "only as a custom operator, which the application has to register (`--allow-custom-ops`)",
     "refused": "never: it needs what no model file holds",
 }
-"""How ops are converted."""
+"""How ops are converted to LiteRT."""
 
 _BY_HAND: Mapping[str, str] = {
     "functionalize-loops": "Enter Exit LoopCond NextIteration RefEnter RefExit RefNextIteration",
@@ -108,8 +108,8 @@ class FunctionSupport(NamedTuple):
 def supported_ops() -> tuple[OpSupport, ...]:
     """Returns what becomes of each of TensorFlow's ops, by name; those that it makes for its own use are left out."""
     entries = _entries()
-    rewritten = _rewritten()
-    everything = (_support(name, entries, rewritten) for name in op_defs.names())
+    removed = rewritten()
+    everything = (_support(name, entries, removed) for name in op_defs.names())
     return tuple(each for each in everything if each.how not in ("custom", "flex") or not each.op.startswith("_"))
 
 
@@ -118,30 +118,42 @@ def supported_functions() -> tuple[FunctionSupport, ...]:
     return tuple(FunctionSupport(fusion.interface, fusion.summary) for fusion in FUSIONS)
 
 
-def _support(name: str, entries: Mapping[str, tuple[str, Sequence[Way]]], rewritten: Mapping[str, str]) -> OpSupport:
+def _support(name: str, entries: Mapping[str, tuple[str, Sequence[Way]]], removed: Mapping[str, str]) -> OpSupport:
     current = CURRENT.get(name)
     if current is not None:
-        known = _support(current, entries, rewritten)
-        if known.how in ("builtin", "decomposed", "rewritten"):
-            return OpSupport(name, "rewritten", known.topic, (Way((f"tf.{current}",)),), "import")
-        return known._replace(op=name)
-    why = reason(f"tf.{name}")
-    if why:
-        return OpSupport(name, "refused", reason=why)
-    if name in rewritten:
-        return OpSupport(name, "rewritten", by=rewritten[name], reason=_note(name))
-    twin = _twin(name)
-    if twin in rewritten:
-        return OpSupport(name, "rewritten", ways=(Way((f"tf.{twin}",)),), by="import")
+        return upgraded(name, _support(current, entries, removed))
+    gone = without_legalization(name, removed)
+    if gone is not None:
+        return gone
     if name in entries:
         topic, ways = entries[name]
         how: How = "builtin" if any(_is_builtin(way) for way in ways) else "decomposed"
         return OpSupport(name, how, topic, tuple(ways))
-    left: How = "folded" if _is_folded(name) else "flex" if name in known_ops() else "custom"
+    left: How = "folded" if is_folded(name) else "flex" if name in known_ops() else "custom"
     return OpSupport(name, left, reason=advice(f"tf.{name}", ""))
 
 
-def _is_folded(name: str) -> bool:
+def upgraded(name: str, current: OpSupport) -> OpSupport:
+    """Returns what becomes of an op that is read as another one, from what becomes of that."""
+    if current.how in ("builtin", "decomposed", "legalized", "rewritten"):
+        return OpSupport(name, "rewritten", current.topic, (Way((f"tf.{current.op}",)),), "import")
+    return current._replace(op=name)
+
+
+def without_legalization(name: str, removed: Mapping[str, str]) -> OpSupport | None:
+    """Returns what becomes of an op that is refused, or gone when legalization begins; `None` if it is neither."""
+    why = reason(f"tf.{name}")
+    if why:
+        return OpSupport(name, "refused", reason=why)
+    if name in removed:
+        return OpSupport(name, "rewritten", by=removed[name], reason=_note(name))
+    twin = _twin(name)
+    if twin in removed:
+        return OpSupport(name, "rewritten", ways=(Way((f"tf.{twin}",)),), by="import")
+    return None
+
+
+def is_folded(name: str) -> bool:
     """Returns whether an op of constants is one; lists, which kernels compute with, too, never are."""
     op_def = op_defs.lookup(name)
     lists = op_def is not None and any(result.type == DT_VARIANT for result in op_def.output_arg)
@@ -181,7 +193,7 @@ def _target(word: str) -> str:
     return f"tf.{word}" if word[0].isupper() else word.upper()
 
 
-def _rewritten() -> dict[str, str]:
+def rewritten() -> dict[str, str]:
     """Returns the ops that are gone when legalization begins, with the pass that removes them."""
     tables: Iterable[tuple[str, Iterable[str]]] = (
         *((name, ops.split()) for name, ops in _BY_HAND.items()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.inspection.op_support import MEANINGS, FunctionSupport, How, OpSupport, Way
 
@@ -12,6 +12,13 @@ _HEAD = """\
 What becomes of each of TensorFlow's ops. Made from the tables that conversions use, by
 `tfconvert ops --markdown > docs/support.md`; `tfconvert ops PATTERN` shows a part of it, and `tfconvert inspect MODEL`
 says whether a model will convert.
+"""
+_HEAD_OF_STABLEHLO = """\
+# Supported ops of StableHLO and IREE
+
+What becomes of each of TensorFlow's ops for `--target iree`; `--target stablehlo` takes also what IREE refuses. Made
+from the tables that conversions use, by `tfconvert ops --target iree --markdown > docs/support_stablehlo.md`. Whether
+IREE compiles an op may depend on its operands: [compiling with IREE](compile.md) tells what is measured.
 """
 _FUNCTIONS = """\
 ## Functions
@@ -23,7 +30,7 @@ _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refu
 """What the docs list; any other op can only be a custom operator."""
 
 
-def op_lines(ops: Sequence[OpSupport]) -> list[str]:
+def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:
     """Returns a line for each op, and what the words in it mean."""
     width = max((len(each.op) for each in ops), default=0)
     lines = [f"{each.op:<{width}}  {each.how:<10}  {_told(each)}".rstrip() for each in ops]
@@ -32,21 +39,37 @@ def op_lines(ops: Sequence[OpSupport]) -> list[str]:
 
 
 def markdown(ops: Sequence[OpSupport], functions: Sequence[FunctionSupport]) -> str:
-    """Returns the page of the docs."""
-    lines = [_HEAD, "| | ops | |", "|---|---:|---|"]
-    lines += [f"| {how} | {sum(each.how == how for each in ops)} | {MEANINGS[how]} |" for how in MEANINGS]
-    for how in _SHOWN:
-        lines += ["", f"## {how.capitalize()}: {MEANINGS[how]}", ""]
-        listed = [each for each in ops if each.how == how]
-        lines += ["| op | |", "|---|---|", *(f"| `{each.op}` | {_told(each, '`')} |" for each in listed)]
-    lines += ["", _FUNCTIONS]
+    """Returns the page of the docs about LiteRT."""
+    lines = [_HEAD, *_counts(ops, MEANINGS), *_tables(ops, MEANINGS, _SHOWN), "", _FUNCTIONS]
     lines += ["| implements | |", "|---|---|", *(f"| `{each.interface}` | {each.summary} |" for each in functions)]
     return "\n".join(lines) + "\n"
 
 
+def of_stablehlo(ops: Sequence[OpSupport], meanings: Mapping[How, str]) -> str:
+    """Returns the page of the docs about StableHLO and IREE."""
+    shown = [how for how in meanings if how != "unknown"]
+    return "\n".join([_HEAD_OF_STABLEHLO, *_counts(ops, meanings), *_tables(ops, meanings, shown)]) + "\n"
+
+
+def _counts(ops: Sequence[OpSupport], meanings: Mapping[How, str]) -> list[str]:
+    rows = [f"| {how} | {sum(each.how == how for each in ops)} | {meaning} |" for how, meaning in meanings.items()]
+    return ["| | ops | |", "|---|---:|---|", *rows]
+
+
+def _tables(ops: Sequence[OpSupport], meanings: Mapping[How, str], shown: Sequence[How]) -> list[str]:
+    lines = []
+    for how in shown:
+        listed = [each for each in ops if each.how == how]
+        lines += ["", f"## {how.capitalize()}: {meanings[how]}", "", "| op | |", "|---|---|"]
+        lines += [f"| `{each.op}` | {_told(each, '`')} |" for each in listed]
+    return lines
+
+
 def _told(op: OpSupport, quote: str = "") -> str:
     parts = [_way(way, quote) for way in op.ways]
-    if op.by == "import":
+    if op.how == "legalized":
+        parts = [op.topic]
+    elif op.by == "import":
         parts = [f"read as {part}" for part in parts] or ["when it is read"]
     elif op.by:
         parts = [f"by {quote}{op.by}{quote}"]

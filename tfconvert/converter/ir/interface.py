@@ -76,12 +76,13 @@ class Interface(NamedTuple):
         return f"{', '.join(self.keys) or self.function}: {inputs or '()'} -> {outputs}"
 
 
-def input_notes(found: Iterable[Interface], batch: int | None) -> list[Diagnostic]:
+def input_notes(found: Iterable[Interface], batch: int | None, *, has_delegates: bool = True) -> list[Diagnostic]:
     """Returns what the user should know about the sizes of inputs.
 
     Args:
         found: The interfaces of the exported functions.
         batch: The batch that the user asked for.
+        has_delegates: Whether the model is for LiteRT, whose delegates ask for known sizes.
     """
     inputs = list(dict.fromkeys(each for interface in found for each in interface.inputs))
     notes = []
@@ -90,7 +91,7 @@ def input_notes(found: Iterable[Interface], batch: int | None) -> list[Diagnosti
         message = f"without a known first dimension, these inputs have no batch: {', '.join(left)}"
         notes.append(Diagnostic("no-batch", message, severity=NOTE))
     unknown = [each for each in inputs if "?" in each.type or "..." in each.type]
-    if unknown:
+    if unknown and has_delegates:
         message = f"inputs of open sizes keep many GPU and NPU delegates away: {', '.join(map(str, unknown))}"
         notes.append(Diagnostic("open-sizes", message, hint=_pinned(unknown), severity=NOTE))
     return notes

@@ -6,7 +6,6 @@ model.vmfb  model.safetensors  model.mlir
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from tfconvert.converter.iree import compiler
 from tfconvert.converter.iree.description import describe
 from tfconvert.converter.iree.passes.weights_to_parameters import weights_of
 from tfconvert.converter.iree_options import IreeOptions
+from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.exporters.output_file import descriptor_of, write_whole
 from tfconvert.exporters.safetensors import Safetensors
 from tfconvert.exporters.stablehlo import StableHLOText
@@ -28,30 +28,25 @@ TEXT = ".mlir"
 
 
 class IreeFile:
-    """A program that was compiled, and its weights.
+    """A program, and its weights; it is to be compiled before it is used.
 
     Without a compiler there is still the text: saving writes it, and then tells what is missing.
 
     Attributes:
-        size: The bytes of the program and of its weights.
+        size: The bytes of the program, once it is compiled, and of its weights.
         operators: How many ops of each name the text has.
         bytes_by_operator: The bytes of constants, by the op that makes them.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release of LiteRT that reads it: none does.
-        counts: What the program consists of.
-        seconds: How long compiling took.
 
     Args:
         module: The module that the pipeline has made.
         options: How to compile it.
-
-    Raises:
-        ConversionError: It can't be compiled, and there is no text to be kept (`iree-compile-failed`, `iree-timeout`).
     """
 
     __slots__ = (
-        "_content", "_keeps_text", "_problem", "_text", "_weights", "bytes_by_operator", "counts",
-        "min_runtime_version", "operators", "seconds", "size", "versions",
+        "_content", "_keeps_text", "_options", "_problem", "_text", "_weights", "bytes_by_operator",
+        "min_runtime_version", "operators", "size", "versions",
     )  # fmt: skip
 
     def __init__(self, module: ModuleOp, options: IreeOptions) -> None:
@@ -59,25 +54,35 @@ class IreeFile:
         describe(module, options.backend, has_parameters=bool(weights))
         self._text = StableHLOText(module)
         self._weights = Safetensors(weights) if weights else None
+        self._options = options
         self._keeps_text = options.keep_mlir
         self._content = b""
         self._problem: ConversionError | None = None
-        self.counts: Counter[str] = Counter()
         self.operators = self._text.operators
         self.bytes_by_operator = self._text.bytes_by_operator
         self.bytes_by_operator.update({"parameter": sum(each.nbytes for each in weights.values())} if weights else {})
         self.versions: Mapping[str, int] = {}
         self.min_runtime_version = ""
-        start = time.perf_counter()
+        self.size = self._weights.size if self._weights is not None else 0
+
+    def compile(self) -> PassResult:
+        """Compiles the program; what it consists of is the result.
+
+        Raises:
+            ConversionError: It can't be compiled, and there is no text to be kept (`iree-compile-failed`,
+                `iree-timeout`).
+        """
+        counts: Counter[str] = Counter()
         try:
-            self._content, self.counts = compiler.compile_text(self._text.write, options, budget().limits.run_seconds)
+            limit = budget().limits.run_seconds
+            self._content, counts = compiler.compile_text(self._text.write, self._options, limit)
         except ConversionError as problem:
-            if problem.code != "iree-missing" and not options.keep_mlir:
+            if problem.code != "iree-missing" and not self._keeps_text:
                 raise
             self._problem = problem
             self._keeps_text = True
-        self.seconds = time.perf_counter() - start
-        self.size = len(self._content) + (self._weights.size if self._weights is not None else 0)
+        self.size += len(self._content)
+        return PassResult(counts, heading="compiled program")
 
     @property
     def has_parameters(self) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tfconvert.converter.child_process import Message, serve
 from tfconvert.converter.iree import runtime
-from tfconvert.converter.litert.child import Message, serve
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.boxes import Array
 

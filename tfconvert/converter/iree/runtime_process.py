@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
+from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.iree.program_file import IreeFile
-from tfconvert.converter.litert.child import Child, ChildError
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget

@@ -219,6 +219,7 @@ _WIDE_UNARY: Mapping[str, Function] = {
     "Elu": _elu,
     "Erf": special_functions.erf,
     "Erfc": special_functions.erfc,
+    "Erfinv": special_functions.each(special_functions.erf_inverse),
     "Exp": np.exp,
     "Expm1": np.expm1,
     "Lgamma": special_functions.each(special_functions.log_gamma),

@@ -1,4 +1,4 @@
-"""Functions that numpy lacks: the error function and its complement, the logarithm of gamma."""
+"""Functions that numpy lacks: the error function, its complement and its inverse, the logarithm of gamma."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ _ERFC_TERMS = (
     0.0449034247782254, 0.3791125624693876, 0.9997414044518738, -1.265504901954702,
 )  # fmt: skip
 """log(erfc(x) exp(x^2) / t) as a polynomial in t = 2 / (2 + x) for x >= 0, fitted to 6e-10."""
+
+
+_WINITZKI = 0.147
+"""What fits his formula for the inverse of the error function best."""
 
 
 def erf(x: Array) -> Array:
@@ -53,6 +57,22 @@ def each(function: Callable[[float], float]) -> Callable[[Array], Array]:
         return np.fromiter(map(function, x.reshape(-1).tolist()), np.float64, x.size).reshape(x.shape)
 
     return apply
+
+
+def erf_inverse(x: float) -> float:
+    """Returns the number whose error function is x; infinity at -1 and 1, NaN beyond."""
+    size = abs(x)
+    if not size < 1:
+        return math.copysign(math.inf, x) if size == 1 else math.nan
+    # Winitzki's approximation is off by 0.2 % at most; each of Newton's steps doubles the digits.
+    log = math.log((1 - size) * (1 + size))
+    half = 2 / (math.pi * _WINITZKI) + log / 2
+    root = math.sqrt(math.sqrt(half * half - log / _WINITZKI) - half)
+    for _ in range(4):
+        # Each form is the one that doesn't cancel.
+        difference = math.erf(root) - size if size < 0.5 else (1 - size) - math.erfc(root)
+        root -= difference * math.sqrt(math.pi) / 2 * math.exp(root * root)
+    return math.copysign(root, x)
 
 
 def log_gamma(x: float) -> float:

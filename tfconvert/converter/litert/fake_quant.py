@@ -30,7 +30,7 @@ FAKE_QUANT = "tfl.fake_quant"
 _QUANTIZE = "tfl.quantize"
 _DEQUANTIZE = "tfl.dequantize"
 
-LAST = frozenset({FAKE_QUANT, _DEQUANTIZE})
+LAST: frozenset[str] = frozenset({FAKE_QUANT, _DEQUANTIZE})
 """The ops whose results may be fake-quantized values."""
 
 _TINY = np.finfo(np.float32).tiny

@@ -7,13 +7,13 @@ entry from such tables, or computes it where integer keys lie close together, an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tfconvert.converter.ir.builder import Builder
 from tfconvert.converter.ir.edit import replace_op
+from tfconvert.converter.lookup_tables.tables import Contents
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.attribute import Attribute
@@ -29,23 +29,6 @@ _SECOND = "/second"
 
 _SPREAD, _SLACK = 4, 64
 """Integer keys are close together if their range is at most this many times as large as their number, plus a margin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The contents of a table.
-
-    Attributes:
-        name: The table's name.
-        keys, values: The entries, as vectors of one length.
-        key, value: The element types of these.
-    """
-
-    name: str
-    keys: Array
-    values: Array
-    key: Attribute
-    value: Attribute
 
 
 Fill = tuple[str, Array, Array]
@@ -103,12 +86,6 @@ def fill(anchor: Operation, name: str, keys: Array, values: Array) -> None:
     constants = [insert.constant(each) for each in (keys, values)]
     table = _table(insert, name, *(types.element_of(each.type) for each in constants))
     insert.tf_op("LookupTableImportV2", (table, *constants), ())
-
-
-def replace(op: Operation, *values: Array) -> None:
-    """Replaces an op by constants."""
-    insert = Builder(op)
-    replace_op(op, [insert.constant(each) for each in values])
 
 
 def _is_dense(keys: Array) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.child_process import Child, ChildError, Message, serve
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.child import Child, ChildError, Message, serve
+from tfconvert.converter.litert.failures import failure
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.limits import budget
@@ -48,7 +49,7 @@ class Runtime:
             answer, results = self._child.ask(header, [sent, *inputs.values()])
         except ChildError as crash:
             self._sent = None
-            raise crash.told("runtime-error", "the model can't be run") from crash
+            raise failure(crash, "runtime-error", "the model can't be run") from crash
         self._sent = content
         if answer["code"]:
             raise error(answer["code"], answer["problem"])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.schema.dialects import quant, types
@@ -22,6 +23,8 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import FusedLoc, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
+
+T = TypeVar("T")
 
 INPUT = "Input"
 OUTPUT = "Output"
@@ -111,11 +114,30 @@ class Function:
         return {"name": self.name, "keys": self.keys, "live_bytes": self.live_bytes, "nodes": nodes}
 
 
+class _Memo(dict[Attribute, T]):
+    """What a function returns for attributes, each computed once: a graph has few types, many times.
+
+    Args:
+        compute: The function.
+    """
+
+    def __init__(self, compute: Callable[[Attribute], T]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, attribute: Attribute) -> T:
+        value = self[attribute] = self._compute(attribute)
+        return value
+
+
 class _Collector:
     """Turns functions into nodes; remembers which constants were counted."""
 
     def __init__(self) -> None:
         self._counted: set[object] = set()
+        self._type_texts = _Memo(type_text)
+        self._type_bytes = _Memo(type_bytes)
+        self._attribute_texts = _Memo(_attribute_text)
 
     def function(self, function: FuncOp) -> Function:
         """Returns a function's nodes."""
@@ -129,8 +151,9 @@ class _Collector:
         for index, argument in enumerate(block.args):
             name = inputs[index] if index < len(inputs) else f"arg{index}"
             places[argument] = (len(nodes), 0)
-            nodes.append(Node(INPUT, name, name, types=[type_text(argument.type)]))
-        for op in _ops(function):
+            nodes.append(Node(INPUT, name, name, types=[self._type_texts[argument.type]]))
+        ops = list(_ops(function))
+        for op in ops:
             node = self._node(op, places)
             places.update({result: (len(nodes), index) for index, result in enumerate(op.results)})
             nodes.append(node)
@@ -139,7 +162,7 @@ class _Collector:
             name = outputs[index] if index < len(outputs) else f"result{index}"
             node = Node(OUTPUT, name, name)
             self._read(node, value, places)
-            node.attributes["type"] = type_text(value.type)
+            node.attributes["type"] = self._type_texts[value.type]
             nodes.append(node)
         exported = function.attributes.get(EXPORTED_NAMES)
         keys = (
@@ -147,7 +170,8 @@ class _Collector:
             if isinstance(exported, ArrayAttr)
             else []
         )
-        return Function(function.sym_name, keys, nodes, live_bytes(function))
+        returned = set(last.operands) if last is not None else set()
+        return Function(function.sym_name, keys, nodes, _live_bytes(ops, returned, self._type_bytes))
 
     def _node(self, op: Operation, places: dict[Value, tuple[int, int]]) -> Node:
         origins = list(parts(op.location))
@@ -156,14 +180,14 @@ class _Collector:
         last, first = (names[-1], names[0]) if names else ("", "")
         node = Node(_label(op), last, first, origins=origins, names=names)
         node.sources = unique(place.source for place in found if place.source)
-        node.types = [type_text(result.type) for result in op.results]
+        node.types = [self._type_texts[result.type] for result in op.results]
         for operand in op.operands:
             self._read(node, operand, places)
         for key, value in (*op.properties.items(), *op.attributes.items()):
             if may_refer(value) and (called := symbols(value)):
                 node.calls += called
             elif not key.startswith("_") and key not in ("device", "operandSegmentSizes", "resultSegmentSizes"):
-                node.attributes[key] = _attribute_text(value)
+                node.attributes[key] = self._attribute_texts[value]
         return node
 
     def _read(self, node: Node, value: Value, places: dict[Value, tuple[int, int]]) -> None:
@@ -172,7 +196,7 @@ class _Collector:
             node.operands.append(places[value])
             return
         op = value.owner if isinstance(value.owner, Operation) else None
-        operand: dict[str, Any] = {"type": type_text(value.type)}
+        operand: dict[str, Any] = {"type": self._type_texts[value.type]}
         if op is None:
             node.operands.append(operand)
             return
@@ -180,11 +204,11 @@ class _Collector:
         if op.name in (READ, VARIABLE):
             handle = op.operands[0].owner if op.operands else op
             operand["name"] = place_of(handle.location).node if isinstance(handle, Operation) else ""
-            self._count(node, operand, ("variable", operand["name"]), type_bytes(value.type))
+            self._count(node, operand, ("variable", operand["name"]), self._type_bytes[value.type])
         elif isinstance(constant, DenseElementsAttr | TensorData):
             node.folded += parts(op.location)
             operand |= _value_text(constant_of(value))
-            self._count(node, operand, constant, type_bytes(value.type))
+            self._count(node, operand, constant, self._type_bytes[value.type])
         elif op.name in _CONSTANTS:
             operand["value"] = "none" if op.name == _ABSENT else ""
         node.operands.append(operand)
@@ -248,33 +272,40 @@ def type_bytes(tensor_type: Attribute) -> int:
     return math.prod(max(dim, 1) if dim < 0 else dim for dim in shape) * row.dtype.itemsize
 
 
-def live_bytes(function: FuncOp) -> int:
-    """Returns how many bytes of tensors a function needs at one time at most, if its ops run in their order."""
-    ops = list(_ops(function))
+def _live_bytes(ops: Sequence[Operation], returned: Set[Value], sizes: Mapping[Attribute, int]) -> int:
+    """Returns how many bytes of tensors ops need at one time at most, if they run in their order.
+
+    Args:
+        ops: The ops.
+        returned: Values that live on.
+        sizes: Bytes of tensors by their types.
+    """
     last_use: dict[Value, int] = {}
     for position, op in enumerate(ops):
         last_use.update(dict.fromkeys(op.operands, position))
     ends: list[list[Value]] = [[] for _ in ops]
     now = most = 0
-    block = next(iter(function.regions[0].blocks))
-    returned = set(block.last_op.operands) if block.last_op is not None else set()
     for position, op in enumerate(ops):
         for result in op.results:
-            now += type_bytes(result.type)
+            now += sizes[result.type]
             if result not in returned:
                 ends[last_use.get(result, position)].append(result)
         most = max(most, now)
-        now -= sum(type_bytes(value.type) for value in ends[position])
+        now -= sum(sizes[value.type] for value in ends[position])
     return most
 
 
 def _ops(function: FuncOp) -> Iterator[Operation]:
     """Yields the ops of a function that are nodes, those of regions inside them too."""
     for op in function.walk():
-        if op is function or op.name in _SILENT or op.name in _CONSTANTS or op.name.startswith(_EXECUTOR):
-            continue
-        if not _reads_variable(op):
+        if _is_shown(op.name) and op is not function and not _reads_variable(op):
             yield op
+
+
+@lru_cache(4096)
+def _is_shown(name: str) -> bool:
+    """Returns whether ops of a name are nodes, unless they read variables."""
+    return name not in _SILENT and name not in _CONSTANTS and not name.startswith(_EXECUTOR)
 
 
 def _reads_variable(op: Operation) -> bool:

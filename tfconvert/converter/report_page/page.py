@@ -12,6 +12,7 @@ import html
 import json
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -35,15 +36,13 @@ def render(
         graphs: The graphs before and after, as `Report.graphs` has them.
         latency: How long operators take, in milliseconds, by the names of their nodes.
     """
-    style = "".join(map(_read, STYLES))
-    script = "(() => {\n" + "\n".join(map(_read, SCRIPTS)) + "})();\n"
+    style, script, policy = _fixed()
     data = {key: value for key, value in report.items() if key not in _TIMES}
     contents = {
         "title": html.escape(_printable(str(report.get("source", "model")))),
         "style": style,
         "script": script,
-        "policy": f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
-        "img-src data:; base-uri 'none'; form-action 'none'",
+        "policy": policy,
         "report": _json(data),
         "graphs": _json(graphs),
         "latency": _json(latency),
@@ -52,6 +51,19 @@ def render(
     return _PLACES.sub(lambda place: contents[place[1]], _read("page.html"))
 
 
+@cache
+def _fixed() -> tuple[str, str, str]:
+    """Returns what all pages have in common: the style, the script, and the policy that allows these."""
+    style = "".join(map(_read, STYLES))
+    script = "(() => {\n" + "\n".join(map(_read, SCRIPTS)) + "})();\n"
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return style, script, policy
+
+
+@cache
 def _read(name: str) -> str:
     return resources.files(PACKAGE).joinpath(name).read_text("utf-8")
 
@@ -67,7 +79,9 @@ def _json(data: object) -> str:
         text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError):  # A number that JSON doesn't have, which is rare, or another kind of table.
         text = json.dumps(_finite(data), separators=(",", ":"))
-    return re.sub("[<>&]", lambda found: _IN_MARKUP[found[0]], text)
+    for sign, escaped in _IN_MARKUP.items():
+        text = text.replace(sign, escaped)
+    return text
 
 
 def _finite(data: object) -> object:

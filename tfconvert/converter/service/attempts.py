@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class Attempt:
         self._job = job
         self._folder = folders.attempt(job.id, job.attempt)
         self._out = self._folder / "out"
+        self._log = -1
 
     def __enter__(self) -> Attempt:
         """Creates the folder.
@@ -52,6 +54,8 @@ class Attempt:
 
     def __exit__(self, *problem: object) -> None:
         """Removes the folder."""
+        if self._log >= 0:
+            os.close(self._log)
         remove(self._folder)
         try:
             self._folder.parent.rmdir()
@@ -83,8 +87,9 @@ class Attempt:
     def note(self, text: str) -> None:
         """Appends a line to the log; without room on the disk it is lost."""
         try:
-            with (self._out / LOG).open("a", encoding="utf-8", errors="backslashreplace") as log:
-                log.write(f"{text}\n")
+            if self._log < 0:
+                self._log = os.open(self._out / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.write(self._log, f"{text}\n".encode(errors="backslashreplace"))
         except OSError:
             return
 
@@ -106,12 +111,17 @@ class Attempt:
         return ending._replace(problem=json.loads(self._hidden(json.dumps(ending.problem).encode())))
 
     def _hidden(self, text: bytes) -> bytes:
-        for folder in (self._folder, self._folders.data):
-            for path in (folder, folder.absolute(), folder.resolve()):
-                plain = os.fspath(path)
-                for shown in (plain, json.dumps(plain)[1:-1]):
-                    text = text.replace(shown.encode(errors="backslashreplace") + b"/", b"")
+        for name in self._names:
+            text = text.replace(name, b"")
         return text.replace(self._job.model_sha256.encode(), b"model") if self._job.model_sha256 else text
+
+    @cached_property
+    def _names(self) -> list[bytes]:
+        """What the server's folders are called, as text and in JSON, an attempt's before those that it is in."""
+        folders = (self._folder, self._folders.data)
+        plain = [os.fspath(path) for each in folders for path in (each, each.absolute(), each.resolve())]
+        shown = dict.fromkeys(name for path in plain for name in (path, json.dumps(path)[1:-1]))
+        return [name.encode(errors="backslashreplace") + b"/" for name in shown]
 
     def _settings(self, limits: ArchiveLimits) -> Mapping[str, Any]:
         """Returns the settings of the job with what the server adds: its plug-ins, and where the samples are."""

@@ -15,21 +15,30 @@ from sqlalchemy import Connection, Update, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from tfconvert.converter.batch.job import Ending
-from tfconvert.converter.service import events, result_files
+from tfconvert.converter.service import result_files
 from tfconvert.converter.service.cache_keys import CacheKeys
 from tfconvert.converter.service.config import ServiceConfig
 from tfconvert.converter.service.database.connection import Database
 from tfconvert.converter.service.database.job_rows import (
+    ACTIVE,
+    EQUAL_JOB,
+    HELD,
+    JOB_BY_ID,
+    NEXT_JOB,
+    SET_STAGE,
+    TAKE,
+    TO_CANCEL,
+    WAITING,
     cursor_of,
-    is_held,
+    held_by,
     new_record,
-    next_job,
     page_of,
     select_jobs,
     to_record,
     to_values,
 )
 from tfconvert.converter.service.database.tables import JOBS, SERVERS, TOKENS
+from tfconvert.converter.service.events import STATE, EventLog
 from tfconvert.converter.service.folders import Folders
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -50,12 +59,14 @@ class JobStore:
 
     Attributes:
         database: The database.
+        events: What happens to the jobs.
     """
 
     def __init__(self, database: Database, config: ServiceConfig, folders: Folders) -> None:
         self.database = database
         self._config = config
         self._folders = folders
+        self.events = EventLog(folders)
         self._keys = CacheKeys(config)
 
     def submit(self, submission: Submission) -> tuple[JobRecord, bool]:
@@ -82,7 +93,7 @@ class JobStore:
             else:
                 self._check_room(connection, submission.owner)
                 self._check_files(submission)
-            connection.execute(insert(JOBS).values(to_values(job)))
+            connection.execute(insert(JOBS), to_values(job))
         self._tell(job)
         return job, True
 
@@ -191,17 +202,14 @@ class JobStore:
         Args:
             server: The server's ID; one that was taken for dead gets no job.
         """
-        is_alive = select(SERVERS.c.id).where(SERVERS.c.id == server).exists()
-        taken = {"state": JobState.RUNNING, "server": server, "attempt": JOBS.c.attempt + 1, "stage": "",
-                 "started": time.time()}  # fmt: skip
         for _ in range(_CLAIMS):
             try:
                 with self.database.write() as connection:
-                    identity = connection.execute(next_job()).scalar()
+                    identity = connection.execute(NEXT_JOB).scalar()
                     if identity is None:
                         return None
-                    is_it = (JOBS.c.id == identity, JOBS.c.state == JobState.QUEUED, is_alive)
-                    if not connection.execute(update(JOBS).where(*is_it).values(taken)).rowcount:
+                    taken = {"job": identity, "taker": server, "now": time.time()}
+                    if not connection.execute(TAKE, taken).rowcount:
                         return None
                     job = _found(connection, identity, None)
             except IntegrityError:
@@ -222,7 +230,7 @@ class JobStore:
     def set_stage(self, job: JobRecord, name: str) -> None:
         """Notes how far a job has come; other servers and those who ask for the job see it."""
         with self.database.write() as connection:
-            connection.execute(update(JOBS).where(is_held(job)).values(stage=name))
+            connection.execute(SET_STAGE, {**held_by(job), "name": name})
 
     def finish(
         self,
@@ -250,7 +258,7 @@ class JobStore:
                  "result_attempt": job.attempt if has_files else 0}  # fmt: skip
         if not self._change(job, ended):
             return False
-        events.append(self._folders, job.id, events.STATE, state)
+        self.events.append(job.id, STATE, state)
         return True
 
     def release(self, job: JobRecord, *, is_forgiven: bool) -> bool:
@@ -268,14 +276,13 @@ class JobStore:
             back["forgiven"] = JOBS.c.forgiven + 1
         if not self._change(job, back):
             return False
-        events.append(self._folders, job.id, events.STATE, JobState.QUEUED)
+        self.events.append(job.id, STATE, JobState.QUEUED)
         return True
 
     def is_cancel_requested(self, jobs: Collection[str]) -> set[str]:
         """Returns which of some jobs are to be ended."""
-        query = select(JOBS.c.id).where(JOBS.c.id.in_(jobs), JOBS.c.cancel_requested)
         with self.database.read() as connection:
-            return set(connection.execute(query).scalars())
+            return set(connection.execute(TO_CANCEL, {"jobs": list(jobs)}).scalars())
 
     def requeue_lost(self) -> int:
         """Gives jobs back to the queue whose servers are no more; returns how many there were.
@@ -295,7 +302,8 @@ class JobStore:
 
     def _change(self, job: JobRecord, values: Mapping[str, Any]) -> bool:
         with self.database.write() as connection:
-            return connection.execute(update(JOBS).where(is_held(job)).values(values)).rowcount > 0
+            change = update(JOBS).where(*HELD).values(values)
+            return connection.execute(change, held_by(job)).rowcount > 0
 
     def _is_worn_out(self, job: JobRecord) -> bool:
         with self.database.read() as connection:
@@ -317,20 +325,16 @@ class JobStore:
         return job
 
     def _equal(self, connection: Connection, key: str) -> JobRecord | None:
-        is_it = (JOBS.c.cache_key == key, JOBS.c.state == JobState.SUCCEEDED, JOBS.c.result_attempt > 0)
-        row = connection.execute(select_jobs().where(*is_it).limit(1)).one_or_none()
+        row = connection.execute(EQUAL_JOB, {"key": key}).one_or_none()
         return None if row is None else to_record(row)
 
     def _check_room(self, connection: Connection, owner: str) -> None:
         """Refuses a job if too many wait."""
-        waiting = select(func.count()).where(JOBS.c.state == JobState.QUEUED)
-        if connection.execute(waiting).scalar_one() >= self._config.most_queued:
+        if connection.execute(WAITING).scalar_one() >= self._config.most_queued:
             raise error("queue-full", "too many jobs are waiting", hint="try again later")
         own = connection.execute(select(TOKENS.c.most_active).where(TOKENS.c.id == owner)).scalar()
         most = self._config.most_active if own is None else own
-        active = [JobState.QUEUED, JobState.RUNNING]
-        query = select(func.count()).where(JOBS.c.owner == owner, JOBS.c.state.in_(active))
-        if connection.execute(query).scalar_one() >= most:
+        if connection.execute(ACTIVE, {"owner": owner}).scalar_one() >= most:
             raise error("too-many-jobs", f"{most} of your jobs are waiting or running, and no more may be",
                         hint="wait for one of them to end, or cancel one")  # fmt: skip
 
@@ -340,11 +344,11 @@ class JobStore:
                 raise error("upload-lost", "what was uploaded is no longer there", hint="upload it again")
 
     def _tell(self, job: JobRecord) -> None:
-        events.append(self._folders, job.id, events.STATE, job.state)
+        self.events.append(job.id, STATE, job.state)
 
 
 def _found(connection: Connection, identity: str, owner: str | None) -> JobRecord:
-    row = connection.execute(select_jobs().where(JOBS.c.id == identity)).one_or_none()
+    row = connection.execute(JOB_BY_ID, {"job": identity}).one_or_none()
     if row is None or (owner is not None and row.owner != owner):
         raise error("job-not-found", "there is no such job")
     return to_record(row)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import secrets
 import shutil
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple
@@ -17,8 +16,8 @@ from tfconvert.converter.service.folders import Folders
 from tfconvert.converter.service.storage import storing, sync
 from tfconvert.schema.diagnostics import error
 
-_BATCH = 1 << 20
-"""Bytes that are collected before they are written."""
+_MOST_PARTS = 64
+"""Parts that are written as they are; more are joined first."""
 
 
 class Upload(NamedTuple):
@@ -74,21 +73,27 @@ class Incoming:
         """Removes what was not kept."""
         self.discard()
 
-    def write(self, data: bytes) -> None:
-        """Appends bytes.
+    def write(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Appends bytes, as they came in.
 
         Raises:
             ConversionError: They are too many (`upload-too-large`), or can't be written (`storage-failed`).
         """
-        self.size += len(data)
+        self.size += sum(map(len, parts))
         if self.size > self._most:
             raise error("upload-too-large", f"the {self._what} has more than {self._most} bytes",
                         hint="pack it, or name a place that the server can read")  # fmt: skip
-        self._digest.update(data)
-        rest = memoryview(data)
+        if len(parts) > _MOST_PARTS:
+            parts = [b"".join(parts)]
+        for part in parts:
+            self._digest.update(part)
         with self._turn, storing():
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            written = os.writev(self._descriptor, parts) if parts else 0
+            for part in parts:
+                rest = memoryview(part)[written:]
+                written = max(written - len(part), 0)
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
 
     def keep(self) -> Upload:
         """Moves the complete file to where jobs find it, in a way that outlives a loss of power.
@@ -111,28 +116,3 @@ class Incoming:
             if descriptor >= 0:
                 os.close(descriptor)
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-async def receive(stream: AsyncIterator[bytes], folders: Folders, most: int, what: str = "model") -> Upload:
-    """Writes a stream as it comes in; nothing of it is left if it breaks off.
-
-    Args:
-        stream: Its bytes, in parts of any size.
-        folders: The service's folders.
-        most: Bytes that it may have.
-        what: What it is, for messages.
-
-    Raises:
-        ConversionError: It is too large (`upload-too-large`), or can't be written (`storage-failed`).
-    """
-    with Incoming(folders, most, what) as incoming:
-        parts: list[bytes] = []
-        size = 0
-        async for part in stream:
-            parts.append(part)
-            size += len(part)
-            if size >= _BATCH:
-                await asyncio.to_thread(incoming.write, b"".join(parts))
-                parts, size = [], 0
-        await asyncio.to_thread(incoming.write, b"".join(parts))
-        return await asyncio.to_thread(incoming.keep)

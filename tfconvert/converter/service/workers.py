@@ -11,9 +11,10 @@ from types import TracebackType
 
 from tfconvert.converter.batch.job import Ending
 from tfconvert.converter.batch.pool import CANCELLED, Pool
-from tfconvert.converter.service import events, result_files
+from tfconvert.converter.service import result_files
 from tfconvert.converter.service.attempts import Attempt
 from tfconvert.converter.service.config import ServiceConfig
+from tfconvert.converter.service.events import STAGE
 from tfconvert.converter.service.folders import Folders
 from tfconvert.converter.service.janitor import Janitor
 from tfconvert.converter.service.job_state import JobRecord, JobState
@@ -26,8 +27,8 @@ _LOG = logging.getLogger("tfconvert.service")
 _POLL = 0.5
 """Seconds after which it is looked whether another server has left work."""
 
-_PULSE = 0.25
-"""Seconds between looks at what is to be cancelled."""
+_PULSE = 1.0
+"""Seconds between looks at what is to be cancelled, as other servers are asked to."""
 
 _CLEAN = 60.0
 """Seconds between two rounds of the janitor."""
@@ -116,6 +117,7 @@ class WorkerPool:
         self._is_ready = threading.Event()
         self._is_stopping = threading.Event()
         self._is_over = threading.Event()
+        self._is_urged = threading.Event()
         self._start_problem: ConversionError | None = None
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
@@ -155,6 +157,10 @@ class WorkerPool:
             self._wakes += 1
             self._news.notify_all()
 
+    def urge(self) -> None:
+        """Tells that there may be something to cancel."""
+        self._is_urged.set()
+
     def stop(self, grace: float) -> None:
         """Ends: no job is begun any more, and those that run get some time; then they go back to the queue.
 
@@ -170,6 +176,7 @@ class WorkerPool:
             self._pool.stop()
             self._wait_idle(left, _LAST)
         self._is_over.set()
+        self.urge()
         for thread in self._threads:
             thread.join(_LAST)
         self._pool.stop()
@@ -217,7 +224,9 @@ class WorkerPool:
                 break
         self._is_ready.set()
         beat = time.monotonic()
-        while not self._is_over.wait(_PULSE):
+        while not self._is_over.is_set():
+            self._is_urged.wait(_PULSE)
+            self._is_urged.clear()
             with _Caught():
                 if time.monotonic() - beat >= BEAT:
                     beat = time.monotonic()
@@ -304,7 +313,7 @@ class WorkerPool:
         def on_stage(name: str) -> None:
             run.stage = name
             attempt.note(f"{time.monotonic() - run.begin:9.3f} s  {name}")
-            events.append(self._folders, run.job.id, events.STAGE, name)
+            self._store.events.append(run.job.id, STAGE, name)
 
         try:
             on_stage("unpack")

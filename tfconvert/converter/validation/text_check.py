@@ -5,29 +5,38 @@ It runs the text as it is written, weights and all. What the model computes and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.interface import Interface
 from tfconvert.converter.kernels.call import Array
+from tfconvert.converter.stablehlo.formulas.functions import SUFFIX
 from tfconvert.converter.validation import result_check
 from tfconvert.converter.validation.result_check import Engine, Verification
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, error
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.mlir_ports import STATE, WEIGHT
 from tfconvert.schema.dialects.parsing import IRParser
+from tfconvert.schema.dialects.tensor_data import TensorData
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
 
-def compared(source: Source, content: bytes, data: Any = None) -> Verification:
+def compared(
+    source: Source, content: bytes, data: Any = None, beside: Mapping[str, TensorData] = MappingProxyType({})
+) -> Verification:
     """Returns how a text compares with a model.
 
     Args:
         source: The model.
         content: The text.
         data: The user's inputs, as `Quantize.samples`; `None` for random ones.
+        beside: What the arguments that are weights or state are, always or at first.
 
     Raises:
         ConversionError: The text can't be run on what the model takes (`verification-failed`), or the data is not
@@ -37,15 +46,23 @@ def compared(source: Source, content: bytes, data: Any = None) -> Verification:
     if not functions:
         return result_check.NAMELESS
     text = IRParser(content.decode()).parse_module()
-    return result_check.checked(module, functions, data, lambda interface: _engine(text, interface))
+    return result_check.checked(module, functions, data, lambda interface: _engine(text, interface, beside))
 
 
-def _engine(text: ModuleOp, interface: Interface) -> Engine:
+def _engine(text: ModuleOp, interface: Interface, beside: Mapping[str, TensorData]) -> Engine:
     function = _function_of(text, interface)
+    held = {at: tensor_data.to_array(beside[name]) for at, name in _held(function.arg_attrs).items()}
+    left = _held(function.res_attrs)
+
+    def fed(inputs: Sequence[Array]) -> list[Array]:
+        own = iter(inputs)
+        count = len(inputs) + len(held)
+        return [held[at] if at in held else next(own) for at in range(count)]
 
     def run(inputs: Sequence[Array]) -> Sequence[Array]:
         try:
-            return Executor(text).run(function.sym_name, inputs)
+            results = Executor(text).run(function.sym_name, fed(inputs))
+            return [each for at, each in enumerate(results) if at not in left]
         except ConversionError as problem:
             shapes = ", ".join(str(list(each.shape)) for each in inputs)
             raise error(
@@ -57,9 +74,22 @@ def _engine(text: ModuleOp, interface: Interface) -> Engine:
     return run
 
 
+def _held(attributes: ArrayAttr | None) -> dict[int, str]:
+    """Returns which arguments or results are weights or state, each with its name, by number."""
+    found: dict[int, str] = {}
+    for at, each in enumerate(() if attributes is None else attributes.data):
+        told = each.data if isinstance(each, DictionaryAttr) else {}
+        name = told.get(WEIGHT) or told.get(STATE)
+        if isinstance(name, StringAttr):
+            found[at] = name.data
+    return found
+
+
 def _function_of(text: ModuleOp, interface: Interface) -> FuncOp:
     """Returns the function of a text that has an interface: the only one, or that of its signature's name."""
-    functions = [each for each in symbol_table.defined_functions(text).values() if not symbol_table.is_private(each)]
+    defined = symbol_table.defined_functions(text)
+    sizes = {name + SUFFIX for name in defined}
+    functions = [each for name, each in defined.items() if name not in sizes and not symbol_table.is_private(each)]
     named = {each.sym_name: each for each in functions}
     found = (named.get(key) for key in (*interface.keys, interface.function))
     return functions[0] if len(functions) == 1 else next(each for each in found if each is not None)

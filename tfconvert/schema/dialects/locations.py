@@ -42,6 +42,13 @@ def node_of(location: Attribute) -> str:
     return location.name.partition("@")[0] if type(location) is NameLoc else place_of(location).node
 
 
+def told_at(location: Attribute, what: str) -> str:
+    """Returns a message that begins with a location's node and source line, as far as they are known."""
+    place = place_of(location)
+    where = f"{place.node} ({place.source})" if place.node and place.source else place.node or place.source
+    return f"{where}: {what}" if where else what
+
+
 def place_of(location: Attribute) -> Place:
     """Returns the parts of a location; of a fusion the last one, which is the op that named the result."""
     calls: list[str] = []

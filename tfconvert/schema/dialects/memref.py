@@ -9,13 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfconvert.schema.dialects import op_table, types
-from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr
-from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
-from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
-from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import DYNAMIC, MemRefType
 from tfconvert.schema.ir.values import Value
@@ -52,29 +49,7 @@ _TABLE = op_table.OpTable(TABLE, BufferOp, op_table.CHECKS, lambda op: _TERMINAT
 
 definitions = _TABLE.definitions
 class_of = _TABLE.class_of
-
-
-def build(
-    name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute] = (),
-    properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
-    regions: Sequence[Region] = (),
-    location: Location = UNKNOWN_LOC,
-) -> Operation:
-    """Returns a detached op.
-
-    Args:
-        name: The full name.
-        operands: The operands.
-        result_types: The results' types.
-        properties: The properties.
-        regions: The regions.
-        location: The location.
-    """
-    cls = class_of(name)
-    assert cls is not None, name
-    return cls(name, operands, result_types, properties, regions=regions, location=location)
+build = _TABLE.build
 
 
 def alloc(kind: MemRefType, sizes: Sequence[Value]) -> Operation:

@@ -11,14 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tf_executor.values import compatible
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DenseArrayAttr, FloatAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
 from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.errors import VerifyError
-from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
+from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
+from tfconvert.schema.ir.values import Value
 
 _UNBOUNDED = 1 << 30
 
@@ -143,6 +146,7 @@ class OpTable:
         checks: What a property of each kind can be.
         terminators: Returns the names of the ops that may end the regions of an op.
         traits: Traits of some ops, by full name.
+        others: Returns the class of an op that has one of its own, `None` if it has none; `build` makes these too.
     """
 
     def __init__(
@@ -152,12 +156,14 @@ class OpTable:
         checks: Mapping[str, Check],
         terminators: Callable[[Operation], Sequence[str]],
         traits: Mapping[str, frozenset[Trait]],
+        others: Callable[[str], type[Operation] | None] = lambda name: None,
     ) -> None:
         self.checks = checks
         self.terminators = terminators
         self._path = path
         self._base = base
         self._traits = traits
+        self._others = others
         self.definitions = cache(self._read)
         self.class_of = cache(self._class_of)
 
@@ -187,6 +193,41 @@ class OpTable:
             "TABLE": self,
         }
         return type(self._base.__name__, (self._base,), members)
+
+    def build(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, attrs.Value] | None = None,
+        regions: Sequence[Region] = (),
+        location: Location = UNKNOWN_LOC,
+    ) -> Operation:
+        """Returns a detached op.
+
+        Args:
+            name: The full name.
+            operands: The operands.
+            result_types: The results' types.
+            properties: The properties, as `property_of` takes them.
+            regions: The regions.
+            location: The location.
+        """
+        cls = self._others(name) or self.class_of(name)
+        assert cls is not None, name
+        found = {key: property_of(value) for key, value in properties.items()} if properties else NO_ATTRIBUTES
+        return cls(name, operands, result_types, found, regions=regions, location=location)
+
+
+def property_of(value: attrs.Value) -> Attribute:
+    """Returns a Python value as a property.
+
+    Integers become those of `i64`, a tuple of integers an `array<i64>`, one of booleans an `array<i1>`.
+    """
+    if isinstance(value, tuple | list):
+        is_bool = bool(value) and all(isinstance(each, bool) for each in value)
+        return DenseArrayAttr.get(types.I1 if is_bool else types.I64, value)
+    return attrs.of(value)
 
 
 def array_of(element: Attribute) -> Check:

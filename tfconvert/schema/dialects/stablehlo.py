@@ -6,21 +6,16 @@ their short one. The table, `stablehlo_ops.tsv`, is read when the first op is lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import op_table, tensor_data, types
+from tfconvert.schema.dialects import op_table, tensor_data
 from tfconvert.schema.dialects.foreign import StableHLOConstantOp
 from tfconvert.schema.dialects.stablehlo_attributes import KINDS, SYNTAX, EnumeratorAttr
-from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr
-from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
-from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.ir.values import Value
 
 TABLE = Path(__file__).parent / "stablehlo_ops.tsv"
 
@@ -61,30 +56,7 @@ _TABLE = op_table.OpTable(TABLE, StableHLOOp, CHECKS, lambda op: (RETURN,), _TRA
 
 definitions = _TABLE.definitions
 class_of = _TABLE.class_of
-
-
-def build(
-    name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
-    properties: Mapping[str, attrs.Value] | None = None,
-    regions: Sequence[Region] = (),
-    location: Location = UNKNOWN_LOC,
-) -> Operation:
-    """Returns a detached op.
-
-    Args:
-        name: The full name.
-        operands: The operands.
-        result_types: The results' types.
-        properties: The properties; integers and lists of integers become those of `i64`.
-        regions: The regions.
-        location: The location.
-    """
-    cls = class_of(name)
-    assert cls is not None, name
-    converted = {key: property_of(value) for key, value in properties.items()} if properties else NO_ATTRIBUTES
-    return cls(name, operands, result_types, converted, regions=regions, location=location)
+build = _TABLE.build
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> Operation:
@@ -92,12 +64,18 @@ def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> O
     return StableHLOConstantOp.create(properties={"value": value}, result_types=(value.type,), location=location)
 
 
-def property_of(value: attrs.Value) -> Attribute:
-    """Returns a Python value as a property: a tuple of integers is an `array<i64>`, one of booleans an `array<i1>`."""
-    if isinstance(value, tuple | list):
-        is_bool = bool(value) and all(isinstance(each, bool) for each in value)
-        return DenseArrayAttr.get(types.I1 if is_bool else types.I64, value)
-    return attrs.of(value)
+SIZE_OPERANDS: Mapping[str, tuple[int, ...]] = {
+    "stablehlo.dynamic_broadcast_in_dim": (1,),
+    "stablehlo.dynamic_conv": (2,),
+    "stablehlo.dynamic_gather": (2,),
+    "stablehlo.dynamic_iota": (0,),
+    "stablehlo.dynamic_pad": (2, 3, 4),
+    "stablehlo.dynamic_reshape": (1,),
+    "stablehlo.real_dynamic_slice": (1, 2, 3),
+    "stablehlo.rng": (2,),
+    "stablehlo.set_dimension_size": (1,),
+}
+"""Op -> the operands whose numbers are sizes or places, which the sizes of its results follow from."""
 
 
 def has_side_effects(op: Operation) -> bool:

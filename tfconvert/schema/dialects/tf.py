@@ -32,6 +32,7 @@ from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.native import mypyc_attr
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -59,6 +60,7 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
 _SAME_TYPE = full_names(SAME_TYPE)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TFOp(Operation):
     """A `tf` op of any name."""
 
@@ -174,8 +176,7 @@ def python_value(attribute: Attribute) -> Any:
         TypeError: The attribute has no Python counterpart.
     """
     if isinstance(attribute, IntegerAttr):
-        value = attribute.value
-        return bool(value) if attribute.type == types.I1 else value
+        return attribute.to_python()
     if isinstance(attribute, FloatAttr | BytesAttr | StringAttr):
         return attribute.value if isinstance(attribute, FloatAttr) else attribute.data
     if isinstance(attribute, ArrayAttr):

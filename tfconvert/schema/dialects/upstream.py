@@ -9,19 +9,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfconvert.schema.dialects import attributes as attrs
-from tfconvert.schema.dialects import op_table, stablehlo
+from tfconvert.schema.dialects import op_table
 from tfconvert.schema.dialects.arith import ARITH
 from tfconvert.schema.dialects.foreign import TensorCastOp
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.attributes import ArrayAttr, quoted
-from tfconvert.schema.ir.block import Region
 from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
-from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
-from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
+from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.ir.values import Value
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
@@ -121,51 +117,28 @@ def _terminators(op: Operation) -> Sequence[str]:
     return (f"{op.dialect}.yield",)
 
 
+def _elsewhere(name: str) -> type[Operation] | None:
+    """Returns the class of an op that stands elsewhere."""
+    if name == TensorCastOp.NAME:
+        return TensorCastOp
+    return ARITH.open_ops(name) if ARITH.open_ops is not None and name.startswith("arith.") else None
+
+
 _TABLE = op_table.OpTable(
-    TABLE, UpstreamOp, {**op_table.CHECKS, "array": op_table.instance_of(ArrayAttr)}, _terminators, _TRAITS
+    TABLE, UpstreamOp, {**op_table.CHECKS, "array": op_table.instance_of(ArrayAttr)}, _terminators, _TRAITS, _elsewhere
 )
 
 definitions = _TABLE.definitions
 class_of = _TABLE.class_of
-
-
-def build(
-    name: str,
-    operands: Sequence[Value],
-    result_types: Sequence[Attribute],
-    properties: Mapping[str, attrs.Value] | None = None,
-    regions: Sequence[Region] = (),
-    location: Location = UNKNOWN_LOC,
-) -> Operation:
-    """Returns a detached op.
-
-    Args:
-        name: The full name.
-        operands: The operands.
-        result_types: The results' types.
-        properties: The properties; integers and tuples of integers become those of `i64`.
-        regions: The regions.
-        location: The location.
-    """
-    cls = _class_of(name)
-    assert cls is not None, name
-    found = {key: stablehlo.property_of(value) for key, value in properties.items()} if properties else NO_ATTRIBUTES
-    return cls(name, operands, result_types, found, regions=regions, location=location)
-
-
-def _class_of(name: str) -> type[Operation] | None:
-    """Returns the class of an op, those that stand elsewhere included."""
-    if name == TensorCastOp.NAME:
-        return TensorCastOp
-    older = ARITH.open_ops(name) if ARITH.open_ops is not None and name.startswith("arith.") else None
-    return older or class_of(name)
+build = _TABLE.build
 
 
 DIALECTS = (
-    Dialect("arith", ARITH.ops, open_ops=_class_of),
+    Dialect("arith", ARITH.ops, open_ops=lambda name: _elsewhere(name) or class_of(name)),
     Dialect("flow", attributes={"parameter.named": ParameterAttr.parse_parameters}),
     Dialect("iree_linalg_ext", open_ops=class_of),
     Dialect("linalg", open_ops=class_of, attributes={"iterator_type": IteratorAttr.parse_parameters}),
+    Dialect("math", open_ops=class_of),
     Dialect("tensor", (TensorCastOp,), open_ops=class_of),
     Dialect("util", open_ops=class_of),
 )

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.float_text import float_text, round_to
@@ -85,6 +86,13 @@ class IntegerAttr(Attribute):
     def get(cls, value: int, type: IntegerType | IndexType) -> IntegerAttr:
         """Returns the attribute of a number."""
         return cls.intern(type, int(value))
+
+    def to_python(self) -> Any:
+        """Returns the number, or whether it is `true`."""
+        # Not in one expression, whose type would be `int`: what is compiled would make a number of it.
+        if self.type is I1:
+            return bool(self.value)
+        return self.value
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints the number and its type."""

@@ -18,14 +18,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-from tfconvert.schema.tflite import operators
+from tfconvert.schema.tflite import FOLDER, operators
 from tfconvert.schema.tflite.kernel_conditions import CONDITIONS, PLAIN_CONDITIONS, is_plain, rank_of
 from tfconvert.schema.tflite.versions import Call, Operand
 
-TABLE = Path(__file__).parent / "kernels.tsv"
+TABLE = FOLDER / "kernels.tsv"
 
 OK = "ok"
 WRONG = "wrong"

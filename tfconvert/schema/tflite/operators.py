@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from tfconvert.schema.tflite import FOLDER
 from tfconvert.schema.tflite.tables import TFLITE
 
-TABLE = Path(__file__).parent / "operators.tsv"
+TABLE = FOLDER / "operators.tsv"
 
 OPTIONS = "builtin_options"
 OPTIONS_2 = "builtin_options2"

@@ -11,11 +11,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-RUNTIME_VERSIONS = Path(__file__).parent / "runtime_versions.tsv"
+from tfconvert.schema.tflite import FOLDER
+
+RUNTIME_VERSIONS = FOLDER / "runtime_versions.tsv"
 
 _RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?:\.\d{1,4})?")
 

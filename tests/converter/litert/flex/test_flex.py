@@ -14,7 +14,7 @@ import pytest
 from flatbuffers import flexbuffers
 
 import tfconvert
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert.flex import conversion, custom_options
 from tfconvert.converter.litert.flex.node_def import node_def
 from tfconvert.converter.litert.passes.legalize import Legalize

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.converter.composites.modules import DETECTION, UNPOOLING
+from tests.support.litert import RunTFLite
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tfl

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, keras, mark, text
+from tests.support.litert import RunTFLite
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RNG = np.random.default_rng(7)

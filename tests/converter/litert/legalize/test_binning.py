@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Case, Check, converted, graph, operand
+from tests.converter.litert.legalize.cases import Case, Check, converted, graph, operand
+from tests.support.litert import RunTFLite
 from tfconvert.schema.diagnostics import ConversionError
 
 NONE = np.zeros(0, np.float32)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
+from tests.support.litert import RunTFLite
 
 OPS = {"If", "StatelessIf", "While", "StatelessWhile", "ToBool"}
 """The ops that are tested through functions that use them."""

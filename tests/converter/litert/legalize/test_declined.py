@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 Lookup = Callable[..., Any]
 Feed = Mapping[str, Any]

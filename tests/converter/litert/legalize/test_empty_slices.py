@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 
 def _row_cleared(tf: ModuleType, x: Any) -> Any:

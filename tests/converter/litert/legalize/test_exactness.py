@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.legalize.conftest import Case, Check, converted
+from tests.converter.litert.legalize.cases import Case, Check, converted
 
 _INT64_MAX = np.iinfo(np.int64).max
 _INT32_MIN = np.iinfo(np.int32).min

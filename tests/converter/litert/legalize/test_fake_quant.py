@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.litert.legalize.conftest import Case, Check, converted
+from tests.converter.litert.legalize.cases import Case, Check, converted
 from tfconvert.schema.diagnostics import ConversionError
 
 BITS = (2, 3, 4, 5, 6, 7, 8, 16)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 _HALF_ROOT = math.sqrt(0.5)
 _SCALE = math.sqrt(2 / math.pi)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
 
 
 def _patches(operand: str, size: tuple[int, int], strides: tuple[int, int], padding: str, rate: int = 1) -> Case:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert.legalize.advice import _BY_OP, advice, last_resort
 from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, texts_of

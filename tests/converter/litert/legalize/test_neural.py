@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
 
 
 def _conv(op: str, image: str, weights: str, strides: list[int], **attributes: Any) -> Case:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Array, Case, Check, converted, operand
+from tests.converter.litert.legalize.cases import Array, Case, Check, converted, operand
+from tests.support.litert import RunTFLite
 from tfconvert.schema.tensorflow import op_defs
 
 CASES = [

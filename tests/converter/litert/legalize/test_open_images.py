@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
 
 _OPEN = "f32[?2,?9,?7,3]"
 _SIZE = np.array([5, 8], np.int32)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
+from tests.support.litert import RunTFLite
 
 _IMAGE = {"strides": [1, 2, 2, 1], "padding": "SAME"}
 _NORM = {"epsilon": 0.001, "is_training": False}

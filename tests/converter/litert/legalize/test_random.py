@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Array, Case, graph, operand
+from tests.converter.litert.legalize.cases import Array, Case, graph, operand
+from tests.support.litert import RunTFLite
 
 CASES = [
     Case("RandomUniform", ["i32[2]@40:41"], {"dtype": np.float32, "seed": 3}),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests import test_state
 from tests.converter.litert.legalize import (
     test_binning,
     test_control_flow,
@@ -21,7 +20,8 @@ from tests.converter.litert.legalize import (
     test_shapes,
     test_strings,
 )
-from tests.run_text import parse
+from tests.models import test_state
+from tests.support.run_text import parse
 from tfconvert.converter.kernels import uncommon as kernels
 from tfconvert.converter.litert.legalize import registry, uncommon
 from tfconvert.converter.litert.legalize.entry import Lowering

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
+from tests.support.litert import RunTFLite
 
 _I64 = np.int64
 _GAPS = "i32[?3]@2:3"

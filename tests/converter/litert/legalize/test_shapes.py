@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
+from tests.support.litert import RunTFLite
 
 _I64 = np.int64
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.converter.litert.legalize.conftest import Case, Check
+from tests.converter.litert.legalize.cases import Case, Check
 
 _PLACES = [-9, -1, 0, 1, 6, 7, 8, 15, 16, 31, 32, 63, 64, 100]
 

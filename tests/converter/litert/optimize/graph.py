@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.conftest import RunTFLite
-from tests.run_text import agrees
+from tests.support.litert import RunTFLite
+from tests.support.run_text import agrees
 from tfconvert.converter.litert.passes.optimize import Optimize
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.converter.passes.cse import CommonSubexpressions

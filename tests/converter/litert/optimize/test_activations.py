@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.schema.dialects import tfl, types
 from tfconvert.schema.ir.values import Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.schema.dialects import tfl, types
 
 SHAPE = (2, 3, 4)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, f32, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.schema.dialects import tensor_data, tfl, types
 from tfconvert.schema.ir.values import OpResult
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, f32, i32, random
-from tests.run_text import parse
+from tests.support.litert import RunTFLite
+from tests.support.run_text import parse
 from tfconvert.converter.executor import litert_table
 from tfconvert.converter.litert.optimize import fold_constants
 from tfconvert.converter.litert.passes.optimize import Optimize

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, f32, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.converter.litert.optimize import fold_input, registry
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.schema.dialects import tensor_data, tfl, types

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
+from tests.support.litert import RunTFLite
 
 W = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)
 FILTER = np.random.default_rng(1).normal(size=(3, 3, 3, 2, 3)).astype(np.float32)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert.passes.optimize import Optimize
 from tfconvert.schema.dialects.verification import verify
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.schema.dialects import tfl
 
 

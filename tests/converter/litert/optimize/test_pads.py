@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
+from tests.support.litert import RunTFLite
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.ir.values import Value
 

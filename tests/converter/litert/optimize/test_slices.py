@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, check
+from tests.support.litert import RunTFLite
 from tfconvert.schema.ir.values import Value
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.litert.passes.calibrate import Calibrate
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import range_of

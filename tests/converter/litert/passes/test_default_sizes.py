@@ -12,7 +12,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.converter.ir.interface import entry_functions
 from tfconvert.converter.litert.passes.default_sizes import DefaultSizes
 from tfconvert.converter.shapes.trial import fits

@@ -13,7 +13,7 @@ from benchmarks.kernel_probe.case import Case
 from benchmarks.kernel_probe.child import Answer, Job, run
 from benchmarks.kernel_probe.draw import fed, fixed
 from benchmarks.kernel_probe.tensors import Array, Tensor
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.litert.passes.fit_kernels import FitKernels
 from tfconvert.exporters.tflite.model import export

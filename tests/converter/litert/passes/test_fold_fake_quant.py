@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, f32, random
+from tests.support.litert import RunTFLite
 from tfconvert.converter.litert.passes.fold_fake_quant import KEPT, FoldFakeQuant
 from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.quant import Uniform

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.converter.conftest import FileCheck
 from tests.converter.litert.recurrent.loops import UNITS, Block, loop, lstm, lstm_loop, rnn, rnn_loop
-from tests.run_text import parse
-from tests.work import check_linear
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
+from tests.support.work import check_linear
 from tfconvert.converter.litert.passes.fuse_recurrent_loops import FuseRecurrentLoops
 from tfconvert.converter.litert.recurrent.findings import KEPT
 from tfconvert.schema.ir.operation import Operation

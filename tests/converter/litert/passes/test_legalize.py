@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from flatbuffers import flexbuffers
 
-from tests.converter.conftest import FileCheck
-from tests.run_text import parse
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
 from tfconvert.converter.executor import executor
 from tfconvert.converter.litert.passes.legalize import Legalize
 from tfconvert.schema.diagnostics import ConversionError

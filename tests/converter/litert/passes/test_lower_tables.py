@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.litert.passes.lower_tables import LowerTables
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.converter.composites.modules import BOXES, DETECTION, FOUND, LSTM, LSTM_RESULTS, STRING, keras, mark, text
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.litert.fusions import registry
 from tfconvert.converter.litert.passes.prepare_composite_functions import PrepareCompositeFunctions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck, check_results
+from tests.converter.pass_texts import FileCheck, check_results
 from tfconvert.converter.litert.passes.prepare_control_flow import PrepareControlFlow
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.parsing import IRParser

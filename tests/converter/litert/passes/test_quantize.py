@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
-from tests.run_text import parse
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_choices import Mode

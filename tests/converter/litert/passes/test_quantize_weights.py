@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.litert.passes.quantize_weights import QuantizeWeights
 from tfconvert.converter.pipeline.pass_options import parse_passes
 from tfconvert.schema.diagnostics import ConversionError

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 import tfconvert
-from tests.conftest import RunTFLite
-from tests.converter.conftest import FileCheck
+from tests.converter.pass_texts import FileCheck
+from tests.support.litert import RunTFLite
 from tfconvert.converter.litert.passes import separate_results
 from tfconvert.converter.litert.passes.separate_results import SeparateResults
 

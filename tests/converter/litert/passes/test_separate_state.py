@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.converter.conftest import FileCheck
 from tests.converter.litert.layers import FEATURES, FUNCTIONS, UNITS, Layer, run_all, zeros
 from tests.converter.litert.optimize.graph import Graph, random
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.schema.dialects import types
 

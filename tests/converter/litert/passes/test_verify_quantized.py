@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.converter.conftest import FileCheck
-from tests.run_text import parse
+from tests.converter.pass_texts import FileCheck
+from tests.support.run_text import parse
 from tfconvert.converter.litert.passes.verify_quantized import VerifyQuantized
 from tfconvert.schema.diagnostics import ConversionError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.run_text import parse
+from tests.support.run_text import parse
 from tfconvert.converter.ir.extent import extent
 from tfconvert.converter.litert.quantize import histogram, weights
 from tfconvert.converter.litert.quantize.exclusion import Exclusion

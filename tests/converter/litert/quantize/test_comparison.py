@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.converter.litert.quantize.layer_pairs import Layer, layers_of, paired
 from tfconvert.importers.tflite.buffers import BytesContent
 

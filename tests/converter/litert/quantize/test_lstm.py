@@ -10,9 +10,9 @@ import pytest
 from ai_edge_litert.interpreter import OpResolverType
 
 import tfconvert
-from tests.converter.conftest import FileCheck
 from tests.converter.litert.layers import run_all, zeros
 from tests.converter.litert.optimize.graph import Graph, random
+from tests.converter.pass_texts import FileCheck
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.litert.passes.separate_state import SeparateState
 from tfconvert.schema.diagnostics import ConversionError

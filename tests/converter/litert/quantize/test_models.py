@@ -12,7 +12,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from tests.converter.litert.quantize.runs import signal_to_noise
-from tests.sample_models import traced
+from tests.support.sample_models import traced
 from tfconvert.converter.api import Model, convert
 from tfconvert.converter.quantization import Quantize
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.run_text import Array, parse
+from tests.support.run_text import Array, parse
 from tfconvert import Quantize
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.passes.calibrate import Calibrate

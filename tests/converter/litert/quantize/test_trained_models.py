@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.conftest import RunTFLite
 from tests.converter.litert.optimize.graph import Graph, random
+from tests.support.litert import RunTFLite
 from tfconvert.converter.litert.fake_quant import source_of
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
 from tfconvert.converter.litert.quantize.fake_quant import uniform_of, widened

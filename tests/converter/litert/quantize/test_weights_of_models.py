@@ -11,8 +11,8 @@ import pytest
 from tensorflow.lite.python.conversion_metadata_schema_py_generated import ConversionMetadataT
 
 import tfconvert
-from tests import sample_models
 from tests.converter.litert.quantize.runs import Array, run_model, signal_to_noise
+from tests.support import sample_models
 from tfconvert import Quantize
 from tfconvert.schema.tflite.reader import read_model
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.run_text import run_text
+from tests.support.run_text import run_text
 
 LSTM, RNN = "UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN"
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.converter.litert.recurrent.compare import LSTM, RNN, compare
 from tests.converter.litert.recurrent.loops import FEATURES, UNITS, Block, joined, kind, lstm, rnn, stacked
-from tests.run_text import parse
-from tests.work import check_linear
+from tests.support.run_text import parse
+from tests.support.work import check_linear
 from tfconvert.converter.litert.passes.fuse_unrolled_layers import FuseUnrolledLayers
 
 BATCH, TIME = 2, 4

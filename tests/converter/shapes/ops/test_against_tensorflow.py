@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.converter.shapes.ops.conftest import Inferred, operand
+from tests.converter.shapes.ops.tiny_graphs import Inferred, operand
 from tfconvert.converter.shapes.ops.registry import SHAPES, shape_function
 from tfconvert.schema.dialects.types import Shape
 

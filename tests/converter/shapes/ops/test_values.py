@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from tests.converter.shapes.ops.conftest import Infer, operand, output_shapes
+from tests.converter.shapes.ops.tiny_graphs import Infer, operand, output_shapes
 
 raw: Any = tf.raw_ops
 

@@ -29,15 +29,18 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
+from tfconvert.converter.iree.rewrites.checks import late
 from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
 from tfconvert.converter.iree.rewrites.numbers import Numbers
 from tfconvert.converter.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
@@ -63,18 +66,38 @@ class StablehloToIreeInput:
             _rewrite(function, applied)
             _erase_dead(function)
         left = [
-            Diagnostic("unsupported-op", f"{op.name} can't be compiled: {REFUSED[op.name]}", op.name)
+            Diagnostic("unsupported-op", f"{op.name} can't be compiled: {REFUSED[op.name]}", op.name, hint=_OTHERS)
             for op in module.walk()
             if op.name in REFUSED
+        ]
+        left += [
+            Diagnostic(
+                "unsupported-op", f"a check in a loop is unreliable in IREE: {_message(op)}", op.name, hint=_PINNED
+            )
+            for op in late(module)
         ]
         if left:
             raise ConversionError(list(dict.fromkeys(left)))
         return PassResult(applied)
 
 
+_OTHERS = "other engines may have it: write the text for them (--target stablehlo)"
+_PINNED = "pin the sizes that the loop works on (--input-shape, --batch), so that there is nothing to check"
+
+
+def _message(op: Operation) -> str:
+    message = op.properties["msg"]
+    assert isinstance(message, StringAttr)
+    return message.data
+
+
 def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
     numbers = Numbers()
+    gone: set[Operation] = set()
     for op in walk(function):
+        if op in gone:
+            continue
+        without_sign(op)
         rule = RULES.get(op.name)
         found = rule.rewrite(op, Context(Emit(op), numbers)) if rule is not None else None
         if found is None:
@@ -82,6 +105,8 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
         applied[op.name] += 1
         for old, new in zip(op.results, (found,) if isinstance(found, Value) else found, strict=True):
             old.replace_all_uses_with(new)
+        if op.regions:
+            gone.update(walk(op))
         op.erase()
 
 

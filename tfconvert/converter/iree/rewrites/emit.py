@@ -15,7 +15,7 @@ from tfconvert.schema.dialects.affine_maps import AffineMapAttr
 from tfconvert.schema.dialects.arith import ConstantOp
 from tfconvert.schema.dialects.upstream import IteratorAttr
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, IntegerAttr
+from tfconvert.schema.ir.attributes import ArrayAttr, DenseArrayAttr, FloatAttr, IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
@@ -49,6 +49,13 @@ class Emit(OpBuilder):
 
     __slots__ = ()
 
+    @property
+    def block(self) -> Block:
+        """Returns the block that ops are inserted into."""
+        found = self._block if self._before is None else self._before.parent
+        assert found is not None
+        return found
+
     def op(
         self,
         name: str,
@@ -79,6 +86,10 @@ class Emit(OpBuilder):
         if isinstance(number, Value):
             return number
         return self.create(ConstantOp, properties={"value": IntegerAttr.get(number, INDEX)}).results[0]
+
+    def real(self, number: float, element: FloatType) -> Value:
+        """Returns a float as a value."""
+        return self.create(ConstantOp, properties={"value": FloatAttr.get(number, element)}).results[0]
 
     def scalar(self, number: float, element: Attribute) -> Value:
         """Inserts a scalar tensor."""

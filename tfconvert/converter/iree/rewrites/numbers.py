@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from tfconvert.converter.iree.rewrites.emit import Emit, Index, constant_ints
-from tfconvert.schema.dialects import stablehlo, types
+from tfconvert.converter.iree.rewrites.origins import carried_from, int_of, ints_of, product_of, source_of
+from tfconvert.converter.iree.rewrites.unsigned import bits, is_unsigned
+from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.ir.attributes import DenseArrayAttr, IntegerAttr
+from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import INDEX, IntegerType, Signedness
 from tfconvert.schema.ir.values import OpResult, Value
@@ -29,6 +31,7 @@ _BINARY = {
     "stablehlo.maximum": "maxsi",
     "stablehlo.minimum": "minsi",
 }
+_OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
 _COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 
 _SHAPE_OPERAND = {
@@ -43,12 +46,13 @@ _SHAPE_OPERAND = {
 class Numbers:
     """The numbers of a module, each computed once, right after what it depends on."""
 
-    __slots__ = ("_dims", "_elements", "_factors")
+    __slots__ = ("_before", "_dims", "_elements", "_factors")
 
     def __init__(self) -> None:
         self._dims: dict[tuple[Value, int], Index] = {}
         self._elements: dict[tuple[Value, int], Index] = {}
         self._factors: dict[Value, tuple[Index, Index]] = {}
+        self._before: dict[Value, Index] = {}
 
     # Sizes.
 
@@ -72,10 +76,7 @@ class Numbers:
 
     def _size(self, value: Value, axis: int) -> Index:
         origin, place = value, axis
-        while isinstance(origin, OpResult):
-            known = self._dims.get((origin, place))
-            if known is not None:
-                return known
+        while (known := self._dims.get((origin, place))) is None and isinstance(origin, OpResult):
             op = origin.op
             if op.name in _SHAPE_OPERAND:
                 return self.element(op.operands[_SHAPE_OPERAND[op.name]], place)
@@ -83,19 +84,34 @@ class Numbers:
                 shape = types.shape_of(origin.type)
                 assert shape is not None
                 return op.operands[_SIZE_OPERANDS[op.name](op) + sum(dim < 0 for dim in shape[:place])]
-            source = _source(op, origin, place)
+            source = source_of(origin, place)
             if source is None:
                 break
             origin, place = source
             static = types.shape_of(origin.type)
             if static is not None and static[place] >= 0:
                 return static[place]
-        known = self._dims.get((origin, place))
-        if known is None:
-            emit = _after(origin)
-            known = emit.one("tensor.dim", (origin, emit.index(place)), INDEX)
-            self._dims[origin, place] = known
-        return known
+        return self._read(origin, place) if known is None else known
+
+    def _read(self, value: Value, axis: int) -> Value:
+        emit = _after(value)
+        held = bits(value, emit) if is_unsigned(value) else value
+        found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
+        self._dims[value, axis] = found
+        before = carried_from(value, axis) or product_of(value, axis)
+        if before is not None:
+            self._before[found] = self.size(*before)
+        return found
+
+    def before(self, size: Index) -> Index:
+        """Returns an equal size that is known earlier, for checks.
+
+        IREE 3.13 runs the ops of a loop's step before their operands are there, or loses buffers that the loop
+        carries, if a check stands among them. Other ops get the sizes where they are: it fails on those from outside.
+        """
+        while isinstance(size, Value) and size in self._before:
+            size = self._before[size]
+        return size
 
     # Elements.
 
@@ -110,8 +126,8 @@ class Numbers:
         """Returns an element of a tensor of integers.
 
         Args:
-            value: The tensor, a scalar or a vector.
-            at: The element's number.
+            value: The tensor, whose sizes are known.
+            at: The element's number, row by row.
             depth: How far away what it is needed for is.
         """
         found = self._elements.get((value, at))
@@ -119,7 +135,7 @@ class Numbers:
             found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
             if found is None:
                 emit = _after(value)
-                number = emit.element(value, *([at] if types.shape_of(value.type) else []))
+                number = emit.element(value, *_places(value, at))
                 found = number if number.type is INDEX else emit.one("arith.index_cast", (number,), INDEX)
             self._elements[value, at] = found
         return found
@@ -132,7 +148,7 @@ class Numbers:
             return None
         op = value.op
         if op.name == "stablehlo.get_dimension_size":
-            return self.size(op.operands[0], _int(op, "dimension"))
+            return self.size(op.operands[0], int_of(op, "dimension"))
         if op.name in _BINARY or op.name == "stablehlo.divide":
             if types.shape_of(op.operands[0].type) != types.shape_of(value.type):
                 return None
@@ -182,7 +198,10 @@ class Numbers:
             if all(_is_signed(operand) for operand in op.operands):
                 one, other = (emit.index(self.element(operand, at, depth + 1)) for operand in op.operands)
                 return emit.is_(_COMPARISONS[direction.value], one, other)
-        return emit.element(condition, *([at] if types.shape_of(condition.type) else []))
+        if isinstance(op, Operation) and op.name in _OF_TRUTHS and depth < _DEEPEST:
+            first, second = (self.truth(operand, at, depth + 1) for operand in op.operands)
+            return emit.one(_OF_TRUTHS[op.name], (first, second), types.I1)
+        return emit.element(condition, *_places(condition, at))
 
     def factors(self, number: Index) -> tuple[int, Counter[Value]]:
         """Returns a number as a product: of a number that is known, and of values that are not products."""
@@ -220,6 +239,17 @@ def _after(value: Value) -> Emit:
     return Emit(owner.first_op)
 
 
+def _places(value: Value, at: int) -> list[Index]:
+    """Returns the index along each axis of an element that is known by its number."""
+    shape = types.shape_of(value.type)
+    assert shape is not None
+    places: list[Index] = []
+    for dim in reversed(shape):
+        at, place = divmod(at, dim)
+        places.insert(0, place)
+    return places
+
+
 def _is_signed(value: Value) -> bool:
     element = types.element_of(value.type)
     return isinstance(element, IntegerType) and element.width >= 32 and element.signedness is Signedness.SIGNLESS
@@ -229,70 +259,12 @@ def _is_integer(value: Value) -> bool:
     return isinstance(types.element_of(value.type), IntegerType)
 
 
-def _int(op: Operation, name: str) -> int:
-    value = op.properties[name]
-    assert isinstance(value, IntegerAttr)
-    return value.value
-
-
-def _ints(op: Operation, name: str) -> tuple[int, ...]:
-    value = op.properties[name]
-    assert isinstance(value, DenseArrayAttr)
-    return tuple([int(each) for each in value.values])
-
-
-def _source(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
-    """Returns the operand, and its axis, that has the same size as an axis of a result."""
-    definition = stablehlo.definitions().get(op.name)
-    if definition is not None and definition.types in ("same", "compare"):
-        return op.operands[0], axis
-    rule = _SOURCES.get(op.name)
-    return None if rule is None else rule(op, value, axis)
-
-
-def _reduced(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
-    gone = _ints(op, "dimensions")
-    shape = types.shape_of(op.operands[0].type)
-    assert shape is not None
-    return op.operands[0], [each for each in range(len(shape)) if each not in gone][axis]
-
-
-def _concatenated(op: Operation, value: OpResult, axis: int) -> tuple[Value, int] | None:
-    return None if axis == _int(op, "dimension") else (op.operands[0], axis)
-
-
-def _same(op: Operation, value: OpResult, axis: int) -> tuple[Value, int]:
-    return op.operands[0], axis
-
-
-Source = Callable[[Operation, OpResult, int], tuple[Value, int] | None]
-
-_SOURCES: Mapping[str, Source] = {
-    "stablehlo.clamp": lambda op, value, axis: (op.operands[1], axis),
-    "stablehlo.compare": _same,
-    "stablehlo.concatenate": _concatenated,
-    "stablehlo.convert": _same,
-    "stablehlo.dynamic_update_slice": _same,
-    "stablehlo.is_finite": _same,
-    "stablehlo.reduce": _reduced,
-    "stablehlo.reverse": _same,
-    "stablehlo.scatter": _same,
-    "stablehlo.select": lambda op, value, axis: (op.operands[1], axis),
-    "stablehlo.sort": lambda op, value, axis: (op.operands[value.index], axis),
-    "stablehlo.transpose": lambda op, value, axis: (op.operands[0], _ints(op, "permutation")[axis]),
-    "tensor.insert_slice": lambda op, value, axis: (op.operands[1], axis),
-    "linalg.generic": lambda op, value, axis: (op.operands[-1], axis),
-    "linalg.fill": lambda op, value, axis: (op.operands[1], axis),
-}
-"""Where the sizes of results come from."""
-
-
 def _reshaped(op: Operation, at: int) -> tuple[Value, int]:
     return op.operands[0], at
 
 
 def _part(op: Operation, at: int) -> tuple[Value, int] | None:
-    starts, strides = _ints(op, "start_indices"), _ints(op, "strides")
+    starts, strides = ints_of(op, "start_indices"), ints_of(op, "strides")
     return (op.operands[0], starts[0] + at * strides[0]) if len(starts) == 1 else None
 
 

@@ -10,10 +10,14 @@ from tfconvert.converter.iree.rewrites import (
     checks,
     lookups,
     products,
+    random_numbers,
+    scans,
     scatters,
     shapes,
     slices,
     sorts,
+    transforms,
+    window_reductions,
     windows,
 )
 from tfconvert.converter.iree.rewrites.context import Rewrite
@@ -39,13 +43,16 @@ RULES: Mapping[str, Rule] = {
     "stablehlo.dynamic_pad": Rule(slices.dynamic_pad, "fails"),
     "stablehlo.dynamic_reshape": Rule(shapes.dynamic_reshape, "fails"),
     "stablehlo.dynamic_update_slice": Rule(slices.dynamic_update_slice, "fails if a size is open"),
+    "stablehlo.fft": Rule(transforms.fft, "fails but for one axis of known sizes, a power of two long"),
     "stablehlo.gather": Rule(lookups.gather, "makes a reshape to an open size if each index has one number"),
     "stablehlo.optimization_barrier": Rule(checks.optimization_barrier, "leaves a tensor.dim if a size is open"),
     "stablehlo.pad": Rule(slices.static_pad, "fails if elements are taken away from an open size"),
     "stablehlo.real_dynamic_slice": Rule(slices.real_dynamic_slice, "reads past the end of the operand"),
-    "stablehlo.reduce_window": Rule(windows.reduce_window, "fails with padding, or if channels come first"),
+    "stablehlo.reduce_window": Rule(window_reductions.reduce_window, "fails with padding, or if channels come first"),
+    "stablehlo.rng": Rule(random_numbers.rng, "fails for integers"),
     "stablehlo.scatter": Rule(scatters.scatter, "writes to foreign memory if an index is out of range"),
     "stablehlo.sort": Rule(sorts.sort, "needs unbounded stack for several operands of an open size"),
+    "stablehlo.while": Rule(scans.loop, "fails or mixes loops up where they double the distance of a scan"),
 }
 """The rewrites."""
 

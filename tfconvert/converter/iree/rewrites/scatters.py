@@ -45,13 +45,25 @@ def scatter(op: Operation, context: Context) -> Value | None:
         dim if axis != first else dim + more if dim >= 0 and isinstance(more := high[axis], int) else -1
         for axis, dim in enumerate(own)
     ])  # fmt: skip
-    zero = emit.scalar(0, types.element_of(value.type))
-    wide = pad(value, emit.element(zero), (0,) * len(sizes), high, shape, context)
+    wide = _widened(value, high, shape, context)
     body = op.regions[0].detach_block(op.regions[0].block)
     properties = {**op.properties, "unique_indices": FALSE, "indices_are_sorted": FALSE}
     found = emit.one("stablehlo.scatter", (wide, moved, update), wide.type, properties, (Region(body),))
     kept = [dim if dim >= 0 else emit.index(size) for dim, size in zip(own, sizes, strict=True)]
     return extract(emit, found, (0,) * len(sizes), kept, (1,) * len(sizes), own)
+
+
+def _widened(value: Value, high: Sequence[Index], shape: types.Shape, context: Context) -> Value:
+    """Returns a tensor with room behind its end; one of equal elements is made anew, in its final size."""
+    emit, element = context.emit, types.element_of(value.type)
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name in _SPREAD and shape_of(owner.operands[0]) == ():
+        sizes = [emit.compute("addi", *pair) for pair in zip(context.numbers.sizes(value), high, strict=True)]
+        return emit.filled(owner.operands[0], element, sizes, shape)
+    return pad(value, emit.element(emit.scalar(0, element)), (0,) * len(high), high, shape, context)
+
+
+_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 
 def _are_inside(places: Value, last: Sequence[Index]) -> bool:

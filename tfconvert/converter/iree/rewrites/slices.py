@@ -25,7 +25,7 @@ def real_dynamic_slice(op: Operation, context: Context) -> Value:
     sizes: list[Index] = []
     for start, limit, stride, size in zip(starts, limits, strides, context.numbers.sizes(value), strict=True):
         assert isinstance(stride, int)
-        within(emit, start, limit, size)
+        within(context, start, limit, size)
         is_whole = start == 0 and limit is size
         length = size if is_whole else emit.compute("maxsi", emit.compute("subi", limit, start), 0)
         sizes.append(emit.quotient(emit.compute("addi", length, stride - 1), stride))
@@ -37,16 +37,36 @@ def _as_typed(sizes: Sequence[Index], shape: types.Shape, emit: Emit) -> list[In
     return [emit.index(size) if dim < 0 else dim for size, dim in zip(sizes, shape, strict=True)]
 
 
-def within(emit: Emit, start: Index, limit: Index, size: Index) -> None:
+def within(context: Context, start: Index, limit: Index, size: Index) -> None:
     """Inserts a check that a part of a dimension is inside it, unless that is known."""
+    emit = context.emit
+    limit, size = map(context.numbers.before, (limit, size))
     tests: list[tuple[Index, Index]] = []
     if not isinstance(start, int) or start < 0:
         tests.append((0, start))
     if limit is not size and not (isinstance(limit, int) and isinstance(size, int) and limit <= size):
         tests.append((limit, size))
     for one, other in tests:
-        is_inside = emit.is_(LE, emit.index(one), emit.index(other))
-        emit.op("cf.assert", (is_inside,), (), {"msg": PAST_THE_END})
+        early = _earliest(emit, one, other)
+        is_inside = early.is_(LE, early.index(one), early.index(other))
+        early.op("cf.assert", (is_inside,), (), {"msg": PAST_THE_END})
+
+
+def _earliest(emit: Emit, *numbers: Index) -> Emit:
+    """Returns what inserts where all numbers are known first.
+
+    A check among a loop's ops is one that IREE 3.13 doesn't wait for, see `Numbers.before`.
+    """
+    block = emit.block
+    owners = [each.owner for each in numbers if isinstance(each, Value)]
+    ops = [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block]
+    if len(ops) > 1:
+        return emit
+    first = ops[0].next_op if ops else block.first_op
+    assert first is not None
+    early = Emit(first)
+    early.location = emit.location
+    return early
 
 
 def extract(
@@ -78,7 +98,7 @@ def dynamic_update_slice(op: Operation, context: Context) -> Value | None:
     for index, size, part in zip(indices, sizes, parts, strict=True):
         most = emit.compute("maxsi", emit.compute("subi", size, part), 0)
         starts.append(0 if most == 0 or size is part else emit.clamped(numbers.element(index), 0, most))
-        within(emit, 0, part, size)
+        within(context, 0, part, size)
     (low, one), (count, other) = split(starts), split(_as_typed(parts, shape_of(update), emit))
     properties: dict[str, attrs.Value] = {
         "static_offsets": low, "static_sizes": count, "static_strides": (1,) * len(sizes),

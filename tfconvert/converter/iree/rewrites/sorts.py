@@ -49,7 +49,7 @@ def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
     places = work.places(work.sorted(work.packed(is_descending=True)))
     emit, sizes = context.emit, context.numbers.sizes(value)
     narrow = emit.one("stablehlo.convert", (places,), types.tensor(types.I32, shape_of(value)))
-    within(emit, 0, count.value, sizes[-1])
+    within(context, 0, count.value, sizes[-1])
     kept, none, ones = [*sizes[:-1], count.value], [0] * len(sizes), [1] * len(sizes)
     return [extract(emit, each, none, kept, ones, shape) for each in (work.taken(value, places), narrow)]
 

@@ -1,4 +1,4 @@
-"""Convolutions and reductions of windows."""
+"""Convolutions, and how windows lie."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tfconvert.schema.dialects.stablehlo_attributes import ConvAttr
 from tfconvert.schema.ir.attributes import IntegerAttr
 from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import FloatType
 from tfconvert.schema.ir.values import Value
 
 
@@ -87,9 +86,9 @@ def convolution(op: Operation, context: Context) -> Value | None:
         amounts = list(zip(flat[::2], flat[1::2], strict=True))
     zero = context.emit.scalar(0, types.element_of(value.type))
     between = [each - 1 for each in axes(op, "lhs_dilation") or (1,) * count]
-    padded, sizes = _padded(value, zero, layout.spatial, amounts, between, context)
+    wide, sizes = padded(value, zero, layout.spatial, amounts, between, context)
     kernel = _turned(op, kernel, layout, context.emit)
-    return _Convolution(op, padded, kernel, layout, sizes, context).emit()
+    return _Convolution(op, wide, kernel, layout, sizes, context).emit()
 
 
 def _turned(op: Operation, kernel: Value, layout: _Layout, emit: Emit) -> Value:
@@ -105,7 +104,7 @@ def _turned(op: Operation, kernel: Value, layout: _Layout, emit: Emit) -> Value:
     return emit.one("stablehlo.transpose", (kernel,), kind, {"permutation": tuple(layout.kernel)})
 
 
-def _padded(
+def padded(
     value: Value,
     filling: Value,
     places: Sequence[int],
@@ -286,88 +285,3 @@ def _flat(places: dict[int, list[int | str]]) -> list[int | str]:
 
 def _vector(numbers: Sequence[int]) -> tensor_data.Constant:
     return tensor_data.of_array(np.array(numbers, np.int64))
-
-
-_BODIES = {
-    "stablehlo.add": ("addf", "addi"),
-    "stablehlo.maximum": ("maximumf", "maxsi"),
-    "stablehlo.minimum": ("minimumf", "minsi"),
-    "stablehlo.multiply": ("mulf", "muli"),
-}
-"""The op of `arith` on floats and on integers."""
-
-
-def reduce_window(op: Operation, context: Context) -> Value | None:
-    """Returns a reduction of windows that pads first, as a loop nest; a running one along an axis as a scan."""
-    if len(op.operands) != 2 or not is_open(op.operands[0], op.results[0]):
-        return None
-    value, initial = op.operands
-    element = types.element_of(value.type)
-    names = _BODIES.get(_only_op(op))
-    if names is None or not is_number(element):
-        return None
-    rank = len(shape_of(value))
-    name = f"arith.{names[0 if isinstance(element, FloatType) else 1]}"
-    window, ones = axes(op, "window_dimensions"), (1,) * rank
-    strides, dilations = axes(op, "window_strides") or ones, axes(op, "window_dilations") or ones
-    amounts = padding_of(op, rank)
-    between = [each - 1 for each in axes(op, "base_dilations") or ones]
-    axis = _running(value, window, strides, dilations, amounts)
-    if axis is not None and not any(between):
-        return scan(value, initial, axis, name, context)
-    padded, sizes = _padded(value, initial, range(rank), amounts, between, context)
-    emit = context.emit
-    extents = [(size - 1) * dilation + 1 for size, dilation in zip(window, dilations, strict=True)]
-    result = [slid(*each, emit) for each in zip(sizes, extents, strides, strict=True)]
-    wide = [at for at in range(rank) if window[at] > 1]
-    read: list[int | str] = []
-    for at in range(rank):
-        step = f"d{at} * {strides[at]}" if strides[at] > 1 else f"d{at}"
-        read.append(f"{step} + d{rank + wide.index(at)} * {dilations[at]}" if at in wide else step)
-    # The window is an operand of its own, which only tells its size.
-    sized = emit.one("tensor.empty", (), types.tensor(element, tuple([window[at] for at in wide])))
-    into = emit.filled(initial, element, result, shape_of(op.results[0]))
-    return emit.loops(
-        [(padded, read), (sized, [rank + at for at in range(len(wide))])],
-        (into, list(range(rank))),
-        "p" * rank + "r" * len(wide),
-        lambda inside, arguments: inside.one(name, (arguments[2], arguments[0]), element),
-    )
-
-
-def _only_op(op: Operation) -> str:
-    """Returns the name of the op that a region of two arguments consists of, empty if it does more."""
-    ops = tuple(op.regions[0].block.ops)
-    return ops[0].name if len(ops) == 2 and ops[1].operands[0] is ops[0].results[0] else ""
-
-
-def _running(
-    value: Value,
-    window: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    amounts: Sequence[tuple[int, int]],
-) -> int | None:
-    """Returns the axis along which each window is all that comes before."""
-    wide = [at for at, size in enumerate(window) if size > 1]
-    if len(wide) != 1 or {*strides, *dilations} != {1}:
-        return None
-    (axis,) = wide
-    others = [each for at, each in enumerate(amounts) if at != axis]
-    is_whole = shape_of(value)[axis] == window[axis] and amounts[axis] == (window[axis] - 1, 0)
-    return axis if is_whole and set(others) <= {(0, 0)} else None
-
-
-def scan(value: Value, initial: Value, axis: int, name: str, context: Context) -> Value:
-    """Returns what a running reduction along an axis has come to at each element."""
-    emit, element = context.emit, types.element_of(value.type)
-    sizes, shape = context.numbers.sizes(value), shape_of(value)
-    into = emit.empty(element, sizes, shape)
-    rest, kept = [*sizes[:axis], *sizes[axis + 1 :]], (*shape[:axis], *shape[axis + 1 :])
-    total = emit.filled(initial, element, rest, kept)
-    block = Block(arg_types=(element, element))
-    inside = Emit.at_block_end(block, emit.location)
-    inside.op("iree_linalg_ext.yield", (inside.one(name, block.args, element),), ())
-    properties: dict[str, attrs.Value] = {"dimension": axis, "inclusive": True, "operandSegmentSizes": segments(1, 2)}
-    found = emit.op("iree_linalg_ext.scan", (value, into, total), (into.type, total.type), properties, (Region(block),))
-    return found.results[0]

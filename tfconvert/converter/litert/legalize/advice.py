@@ -76,7 +76,7 @@ _BY_OP: Sequence[_Row] = (
     _Row("I?FFT.*|I?RFFT[23]D|BatchI?FFT.*", "LiteRT transforms real signals in one or two dimensions: use "
          "tf.signal.rfft or rfft2d, or transform before the model"),
     _Row("Complex|Imag|Real|Conj|Angle|ComplexAbs", "compute with the real and imaginary parts as two real tensors"),
-    _Row("Igamma.*|(Di|L|Poly)gamma|Zeta|Betainc|Bessel.*|Erfinv|Ndtri|Spence|Dawsn|Expint|Fresnel.*",
+    _Row("Igamma.*|(Di|L|Poly)gamma|Zeta|Betainc|Bessel.*|Ndtri|Spence|Dawsn|Expint|Fresnel.*",
          "compute it before or after the model, or approximate it with a polynomial over the range that occurs"),
     _Row("Dilation2D", "with a filter of zeros it is tf.nn.max_pool2d, and erosion is -tf.nn.max_pool2d(-x)"),
     _Row("Fractional(Max|Avg)Pool", "use tf.nn.max_pool2d or tf.nn.avg_pool2d, or resize with tf.image.resize"),

@@ -32,6 +32,31 @@ _ERFC_P = (
 )
 
 
+# M. Giles' single precision approximation: erfinv(x) = x * p(w - 2.5) where w = -log(1 - x*x) is less than 5, and
+# x * q(sqrt(w) - 3) beyond; highest power first.
+_ERFINV_MIDDLE = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_ERFINV_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
+
 _LARGE = 1e18
 """A number whose square doesn't overflow, while adding one to the square of a larger one changes nothing."""
 
@@ -59,6 +84,18 @@ def _erfc(op: Operation, emit: Emit) -> Value:
     exponent = emit.binary("Sub", _polynomial(emit, t, _ERFC_P), emit.unary("Square", z))
     tail = emit.binary("Mul", t, emit.unary("Exp", exponent))
     return emit.select(emit.compare("Less", x, 0.0), emit.binary("Sub", 2.0, tail), tail)
+
+
+def _erfinv(op: Operation, emit: Emit) -> Value:
+    x = op.operands[0]
+    inside = emit.binary("Mul", emit.binary("Sub", 1.0, x), emit.binary("AddV2", x, 1.0))
+    w = emit.unary("Neg", emit.unary("Log", inside))
+    middle = _polynomial(emit, emit.binary("Sub", w, 2.5), _ERFINV_MIDDLE)
+    tail = _polynomial(emit, emit.binary("Sub", emit.unary("Sqrt", w), 3.0), _ERFINV_TAIL)
+    factor = emit.select(emit.compare("Less", w, 5.0), middle, tail)
+    # At -1 and 1 the polynomial is of infinity, and of different signs.
+    factor = emit.select(emit.compare("Equal", inside, 0.0), math.inf, factor)
+    return emit.binary("Mul", factor, x)
 
 
 def _expm1(op: Operation, emit: Emit) -> Value:
@@ -269,6 +306,7 @@ _SPECIALS = (
 ENTRIES: tuple[Entry, ...] = (
     Lowering("Erf", "Mul AddV2 RealDiv", _erf, _FLOAT),
     Lowering("Erfc", "Mul AddV2 Exp", _erfc, _FLOAT),
+    Lowering("Erfinv", "Mul AddV2 Log Sqrt SelectV2", _erfinv, _FLOAT),
     Lowering("Expm1", "Tanh Exp Mul", _expm1, _FLOAT),
     Lowering("Log1p", "AddV2 Log", _log1p, _FLOAT),
     Lowering("Tan", "Sin Cos RealDiv", _tan, _FLOAT),

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 
+from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.child import Child, ChildError
+from tfconvert.converter.litert.failures import failure
 from tfconvert.converter.litert.quantize.instrumentation import instrument
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
@@ -127,7 +128,7 @@ class Run:
         try:
             answer, results = self._child.ask(header, arrays)
         except ChildError as crash:
-            raise crash.told("calibration-failed", what) from crash
+            raise failure(crash, "calibration-failed", what) from crash
         if answer["problem"]:
             raise error("calibration-failed", f"{what}: {answer['problem']}",
                         hint="check the samples' shapes and values")  # fmt: skip

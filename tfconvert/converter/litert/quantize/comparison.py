@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfconvert.converter.child_process import Child, ChildError
 from tfconvert.converter.litert import runtime
-from tfconvert.converter.litert.child import Child, ChildError
+from tfconvert.converter.litert.failures import failure
 from tfconvert.converter.quantization_report import Fidelity, OutputFidelity, decibels
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import error
@@ -48,7 +49,7 @@ def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> 
     try:
         answer, _ = child.ask(header, arrays)
     except ChildError as crash:
-        raise crash.told("runtime-error", "the converted model can't be run") from crash
+        raise failure(crash, "runtime-error", "the converted model can't be run") from crash
     if answer["problem"]:
         raise error("runtime-error", f"LiteRT can't run the converted model: {answer['problem']}",
                     hint="this is a defect of the converter; please report it")  # fmt: skip

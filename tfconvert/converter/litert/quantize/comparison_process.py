@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
-from tfconvert.converter.litert.child import Message, serve_task
+from tfconvert.converter.child_process import Message, serve_task
 from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
 from tfconvert.converter.litert.quantize.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import FileContent

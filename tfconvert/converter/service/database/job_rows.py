@@ -1,4 +1,4 @@
-"""Rows of the table of jobs as records, and back."""
+"""Rows of the table of jobs as records, and back; and the statements that every job needs, which are made once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, exists, select, tuple_
+from sqlalchemy import (
+    Row,
+    Select,
+    bindparam,
+    exists,
+    func,
+    select,
+    tuple_,
+    update,
+)
 
-from tfconvert.converter.service.database.tables import JOBS
+from tfconvert.converter.service.database.tables import JOBS, SERVERS
 from tfconvert.converter.service.job_state import JobRecord, JobState, Submission
 from tfconvert.schema.diagnostics import error
 
@@ -22,12 +31,74 @@ def select_jobs() -> Select[Any]:
     return select(*_COLUMNS)
 
 
+def _next_job() -> Select[Any]:
+    """Returns the query for the job that has waited longest; equal ones wait until one of them is done.
+
+    It passes over rows that other servers are about to take.
+    """
+    running = JOBS.alias("running")
+    equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
+    waiting = select(JOBS.c.id).where(JOBS.c.state == JobState.QUEUED, ~equal_runs)
+    return waiting.order_by(JOBS.c.created, JOBS.c.id).limit(1).with_for_update(of=JOBS, skip_locked=True)
+
+
+NEXT_JOB = _next_job()
+"""The job to run next; it has no parameters."""
+
+JOB_BY_ID = select_jobs().where(JOBS.c.id == bindparam("job"))
+"""The job `job`."""
+
+EQUAL_JOB = (
+    select_jobs()
+    .where(JOBS.c.cache_key == bindparam("key"), JOBS.c.state == JobState.SUCCEEDED, JOBS.c.result_attempt > 0)
+    .limit(1)
+)
+"""A job whose result is that of the jobs of the key `key`."""
+
+WAITING = select(func.count()).where(JOBS.c.state == JobState.QUEUED)
+"""How many jobs wait."""
+
+ACTIVE = select(func.count()).where(
+    JOBS.c.owner == bindparam("owner"), JOBS.c.state.in_([JobState.QUEUED, JobState.RUNNING])
+)
+"""How many jobs of the owner `owner` wait or run."""
+
+TAKE = (
+    update(JOBS)
+    .where(
+        JOBS.c.id == bindparam("job"),
+        JOBS.c.state == JobState.QUEUED,
+        select(SERVERS.c.id).where(SERVERS.c.id == bindparam("taker")).exists(),
+    )
+    .values(state=JobState.RUNNING, server=bindparam("taker"), attempt=JOBS.c.attempt + 1, stage="",
+            started=bindparam("now"))
+)  # fmt: skip
+"""Gives the job `job` to the server `taker`, if it still waits and the server still lives."""
+
+HELD = (
+    JOBS.c.id == bindparam("job"),
+    JOBS.c.state == JobState.RUNNING,
+    JOBS.c.server == bindparam("holder"),
+    JOBS.c.attempt == bindparam("number"),
+)
+"""That an attempt is still the one that runs: whoever has lost its job changes nothing."""
+
+SET_STAGE = update(JOBS).where(*HELD).values(stage=bindparam("name"))
+"""Notes that the attempt that `held_by` tells has come to the stage `name`."""
+
+TO_CANCEL = select(JOBS.c.id).where(JOBS.c.id.in_(bindparam("jobs", expanding=True)), JOBS.c.cancel_requested)
+"""Those of the jobs `jobs` that are to be ended."""
+
+
+def held_by(job: JobRecord) -> dict[str, Any]:
+    """Returns the parameters of `HELD` for an attempt."""
+    return {"job": job.id, "holder": job.server, "number": job.attempt}
+
+
 def to_record(row: Row[Any]) -> JobRecord:
     """Returns a row as a record."""
-    values = dict(row._mapping)  # noqa: SLF001  # This is SQLAlchemy's public way, named like fields of named tuples.
-    values["state"] = JobState(values["state"])
-    values["idempotency_key"] = values["idempotency_key"] or ""
-    return JobRecord(**values)
+    record = JobRecord._make(row)
+    return record._replace(state=JobState(record.state), idempotency_key=record.idempotency_key or "")
 
 
 def new_record(identity: str, submission: Submission, cache_key: str) -> JobRecord:
@@ -42,27 +113,6 @@ def to_values(record: JobRecord) -> dict[str, Any]:
     values = record._asdict()
     return {**values, "state": str(record.state), "idempotency_key": record.idempotency_key or None, "forgiven": 0,
             "settings": dict(record.settings), "summary": dict(record.summary)}  # fmt: skip
-
-
-def is_held(job: JobRecord) -> ColumnElement[bool]:
-    """Returns the condition that an attempt is still the one that runs: whoever has lost its job changes nothing."""
-    return and_(
-        JOBS.c.id == job.id,
-        JOBS.c.state == JobState.RUNNING,
-        JOBS.c.server == job.server,
-        JOBS.c.attempt == job.attempt,
-    )
-
-
-def next_job() -> Select[Any]:
-    """Returns the query for the job that has waited longest; equal ones wait until one of them is done.
-
-    It passes over rows that other servers are about to take.
-    """
-    running = JOBS.alias("running")
-    equal_runs = exists().where(running.c.cache_key == JOBS.c.cache_key, running.c.state == JobState.RUNNING)
-    waiting = select(JOBS.c.id).where(JOBS.c.state == JobState.QUEUED, ~equal_runs)
-    return waiting.order_by(JOBS.c.created, JOBS.c.id).limit(1).with_for_update(of=JOBS, skip_locked=True)
 
 
 def page_of(owner: str | None, filters: Mapping[str, str | None], before: str | None, limit: int) -> Select[Any]:

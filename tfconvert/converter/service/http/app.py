@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.concurrency import run_in_threadpool
 from fastapi.routing import APIRoute
 
@@ -42,6 +42,7 @@ def create_app(config: ServiceConfig) -> FastAPI:
     app.state.service = service
     for routes in (jobs.ROUTES, events.ROUTES, downloads.ROUTES, tokens.ROUTES, system.ROUTES, pages.ROUTES):
         app.include_router(routes)
+        app.include_router(_heads_of(routes))
     add_handlers(app)
     # The last is the first that a request comes to.
     app.add_middleware(
@@ -60,6 +61,17 @@ def create_app(config: ServiceConfig) -> FastAPI:
 
     app.openapi = openapi  # type: ignore[method-assign]
     return app
+
+
+def _heads_of(routes: APIRouter) -> APIRouter:
+    """Returns routes that answer HEAD where others answer GET, without a body; the description leaves them out."""
+    heads = APIRouter()
+    for route in routes.routes:
+        if isinstance(route, APIRoute) and "GET" in (route.methods or ()):
+            heads.add_api_route(route.path, route.endpoint, methods=["HEAD"], include_in_schema=False,
+                                status_code=route.status_code, response_model=route.response_model,
+                                response_class=route.response_class)  # fmt: skip
+    return heads
 
 
 def _operation_id(route: APIRoute) -> str:

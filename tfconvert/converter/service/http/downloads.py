@@ -24,6 +24,12 @@ _ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip", ".pbtxt", ".pb", ".meta", ".mlir"
 IfNoneMatch = Annotated[str | None, Header(description="An ETag: 304 if it is still the one.")]
 
 
+class _FileResponse(FileResponse):
+    """A file in large parts: a thread reads each, and the reader waits for all."""
+
+    chunk_size = 1 << 20
+
+
 def _binary(media_type: str, what: str) -> dict[int | str, dict[str, object]]:
     schema = {"type": "string", "format": "binary"} if media_type == "application/octet-stream" else {"type": "string"}
     content = {"content": {media_type: {"schema": schema}}}
@@ -73,7 +79,7 @@ def _file(
     if if_none_match is not None and tag in (each.strip().removeprefix("W/") for each in if_none_match.split(",")):
         return Response(status_code=304, headers={"ETag": tag})
     headers = {"ETag": tag}
-    return FileResponse(path, 200, headers, media_type, filename=save_as or None, stat_result=found)
+    return _FileResponse(path, 200, headers, media_type, filename=save_as or None, stat_result=found)
 
 
 def _stat(path: Path, job: JobRecord) -> os.stat_result:

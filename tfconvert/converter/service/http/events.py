@@ -6,11 +6,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from tfconvert.converter.service import events
 from tfconvert.converter.service.http.access import Reader, The
 from tfconvert.converter.service.http.jobs import JobId
 from tfconvert.converter.service.http.service import Service
@@ -28,10 +27,17 @@ _AFTER = Query(ge=0, le=1 << 53, description="The same, for those who can't set 
           "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}}},
 })  # fmt: skip
 async def follow_job(
-    id: JobId, service: The, caller: Reader, last: Annotated[str, _LAST] = "", after: Annotated[int, _AFTER] = 0
+    request: Request,
+    id: JobId,
+    service: The,
+    caller: Reader,
+    last: Annotated[str, _LAST] = "",
+    after: Annotated[int, _AFTER] = 0,
 ) -> StreamingResponse:
     """Follow a job's stages and states."""
     await run_in_threadpool(service.store.get, id, caller.sees)
+    if request.method == "HEAD":  # There is nothing to wait for: no events would be in the answer.
+        return StreamingResponse(iter(()), media_type="text/event-stream")
     behind = int(last) if last.isascii() and last.isdigit() else after
     return StreamingResponse(_lines(service, id, caller.sees, behind), media_type="text/event-stream",
                              headers={"X-Accel-Buffering": "no"})  # fmt: skip
@@ -50,7 +56,7 @@ async def _lines(service: Service, id: str, owner: str | None, after: int) -> As
         return job.state.is_final
 
     yield ": the events of a job\n\n"
-    async for event in events.follow(service.folders, id, after, is_ended):
+    async for event in service.store.events.follow(id, after, is_ended):
         if event is None:
             yield ": still here\n\n"
         else:

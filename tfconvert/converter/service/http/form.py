@@ -57,15 +57,17 @@ class _Part:
         name: The file's name.
         data: What was not written yet; all of a text.
         size: Bytes that came in.
+        waiting: Those of them that were not written yet.
     """
 
-    __slots__ = ("data", "field", "name", "size")
+    __slots__ = ("data", "field", "name", "size", "waiting")
 
     def __init__(self, field: str, name: str) -> None:
         self.field = field
         self.name = name
-        self.data: list[bytes] = []
+        self.data: list[bytes | memoryview] = []
         self.size = 0
+        self.waiting = 0
 
 
 class FormReader:
@@ -134,7 +136,8 @@ class FormReader:
             if part.field in _FILES:
                 file = self._form.files[part.field]
                 data, part.data = part.data, []
-                await asyncio.to_thread(file.incoming.write, b"".join(data))
+                part.waiting = 0
+                await asyncio.to_thread(file.incoming.write, data)
             elif is_complete:
                 self._form.texts[part.field] = _decoded(part)
 
@@ -170,10 +173,12 @@ class FormReader:
         part = self._part
         assert part is not None
         part.size += end - start
+        part.waiting += end - start
         if part.field in _TEXTS and part.size > _TEXTS[part.field]:
             raise error("upload-too-large", f"the field {part.field!r} has more than {_TEXTS[part.field]} bytes")
-        part.data.append(data[start:end])
-        if part.field in _FILES and sum(map(len, part.data)) >= _BATCH:
+        # Not copied: most of what comes in is one part of a file from its beginning to its end.
+        part.data.append(memoryview(data)[start:end])
+        if part.field in _FILES and part.waiting >= _BATCH:
             self._pending.append((part, False))
 
     def _on_part_end(self) -> None:

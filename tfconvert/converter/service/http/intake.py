@@ -85,21 +85,68 @@ class _Body:
         return message
 
     async def _next(self) -> Message:
-        begin = time.monotonic()
-        end = min(begin + self._idle, self._end)
-        coming = asyncio.ensure_future(self._receive())
+        """Returns the next message.
+
+        Raises:
+            ConversionError: It doesn't come (`request-timeout`), or the server is about to stop (`service-stopping`).
+        """
+        now = time.monotonic()
+        if now >= self._end:  # It may drip forever, never late by itself.
+            raise error("request-timeout", f"the request took more than {_LONGEST:g} s to come in")
+        watch = _Watch(min(now + self._idle, self._end), self._is_stopping)
         try:
-            while not coming.done():
-                rest = end - time.monotonic()
-                if rest <= 0:
-                    seconds = round(time.monotonic() - begin)
-                    raise error("request-timeout", f"nothing came for {seconds} s in the middle of the request")
-                await asyncio.wait([coming], timeout=min(rest, _PAUSE))
-                if not coming.done() and self._is_stopping():
-                    raise error("service-stopping", "the server is about to stop", hint="try again in a while")
-            return coming.result()
+            return await self._receive()
+        except asyncio.CancelledError:
+            if watch.problem is None:
+                raise
+            watch.task.uncancel()
+            raise watch.problem from None
         finally:
-            coming.cancel()
+            watch.timer.cancel()
+
+
+class _Watch:
+    """Looks at a task that waits for a message, now and then, and interrupts it if it has to wait no longer.
+
+    A timer costs little, unlike a task that could be waited for with a limit: a large body has hundreds of messages.
+
+    Args:
+        end: Until when it may wait, by the monotonic clock.
+        is_stopping: Returns whether the server was asked to stop.
+
+    Attributes:
+        task: The task.
+        timer: Ends the watch when it is cancelled.
+        problem: Why the task was interrupted.
+    """
+
+    __slots__ = ("_begin", "_end", "_is_stopping", "problem", "task", "timer")
+
+    def __init__(self, end: float, is_stopping: Callable[[], bool]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.task = task
+        self.problem: ConversionError | None = None
+        self._begin = time.monotonic()
+        self._end = end
+        self._is_stopping = is_stopping
+        self._set_timer(self._begin)
+
+    def _set_timer(self, now: float) -> None:
+        seconds = max(min(self._end - now, _PAUSE), 0)
+        self.timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now >= self._end:
+            seconds = round(now - self._begin)
+            self.problem = error("request-timeout", f"nothing came for {seconds} s in the middle of the request")
+        elif self._is_stopping():
+            self.problem = error("service-stopping", "the server is about to stop", hint="try again in a while")
+        if self.problem is None:
+            self._set_timer(now)
+        else:
+            self.task.cancel()
 
 
 def _too_large(most: int) -> ConversionError:

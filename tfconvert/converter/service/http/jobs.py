@@ -75,6 +75,7 @@ def cancel_job(id: JobId, service: The, caller: Writer) -> JobView:
     """Cancel a job that waits or runs."""
     job = service.store.cancel(id, caller.sees)
     service.workers.wake()
+    service.workers.urge()
     return JobView.of(job)
 
 

@@ -69,6 +69,7 @@ class Service:
             grace: Seconds that running jobs have to end; then they go back to the queue.
         """
         self.is_stopping = True
+        self.store.events.wake()
         self.workers.stop(grace)
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ def _losses(operands: Operands) -> Shapes:
     if "Sparse" in operands.op.name:
         rows = merge(logits[:1], with_rank(labels, 1, "the labels"))
         return (rows, logits)
-    shape = merge(logits, labels) if 1 not in (*logits[:1], *labels[:1]) else None
+    shape = merge(logits, labels) if 1 not in logits[:1] + labels[:1] else None
     return ((-1,) if shape is None else shape[:1], shape or (-1, -1))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir import symbol_table
-from tfconvert.converter.stablehlo.buffers import formulas
-from tfconvert.converter.stablehlo.buffers.formulas import ONE, ZERO, Formula
+from tfconvert.converter.stablehlo.buffers import polynomials
 from tfconvert.converter.stablehlo.buffers.kernels import KERNEL
 from tfconvert.converter.stablehlo.buffers.operation_counts import operations_of
+from tfconvert.converter.stablehlo.buffers.polynomials import ONE, ZERO, Polynomial
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.func import CallOp
 from tfconvert.schema.dialects.locations import place_of
@@ -30,7 +30,7 @@ class Point(NamedTuple):
         location: Where it comes from.
     """
 
-    bytes: Formula
+    bytes: Polynomial
     op: str
     location: str
 
@@ -46,8 +46,8 @@ class LibraryCall(NamedTuple):
     """
 
     routine: str
-    sizes: tuple[tuple[Formula, ...], ...]
-    operations: Formula
+    sizes: tuple[tuple[Polynomial, ...], ...]
+    operations: Polynomial
     location: str
 
 
@@ -63,17 +63,17 @@ class Cost(NamedTuple):
     """
 
     points: tuple[Point, ...]
-    operations: Formula
+    operations: Polynomial
     library_calls: tuple[LibraryCall, ...]
     weights: int
-    results: Formula
+    results: Polynomial
 
     @property
-    def peak(self) -> Formula:
+    def peak(self) -> Polynomial:
         """The most bytes that live at a time."""
         found = ZERO
         for point in self.points:
-            found = formulas.apply("maxsi", found, point.bytes)
+            found = polynomials.apply("maxsi", found, point.bytes)
         return found
 
 
@@ -81,12 +81,12 @@ class _Memory(NamedTuple):
     """A buffer: its name, sizes, bytes, and the bytes of an element."""
 
     name: str
-    sizes: tuple[Formula, ...]
-    bytes: Formula
+    sizes: tuple[Polynomial, ...]
+    bytes: Polynomial
     element: int
 
 
-_Item = Formula | _Memory
+_Item = Polynomial | _Memory
 _Values = dict[Value, _Item]
 
 
@@ -109,21 +109,21 @@ def cost_of(module: ModuleOp, function_name: str, names: Sequence[str] = ()) -> 
     held = {id(item): item.bytes for item in results if isinstance(item, _Memory)}
     total = ZERO
     for each in held.values():
-        total = formulas.add(total, each)
+        total = polynomials.add(total, each)
     return Cost(tuple(walk.points), walk.operations, tuple(walk.calls), weights, total)
 
 
-def _memory(name: str, kind: object, sizes: Sequence[Formula] | None) -> _Memory:
+def _memory(name: str, kind: object, sizes: Sequence[Polynomial] | None) -> _Memory:
     assert isinstance(kind, MemRefType)
     given = iter(sizes or ())
     found = []
     for axis, dim in enumerate(kind.shape):
         if dim >= 0:
-            found.append(formulas.constant(dim))
+            found.append(polynomials.constant(dim))
         else:
-            found.append(next(given) if sizes is not None else formulas.symbol(f"{name}.{axis}"))
+            found.append(next(given) if sizes is not None else polynomials.symbol(f"{name}.{axis}"))
     element = types.numpy_dtype(kind.element_type).itemsize
-    return _Memory(name, tuple(found), formulas.product((formulas.constant(element), *found)), element)
+    return _Memory(name, tuple(found), polynomials.product((polynomials.constant(element), *found)), element)
 
 
 def _static_bytes(op: Operation) -> int:
@@ -141,7 +141,7 @@ class _Walk:
         self._live = ZERO
         self._times = ONE
         self._fresh = 0
-        self._seen: set[Formula] = set()
+        self._seen: set[Polynomial] = set()
 
     def block(self, block: Block, values: _Values) -> list[_Item]:
         """Walks through a block; returns what its terminator hands on."""
@@ -158,7 +158,7 @@ class _Walk:
         if op.name == "memref.dealloc":
             (held,) = operands
             assert isinstance(held, _Memory)
-            self._live = formulas.subtract(self._live, held.bytes)
+            self._live = polynomials.subtract(self._live, held.bytes)
             return ()
         if isinstance(op, CallOp):
             return self._call(op, operands)
@@ -172,10 +172,10 @@ class _Walk:
         if op.name in ("memref.dim", "memref.load"):
             held, *indices = operands
             assert isinstance(held, _Memory)
-            places = [each.number for each in indices if isinstance(each, Formula)]
+            places = [each.number for each in indices if isinstance(each, Polynomial)]
             if op.name == "memref.dim" and places[0] is not None:
                 return (held.sizes[places[0]],)
-            return (formulas.symbol(f"{held.name}[{', '.join(map(str, places))}]"),)
+            return (polynomials.symbol(f"{held.name}[{', '.join(map(str, places))}]"),)
         if op.name == "memref.cast":
             return operands
         if op.name == "memref.get_global":
@@ -183,20 +183,20 @@ class _Walk:
         if op.name == "arith.constant":
             value = op.properties["value"]
             assert isinstance(value, IntegerAttr)
-            return (formulas.constant(int(value.value)),)
+            return (polynomials.constant(int(value.value)),)
         if op.dialect != "arith":
             return ()
         if op.name in _CASTS:
             return operands
-        numbers = [each for each in operands if isinstance(each, Formula)]
+        numbers = [each for each in operands if isinstance(each, Polynomial)]
         name = op.name.removeprefix("arith.")
         predicate = op.properties.get("predicate")
-        return (formulas.apply(f"cmpi {predicate.value}" if isinstance(predicate, IntegerAttr) else name, *numbers),)
+        return (polynomials.apply(f"cmpi {predicate.value}" if isinstance(predicate, IntegerAttr) else name, *numbers),)
 
     def _alloc(self, op: Operation, operands: list[_Item]) -> _Memory:
-        sizes = [each for each in operands if isinstance(each, Formula)]
+        sizes = [each for each in operands if isinstance(each, Polynomial)]
         held = _memory(_name(op, self._number()), op.results[0].type, sizes)
-        self._live = formulas.add(self._live, held.bytes)
+        self._live = polynomials.add(self._live, held.bytes)
         self._note(op)
         return held
 
@@ -210,13 +210,13 @@ class _Walk:
         if here in self._seen:
             return
         self._seen.add(here)
-        if any(formulas.is_natural(formulas.subtract(point.bytes, here)) for point in self.points):
+        if any(polynomials.is_natural(polynomials.subtract(point.bytes, here)) for point in self.points):
             return
         writer = op.next_op or op
         while op.results[0] not in writer.operands and writer.next_op is not None:
             writer = writer.next_op
         name = writer.callee if isinstance(writer, CallOp) else writer.name
-        kept = [point for point in self.points if not formulas.is_natural(formulas.subtract(here, point.bytes))]
+        kept = [point for point in self.points if not polynomials.is_natural(polynomials.subtract(here, point.bytes))]
         self.points = [*kept, Point(here, name, str(place_of(op.location)))]
 
     def _call(self, op: CallOp, operands: list[_Item]) -> Sequence[_Item]:
@@ -225,8 +225,8 @@ class _Walk:
             inner: _Values = dict(zip(function.args, operands, strict=True))
             return self.block(function.body.block, inner)
         sizes = tuple(each.sizes for each in operands if isinstance(each, _Memory))
-        count = formulas.multiply(self._times, operations_of(function, sizes))
-        self.operations = formulas.add(self.operations, count)
+        count = polynomials.multiply(self._times, operations_of(function, sizes))
+        self.operations = polynomials.add(self.operations, count)
         if function.is_declaration:
             self.calls.append(LibraryCall(op.callee, sizes, count, str(place_of(op.location))))
         return ()
@@ -239,7 +239,7 @@ class _Walk:
         carried = _named(operands, number)
         while True:
             live = self._live
-            self._times = formulas.multiply(times, formulas.symbol(f"iterations{number}"))
+            self._times = polynomials.multiply(times, polynomials.symbol(f"iterations{number}"))
             self.block(before, {**values, **dict(zip(before.args, carried, strict=True))})
             found = self.block(after, {**values, **dict(zip(after.args, carried, strict=True))})
             self._times, self._live = times, live
@@ -255,7 +255,7 @@ class _Walk:
     def _swap(self, old: Sequence[_Item], new: Sequence[_Item]) -> None:
         for one, other in zip(old, new, strict=True):
             if isinstance(one, _Memory) and isinstance(other, _Memory):
-                self._live = formulas.add(formulas.subtract(self._live, one.bytes), other.bytes)
+                self._live = polynomials.add(polynomials.subtract(self._live, one.bytes), other.bytes)
 
     def _choice(self, op: Operation, values: _Values) -> Sequence[_Item]:
         """Walks through all branches; afterwards counts the one that costs the most."""
@@ -264,9 +264,9 @@ class _Walk:
         for region in op.regions:
             self._live, self.operations = live, ZERO
             results.append(self.block(region.block, dict(values)))
-            lives = formulas.apply("maxsi", lives, self._live) if results[1:] else self._live
-            counts = formulas.apply("maxsi", counts, self.operations)
-        self._live, self.operations = lives, formulas.add(operations, counts)
+            lives = polynomials.apply("maxsi", lives, self._live) if results[1:] else self._live
+            counts = polynomials.apply("maxsi", counts, self.operations)
+        self._live, self.operations = lives, polynomials.add(operations, counts)
         return [_either(each) for each in zip(*results, strict=True)]
 
 
@@ -291,8 +291,8 @@ def _open(item: _Item, name: str, axes: Sequence[int]) -> _Item:
         return item
     sizes = list(item.sizes)
     for axis in axes:
-        sizes[axis] = formulas.symbol(f"{name}.{axis}")
-    bytes_of = formulas.product((formulas.constant(item.element), *sizes))
+        sizes[axis] = polynomials.symbol(f"{name}.{axis}")
+    bytes_of = polynomials.product((polynomials.constant(item.element), *sizes))
     return _Memory(name, tuple(sizes), bytes_of, item.element)
 
 
@@ -308,8 +308,8 @@ def _either(items: Sequence[_Item]) -> _Item:
     assert isinstance(first, _Memory)
     for other in others:
         assert isinstance(other, _Memory)
-        sizes = [formulas.apply("maxsi", x, y) for x, y in zip(first.sizes, other.sizes, strict=True)]
-        first = _Memory(first.name, tuple(sizes), formulas.apply("maxsi", first.bytes, other.bytes), first.element)
+        sizes = [polynomials.apply("maxsi", x, y) for x, y in zip(first.sizes, other.sizes, strict=True)]
+        first = _Memory(first.name, tuple(sizes), polynomials.apply("maxsi", first.bytes, other.bytes), first.element)
     return first
 
 
@@ -317,19 +317,19 @@ def at(cost: Cost, sizes: Mapping[str, int]) -> Cost:
     """Returns a cost with numbers for sizes; of its points only those that may have the most bytes then."""
     points: list[Point] = []
     for point in cost.points:
-        here = point._replace(bytes=formulas.substitute(point.bytes, sizes))
-        if any(formulas.is_natural(formulas.subtract(other.bytes, here.bytes)) for other in points):
+        here = point._replace(bytes=polynomials.substitute(point.bytes, sizes))
+        if any(polynomials.is_natural(polynomials.subtract(other.bytes, here.bytes)) for other in points):
             continue
-        points = [each for each in points if not formulas.is_natural(formulas.subtract(here.bytes, each.bytes))]
+        points = [each for each in points if not polynomials.is_natural(polynomials.subtract(here.bytes, each.bytes))]
         points.append(here)
     calls = [
         call._replace(
-            sizes=tuple(tuple(formulas.substitute(size, sizes) for size in each) for each in call.sizes),
-            operations=formulas.substitute(call.operations, sizes),
+            sizes=tuple(tuple(polynomials.substitute(size, sizes) for size in each) for each in call.sizes),
+            operations=polynomials.substitute(call.operations, sizes),
         )
         for call in cost.library_calls
     ]
     return cost._replace(
-        points=tuple(points), operations=formulas.substitute(cost.operations, sizes), library_calls=tuple(calls),
-        results=formulas.substitute(cost.results, sizes),
+        points=tuple(points), operations=polynomials.substitute(cost.operations, sizes), library_calls=tuple(calls),
+        results=polynomials.substitute(cost.results, sizes),
     )  # fmt: skip

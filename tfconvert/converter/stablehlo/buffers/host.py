@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tfconvert.converter.stablehlo.buffers.scalars import Number
-from tfconvert.converter.stablehlo.buffers.sizes import SIZE_OPERANDS, Sizing, integer, ints
-from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.converter.stablehlo.buffers.sizes import Sizing, integer, ints
+from tfconvert.schema.dialects import stablehlo, tensor_data, types
 from tfconvert.schema.dialects.stablehlo_attributes import EnumeratorAttr
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import StringAttr
@@ -203,7 +203,7 @@ def _asked(op: Operation) -> Sequence[Value]:
         is_condition = parent is not None and parent.name == "stablehlo.while" and op.parent is _first(parent)
         return op.operands if is_condition else ()
     open_sizes = any(-1 in (types.shape_of(result.type) or ()) for result in op.results)
-    return [op.operands[each] for each in SIZE_OPERANDS.get(op.name, ())] if open_sizes else ()
+    return [op.operands[each] for each in stablehlo.SIZE_OPERANDS.get(op.name, ())] if open_sizes else ()
 
 
 def _first(op: Operation) -> Block:

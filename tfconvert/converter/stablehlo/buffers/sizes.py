@@ -258,19 +258,6 @@ RULES: Mapping[str, Rule] = {
 }
 """Op -> rule, of those whose table doesn't say that operands and results have one type."""
 
-SIZE_OPERANDS: Mapping[str, tuple[int, ...]] = {
-    "stablehlo.dynamic_broadcast_in_dim": (1,),
-    "stablehlo.dynamic_conv": (2,),
-    "stablehlo.dynamic_gather": (2,),
-    "stablehlo.dynamic_iota": (0,),
-    "stablehlo.dynamic_pad": (2, 3, 4),
-    "stablehlo.dynamic_reshape": (1,),
-    "stablehlo.real_dynamic_slice": (1, 2, 3),
-    "stablehlo.rng": (2,),
-    "stablehlo.set_dimension_size": (1,),
-}
-"""Op -> the operands whose numbers its rule asks for."""
-
 
 def merged(kind: Sequence[int], sizes: Sequence[Number]) -> list[Number]:
     """Returns sizes, those that a type tells from it."""

@@ -78,24 +78,33 @@ class _Emitter:
         self._values: dict[Term, Value] = dict(values.items())
 
     def value(self, term: Term) -> Value:
-        """Returns a term's value."""
-        found = self._values.get(term)
-        if found is None:
-            found = self._values[term] = self._emitted(term)
-        return found
+        """Returns a term's value; those that it needs come first."""
+        waiting = [term]
+        while waiting:
+            each = waiting[-1]
+            missing = [] if isinstance(each, int) else [other for other in each.terms if other not in self._values]
+            if each in self._values or not missing:
+                waiting.pop()
+                if each not in self._values:
+                    self._values[each] = self._appended(each)
+            else:
+                waiting += missing
+        return self._values[term]
 
-    def _emitted(self, term: Term) -> Value:
+    def _appended(self, term: Term) -> Value:
         op: Operation
         if isinstance(term, int):
             op = ConstantOp.create(properties={"value": IntegerAttr.get(term, _INDEX)}, result_types=(_INDEX,))
-        elif term.kind in _PREDICATES:
-            one, other = map(self.value, term.terms)
-            op = upstream.build("arith.cmpi", (one, other), (types.I1,), {"predicate": _PREDICATES[term.kind]})
+            return self._append(op)
+        operands = [self._values[each] for each in term.terms]
+        if term.kind in _PREDICATES:
+            op = upstream.build("arith.cmpi", operands, (types.I1,), {"predicate": _PREDICATES[term.kind]})
         elif term.kind == "select":
-            operands = tuple(map(self.value, term.terms))
             op = upstream.build("arith.select", operands, (operands[1].type,))
         else:
-            one, other = map(self.value, term.terms)
-            op = BinaryOp(_OPS[term.kind], (one, other), (one.type,))
+            op = BinaryOp(_OPS[term.kind], operands, (operands[0].type,))
+        return self._append(op)
+
+    def _append(self, op: Operation) -> Value:
         self._block.add_op(op)
         return op.results[0]

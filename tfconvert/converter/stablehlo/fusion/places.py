@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from tfconvert.converter.stablehlo.formulas import elements
+from tfconvert.schema.dialects import stablehlo
 from tfconvert.schema.dialects.func import ARGUMENT_ATTRIBUTES, FuncOp
 from tfconvert.schema.ir.attributes import TRUE, ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.operation import Operation
@@ -20,14 +21,7 @@ READ_BACK = "dhlo.read_back"
 HOST, DEVICE = "host", "device"
 
 _SIZES: Mapping[str, Sequence[int]] = {
-    "stablehlo.dynamic_broadcast_in_dim": (1,),
-    "stablehlo.dynamic_conv": (2,),
-    "stablehlo.dynamic_gather": (2,),
-    "stablehlo.dynamic_iota": (0,),
-    "stablehlo.dynamic_pad": (2, 3, 4),
-    "stablehlo.dynamic_reshape": (1,),
-    "stablehlo.real_dynamic_slice": (1, 2, 3),
-    "stablehlo.set_dimension_size": (1,),
+    **stablehlo.SIZE_OPERANDS,
     "cf.assert": (0,),
     "stablehlo.custom_call": tuple(range(32)),
 }

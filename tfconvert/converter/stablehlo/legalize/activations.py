@@ -94,6 +94,7 @@ def _bias_add(op: Operation, emit: Emit) -> Value:
 
 LOWERINGS: Mapping[str, Lowering] = {
     "BiasAdd": _bias_add,
+    "BiasAddV1": _bias_add,
     "Elu": _elu,
     "LeakyRelu": _leaky_relu,
     "LogSoftmax": _log_softmax,

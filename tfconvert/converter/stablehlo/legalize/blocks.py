@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, ints
-from tfconvert.converter.stablehlo.legalize.shaping import concatenate
+from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, sizes_in, times
 from tfconvert.converter.stablehlo.legalize.slicing import from_to
 from tfconvert.converter.stablehlo.legalize.window_geometry import Amounts, Axis, amounts_of, pad_around, same, slid
 from tfconvert.schema.dialects import types
@@ -15,18 +15,14 @@ from tfconvert.schema.ir.values import Value
 
 
 def _divided(dim: int, divisor: int, emit: Emit) -> int:
-    return emit.size_of(emit.compute("divide", emit.size(dim), divisor))
-
-
-def _times(dim: int, factor: int, emit: Emit) -> int:
-    return emit.size_of(emit.compute("multiply", emit.size(dim), factor))
+    return emit.size_of(emit.compute("divide", emit.size(dim), emit.size(divisor)))
 
 
 def _batch_blocks(op: Operation, emit: Emit) -> tuple[Sequence[int], list[Amounts]]:
     """Returns the blocks' size, and what is padded or cut off each spatial axis."""
     if len(op.operands) == 2:
         return (int(attribute(op, "block_size", 1)),) * 2, amounts_of(op, 1, 2, emit)
-    block = ints(op, 1, "the size of a block")
+    block = sizes_in(op.operands[1], emit)
     return block, amounts_of(op, 2, len(block), emit)
 
 
@@ -50,7 +46,7 @@ def _space_to_batch(op: Operation, emit: Emit) -> Value:
     value = emit.transpose(value, order)
     total = batch
     for size in block:
-        total = _times(total, size, emit)
+        total = times(total, size, emit)
     return emit.reshape(value, (total, *counts, *rest))
 
 
@@ -68,7 +64,7 @@ def _batch_to_space(op: Operation, emit: Emit) -> Value:
     for axis in range(count):
         order += [count + 1 + axis, axis]
     value = emit.transpose(value, [*order, *range(2 * count + 1, 2 * count + 1 + len(rest))])
-    wide = [_times(dim, size, emit) for dim, size in zip(spatial, block, strict=True)]
+    wide = [times(dim, size, emit) for dim, size in zip(spatial, block, strict=True)]
     value = emit.reshape(value, (batch, *wide, *rest))
     for axis, (low, high) in enumerate(cuts, 1):
         value = from_to(value, axis, low, emit.compute("subtract", emit.size(emit.dims(value)[axis]), high), emit)
@@ -87,7 +83,7 @@ def _space_to_depth(op: Operation, emit: Emit) -> Value:
     value, dims, block, is_first = _depth_layout(op, emit)
     batch, channels = dims[0], dims[1] if is_first else dims[3]
     height, width = (_divided(dim, block, emit) for dim in (dims[2:] if is_first else dims[1:3]))
-    deep = _times(channels, block * block, emit)
+    deep = times(channels, block * block, emit)
     if is_first:
         value = emit.reshape(value, (batch, channels, height, block, width, block))
         return emit.reshape(emit.transpose(value, (0, 3, 5, 1, 2, 4)), (batch, deep, height, width))
@@ -100,7 +96,7 @@ def _depth_to_space(op: Operation, emit: Emit) -> Value:
     batch, deep = dims[0], dims[1] if is_first else dims[3]
     height, width = dims[2:] if is_first else dims[1:3]
     channels = _divided(deep, block * block, emit)
-    tall, wide = _times(height, block, emit), _times(width, block, emit)
+    tall, wide = times(height, block, emit), times(width, block, emit)
     if is_first:
         value = emit.reshape(value, (batch, block, block, channels, height, width))
         return emit.reshape(emit.transpose(value, (0, 3, 4, 1, 5, 2)), (batch, channels, tall, wide))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tfconvert.converter.stablehlo.legalize.emit import Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
-from tfconvert.converter.stablehlo.legalize.formulas import Formula
+from tfconvert.converter.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.stablehlo.legalize.reductions import kept
 from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.schema.dialects import types
@@ -32,19 +32,19 @@ def _contrast(op: Operation, emit: Emit) -> Value:
     return emit.convert(emit.binary("add", spread, mean), types.element_of(op.results[0].type))
 
 
-def _channels(value: Value, emit: Emit) -> list[Formula]:
+def _channels(value: Value, emit: Emit) -> list[Expression]:
     last = len(emit.dims(value)) - 1
     wide = _wide(value, emit)
-    return [Formula(emit, part(wide, last, index, index + 1, emit)) for index in range(3)]
+    return [Expression(emit, part(wide, last, index, index + 1, emit)) for index in range(3)]
 
 
-def _image(op: Operation, channels: list[Formula], emit: Emit) -> Value:
+def _image(op: Operation, channels: list[Expression], emit: Emit) -> Value:
     values = [channel.value for channel in channels]
     joined = concatenate(values, len(emit.dims(values[0])) - 1, emit)
     return emit.convert(joined, types.element_of(op.results[0].type))
 
 
-def _to_hsv(channels: list[Formula]) -> list[Formula]:
+def _to_hsv(channels: list[Expression]) -> list[Expression]:
     red, green, blue = channels
     value = red.greatest(green).greatest(blue)
     span = value - red.least(green).least(blue)
@@ -56,7 +56,7 @@ def _to_hsv(channels: list[Formula]) -> list[Formula]:
     return [(hue + 1).where(hue.compare("LT", 0), hue), saturation, value]
 
 
-def _to_rgb(channels: list[Formula]) -> list[Formula]:
+def _to_rgb(channels: list[Expression]) -> list[Expression]:
     hue, saturation, value = channels
     at = hue * 6
     ramps = (abs(at - 3) - 1, 2 - abs(at - 2), 2 - abs(at - 4))
@@ -73,13 +73,13 @@ def _hsv_to_rgb(op: Operation, emit: Emit) -> Value:
 
 def _adjusted_hue(op: Operation, emit: Emit) -> Value:
     hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
-    turned = hue + Formula(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
+    turned = hue + Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
     return _image(op, _to_rgb([turned - turned.apply("floor"), saturation, value]), emit)
 
 
 def _adjusted_saturation(op: Operation, emit: Emit) -> Value:
     hue, saturation, value = _to_hsv(_channels(op.operands[0], emit))
-    scale = Formula(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
+    scale = Expression(emit, emit.convert(op.operands[1], types.element_of(hue.value.type)))
     return _image(op, _to_rgb([hue, (saturation * scale).greatest(0).least(1), value]), emit)
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, ints
 from tfconvert.converter.stablehlo.legalize.gathering import rows_at, scatter
-from tfconvert.converter.stablehlo.legalize.scans import add, scan
+from tfconvert.converter.stablehlo.legalize.index_checks import require_indices
+from tfconvert.converter.stablehlo.legalize.scans import ADD, scan
 from tfconvert.converter.stablehlo.legalize.shaping import concatenate
 from tfconvert.converter.stablehlo.legalize.sorting import first
 from tfconvert.schema.dialects import types
@@ -29,7 +30,7 @@ def _flat_size(dims: Sequence[int], emit: Emit) -> int:
 def places_of(mask: Value, emit: Emit) -> Value:
     """Emits the indices of a vector's true elements, in order, as `i32`."""
     (size,) = emit.dims(mask)
-    numbers = scan(emit.convert(mask, types.I32), 0, add, 0, emit)
+    numbers = scan(emit.convert(mask, types.I32), 0, ADD, emit)
     count = emit.sizes.fresh(emit.reduce("add", emit.convert(mask, types.I32), (0,), 0))
     # Those that are false are written past the end, which is nowhere.
     targets = emit.select(mask, emit.binary("subtract", numbers, 1), emit.value(emit.size(size)))
@@ -73,7 +74,7 @@ def _unique(op: Operation, emit: Emit) -> Sequence[Value]:
     earliest = emit.binary("minimum", emit.reduce("minimum", found, (1,), (1 << 31) - 1), own)
     is_new = emit.compare("EQ", earliest, own)
     places = places_of(is_new, emit)
-    numbers = emit.binary("subtract", scan(emit.convert(is_new, types.I32), 0, add, 0, emit), 1)
+    numbers = emit.binary("subtract", scan(emit.convert(is_new, types.I32), 0, ADD, emit), 1)
     indices = rows_at(numbers, earliest, emit)
     results = [rows_at(value, places, emit), emit.convert(indices, types.element_of(op.results[1].type))]
     if len(op.results) > 2:
@@ -99,9 +100,26 @@ def _partition(op: Operation, emit: Emit) -> Sequence[Value]:
     places = emit.dims(numbers)
     rest = emit.dims(value)[len(places) :]
     size = _flat_size(places, emit)
+    require_indices(numbers, len(op.results), emit)
     rows = emit.reshape(value, (size, *rest))
     flat = emit.reshape(numbers, (size,))
     return [rows_at(rows, places_of(emit.compare("EQ", flat, index), emit), emit) for index in range(len(op.results))]
+
+
+def _gradient_axes(op: Operation, emit: Emit) -> Sequence[Value]:
+    """Emits along which axes the gradients of two operands that were broadcast to each other are summed."""
+    ranks = [emit.dims(shape)[0] for shape in op.operands]
+    if min(ranks) < 0:
+        raise DeclinedError("the rank of a shape is not known")
+    element = types.element_of(op.operands[0].type)
+    wide = [
+        concatenate([emit.broadcast(emit.scalar(1, element), (max(ranks) - rank,)), shape], 0, emit)
+        for shape, rank in zip(op.operands, ranks, strict=True)
+    ]
+    # Equal shapes need no sums, not even along axes of size 1.
+    differs = emit.reduce("or", emit.compare("NE", *wide), (0,), int(ranks[0] != ranks[1]))
+    masks = [emit.binary("and", emit.compare("EQ", shape, 1), differs) for shape in wide]
+    return [emit.convert(places_of(mask, emit), element) for mask in masks]
 
 
 def _unique_along(op: Operation, emit: Emit) -> Sequence[Value]:
@@ -112,6 +130,7 @@ def _unique_along(op: Operation, emit: Emit) -> Sequence[Value]:
 
 
 LOWERINGS: Mapping[str, Lowering] = {
+    "BroadcastGradientArgs": _gradient_axes,
     "DynamicPartition": _partition,
     "ListDiff": _list_diff,
     "Unique": _unique,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
-from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.dialects.locations import told_at
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -26,14 +26,14 @@ _TARGET = "shape_assertion"
 EQUAL_OR_ONE = "the sizes of operands must be equal or 1"
 
 
-def require(holds: Value, what: str, emit: Emit) -> None:
-    """Inserts an assertion that a scalar is true, with a message that names the node."""
-    node = node_of(emit.location)
+def require(holds: Value, what: str, emit: Emit) -> Operation:
+    """Inserts an assertion that a scalar is true, with a message that names the node and its source line."""
     properties: dict[str, attrs.Value] = {
         "api_version": attrs.int32(2), "call_target_name": _TARGET, "has_side_effect": True,
     }  # fmt: skip
     made = emit.op(_CALL, (holds,), (), properties)
-    made.attributes["error_message"] = attrs.string(f"{node}: {what}" if node else what)
+    made.attributes["error_message"] = attrs.string(told_at(emit.location, what))
+    return made
 
 
 def is_assertion(op: Operation) -> bool:

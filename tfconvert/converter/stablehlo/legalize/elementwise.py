@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
 from tfconvert.schema.dialects import types
@@ -25,7 +26,7 @@ _UNARY = {
 
 _BINARY = {
     "Add": "add", "AddV2": "add", "Atan2": "atan2", "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
-    "Div": "divide", "LeftShift": "shift_left", "LogicalAnd": "and", "LogicalOr": "or", "Maximum": "maximum",
+    "Div": "divide", "LogicalAnd": "and", "LogicalOr": "or", "Maximum": "maximum",
     "Minimum": "minimum", "Mul": "multiply", "Pow": "power", "RealDiv": "divide", "Sub": "subtract",
     "TruncateDiv": "divide", "TruncateMod": "remainder",
 }  # fmt: skip
@@ -74,6 +75,15 @@ def _is_nan(op: Operation, emit: Emit) -> Value:
 
 def _is_finite(op: Operation, emit: Emit) -> Value:
     return emit.one("is_finite", (op.operands[0],), types.I1, emit.dims(op.operands[0]))
+
+
+def _to_bool(op: Operation, emit: Emit) -> Value:
+    """Emits whether a number is not 0, or whether a tensor of others than one has elements."""
+    value = op.operands[0]
+    dims = emit.dims(value)
+    if not dims:
+        return value if types.element_of(value.type) == types.I1 else emit.compare("NE", value, 0)
+    return emit.compare("GT", emit.value(emit.product(dims)), 0)
 
 
 def _is_inf(op: Operation, emit: Emit) -> Value:
@@ -131,9 +141,25 @@ def _floor_mod(op: Operation, emit: Emit) -> Value:
     return emit.select(_signs_differ(rest, second, emit), emit.binary("add", rest, second), rest)
 
 
+def _within_width(amounts: Value, emit: Emit) -> Value:
+    """Emits amounts of a shift that are less than the number of bits, as TensorFlow limits others."""
+    element = types.element_of(amounts.type)
+    last = types.numpy_dtype(element).itemsize * 8 - 1
+    known = constant_array(amounts)
+    if known is not None and ((known >= 0) & (known <= last)).all():
+        return amounts
+    operands = (emit.scalar(0, element), amounts, emit.scalar(last, element))
+    return emit.one("clamp", operands, element, emit.dims(amounts))
+
+
+def _left_shift(op: Operation, emit: Emit) -> Value:
+    return emit.binary("shift_left", op.operands[0], _within_width(op.operands[1], emit))
+
+
 def _right_shift(op: Operation, emit: Emit) -> Value:
     is_unsigned = types.numpy_dtype(types.element_of(op.operands[0].type)).kind == "u"
-    return emit.binary("shift_right_logical" if is_unsigned else "shift_right_arithmetic", *op.operands)
+    name = "shift_right_logical" if is_unsigned else "shift_right_arithmetic"
+    return emit.binary(name, op.operands[0], _within_width(op.operands[1], emit))
 
 
 def _select_v2(op: Operation, emit: Emit) -> Value:
@@ -213,6 +239,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "IsFinite": _is_finite,
     "IsInf": _is_inf,
     "IsNan": _is_nan,
+    "LeftShift": _left_shift,
     "MulNoNan": _guarded("multiply", 1),
     "Ndtri": _ndtri,
     "RightShift": _right_shift,
@@ -220,6 +247,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "SelectV2": _select_v2,
     "Square": _square,
     "SquaredDifference": _squared_difference,
+    "ToBool": _to_bool,
     "Xdivy": _guarded("divide", 0),
     "Xlog1py": _guarded("log_plus_one", 0),
     "Xlogy": _guarded("log", 0),

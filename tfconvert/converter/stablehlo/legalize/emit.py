@@ -48,15 +48,17 @@ class Emit(OpBuilder):
 
     Attributes:
         sizes: The symbolic shapes.
+        checks_indices: Whether indices are to be checked when the program runs.
     """
 
-    __slots__ = ("block", "sizes")
+    __slots__ = ("block", "checks_indices", "sizes")
 
-    def __init__(self, op: Operation, sizes: Sizes) -> None:
+    def __init__(self, op: Operation, sizes: Sizes, *, checks_indices: bool = False) -> None:
         super().__init__(op)
         assert op.parent is not None
         self.block: Block = op.parent
         self.sizes = sizes
+        self.checks_indices = checks_indices
 
     # Ops.
 

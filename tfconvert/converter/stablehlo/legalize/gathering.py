@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
+from tfconvert.converter.stablehlo.legalize.index_checks import require_index_vectors, require_indices
 from tfconvert.converter.stablehlo.legalize.shaping import requested, requested_size
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -20,6 +21,7 @@ def _gather(op: Operation, emit: Emit) -> Value:
     dims, places = emit.dims(table), emit.dims(indices)
     axis = axis_of(ints(op, 2, "the axis")[0], len(dims)) if len(op.operands) > 2 else 0
     batch = int(attribute(op, "batch_dims", 0) or 0)
+    require_indices(indices, dims[axis], emit)
     return gather(table, indices, axis, batch + len(places) if batch < 0 else batch, emit)
 
 
@@ -60,6 +62,19 @@ def rows_at(table: Value, indices: Value, emit: Emit) -> Value:
 
 def _gather_nd(op: Operation, emit: Emit) -> Value:
     table, indices = op.operands
+    _require_vectors(indices, emit.dims(table), emit)
+    return gather_at(table, indices, emit)
+
+
+def _require_vectors(indices: Value, dims: Sequence[int], emit: Emit) -> None:
+    """Asserts that index vectors are in range; how many numbers each has must be known."""
+    depth = emit.dims(indices)[-1]
+    if depth >= 0:
+        require_index_vectors(indices, dims[:depth], emit)
+
+
+def gather_at(table: Value, indices: Value, emit: Emit) -> Value:
+    """Emits what a tensor has at index vectors, which the last dimension of the indices holds."""
     dims, (*places, depth) = emit.dims(table), emit.dims(indices)
     if depth < 0:
         raise DeclinedError("the number of indices is not known")
@@ -95,8 +110,13 @@ def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) 
     dims, (*places, depth) = emit.dims(into), emit.dims(indices)
     if depth < 0:
         raise DeclinedError("the number of indices is not known")
-    for place, update in zip(places, emit.dims(updates), strict=False):
+    found = emit.dims(updates)
+    for place, update in zip(places, found, strict=False):
         require_equal(place, update, "there must be as many updates as indices", emit)
+    if len(found) == len(places) + len(dims) - depth:
+        # What only one of the two knows is known of both.
+        indices = emit.reshape(indices, (*map(_told, places, found), depth))
+        updates = emit.reshape(updates, (*map(_told, found, places), *found[len(places) :]))
     element = types.element_of(into.type)
     numbers = ScatterAttr.get(
         update_window_dims=list(range(len(places), len(places) + len(dims) - depth)),
@@ -112,16 +132,34 @@ def scatter(body: str, indices: Value, updates: Value, into: Value, emit: Emit) 
     return emit.one("scatter", (into, indices, updates), element, dims, properties, (emit.body(body, element),))
 
 
+def _told(own: int, other: int) -> int:
+    """Returns a size, the one that it equals if only that is known."""
+    return other if own < 0 <= other else own
+
+
 def _scatter_nd(op: Operation, emit: Emit) -> Value:
     indices, updates, _ = op.operands
     zero = emit.scalar(0, types.element_of(updates.type))
-    return scatter("add", indices, updates, emit.broadcast(zero, requested(op, 2, emit)), emit)
+    dims = requested(op, 2, emit)
+    _require_vectors(indices, dims, emit)
+    return scatter("add", indices, updates, emit.broadcast(zero, dims), emit)
 
 
 def _tensor_scatter(body: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         into, indices, updates = op.operands
+        _require_vectors(indices, emit.dims(into), emit)
         return scatter(body, indices, updates, into, emit)
+
+    return lower
+
+
+def _in_place(body: str) -> Lowering:
+    """Returns a lowering that writes rows, which have the numbers that a vector holds."""
+
+    def lower(op: Operation, emit: Emit) -> Value:
+        into, rows, updates = op.operands
+        return scatter(body, emit.reshape(rows, (*emit.dims(rows), 1)), updates, into, emit)
 
     return lower
 
@@ -130,6 +168,9 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Gather": _gather,
     "GatherNd": _gather_nd,
     "GatherV2": _gather,
+    "InplaceAdd": _in_place("add"),
+    "InplaceSub": _in_place("subtract"),
+    "InplaceUpdate": _in_place(""),
     "OneHot": _one_hot,
     "ScatterNd": _scatter_nd,
     "ScatterNdNonAliasingAdd": _tensor_scatter("add"),

@@ -12,6 +12,7 @@ _NAMED = 3
 """How many further nodes of one kind a message names."""
 
 _HINTS = {
+    "strings": "export a function that begins behind what works on texts, or keep that part in TensorFlow",
     "constant": "pass it as a constant, or pin the sizes of the inputs that it is computed from (--input-shape)",
     "not known": "pin the sizes of the inputs that it depends on (--input-shape)",
 }

@@ -31,16 +31,27 @@ _ERASED = frozenset({"tf.NoOp", "tf.Assert"})
 
 _NO_FORM = "StableHLO has no such op, and no others that compute the same are known yet"
 
+_NO_STRINGS = "StableHLO has no strings"
+
+
+def _holds_strings(value: Value) -> bool:
+    return types.element_of(value.type) == types.STRING
+
 
 class Legalization:
     """The work on one module.
 
     Attributes:
         applied: How often an op of each name was replaced.
+
+    Args:
+        module: The module.
+        checks_indices: Whether indices are to be checked when the program runs.
     """
 
-    def __init__(self, module: ModuleOp) -> None:
+    def __init__(self, module: ModuleOp, *, checks_indices: bool = False) -> None:
         self.applied: Counter[str] = Counter()
+        self._checks_indices = checks_indices
         self._calls = Calls(module)
         self._sizes = Sizes(Symbols(self._calls, {}, supposes=False))
         self._left: dict[Operation, str] = {}
@@ -82,7 +93,7 @@ class Legalization:
 
     def _lower(self, op: Operation) -> list[Block]:
         """Replaces an op, or notes why it stays; returns the blocks of new regions."""
-        emit = Emit(op, self._sizes)
+        emit = Emit(op, self._sizes, checks_indices=self._checks_indices)
         blocks: list[Block] = []
         values: Value | Sequence[Value]
         try:
@@ -91,7 +102,8 @@ class Legalization:
             elif op.name in LOWERINGS:
                 values = LOWERINGS[op.name](op, emit)
             else:
-                raise DeclinedError(_NO_FORM)
+                values = (*op.operands, *op.results)
+                raise DeclinedError(_NO_STRINGS if any(map(_holds_strings, values)) else _NO_FORM)
         except DeclinedError as problem:
             self._left[op] = str(problem)
             return []

@@ -119,6 +119,10 @@ def _inverse(op: Operation, emit: Emit) -> Value:
 
 
 LOWERINGS: Mapping[str, Lowering] = {
+    "BatchCholesky": _cholesky,
+    "BatchMatrixInverse": _inverse,
+    "BatchMatrixSolve": _solve,
+    "BatchMatrixTriangularSolve": _triangular_solve,
     "Cholesky": _cholesky,
     "MatrixInverse": _inverse,
     "MatrixSolve": _solve,

@@ -42,6 +42,8 @@ def _mirrored(value: Value, axis: int, begin: Value | int, end: Value | int, emi
     if dim >= 0 and isinstance(begin, int) and isinstance(end, int) and not 0 <= begin <= end <= dim:
         raise DeclinedError("more is mirrored than there is")
     edge = from_to(value, axis, begin, end, emit)
+    if emit.dims(edge)[axis] == 1:
+        return edge
     return emit.one("reverse", (edge,), types.element_of(value.type), emit.dims(edge), {"dimensions": (axis,)})
 
 

@@ -100,10 +100,25 @@ def _diagonal(value: Value, letters: str, emit: Emit) -> tuple[Value, str]:
     return value, letters
 
 
+def _without_ones(values: Sequence[Value], terms: list[str], emit: Emit) -> list[Value]:
+    """Removes letters from terms where they are of size 1, and of other sizes elsewhere; returns what is left."""
+    shapes = [emit.dims(value) for value in values]
+    spread = {letter for term, dims in zip(terms, shapes, strict=True)
+              for letter, dim in zip(term, dims, strict=True) if dim != 1}  # fmt: skip
+    found = []
+    for index, (value, dims) in enumerate(zip(values, shapes, strict=True)):
+        term = terms[index]
+        left = [axis for axis, dim in enumerate(dims) if dim != 1 or term[axis] not in spread]
+        terms[index] = "".join(term[axis] for axis in left)
+        found.append(emit.reshape(value, [dims[axis] for axis in left]))
+    return found
+
+
 def _einsum(op: Operation, emit: Emit) -> Value:
     spelled, output = _spelled(op, emit)
+    operands = _without_ones(op.operands, spelled, emit)
     terms = []
-    for index, (operand, letters) in enumerate(zip(op.operands, spelled, strict=True)):
+    for index, (operand, letters) in enumerate(zip(operands, spelled, strict=True)):
         value, term = _diagonal(operand, letters, emit)
         others = output + "".join(spelled[:index] + spelled[index + 1 :])
         axes = [axis for axis, letter in enumerate(term) if letter not in others]

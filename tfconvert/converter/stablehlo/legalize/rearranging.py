@@ -5,20 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.stablehlo.legalize.computed_axes import permuted
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axis_of, ints
 from tfconvert.converter.stablehlo.legalize.gathering import gather, scatter
-from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part, pick
+from tfconvert.converter.stablehlo.legalize.index_checks import require_indices
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part, pick, requested_size
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
+def _transpose(op: Operation, emit: Emit) -> Value:
+    value, permutation = op.operands
+    known = constant_ints(permutation)
+    return permuted(value, permutation, emit) if known is None else emit.transpose(value, known)
+
+
 def _roll(op: Operation, emit: Emit) -> Value:
     value, amounts = op.operands[:2]
     dims = emit.dims(value)
-    axes = ints(op, 2, "the axes")
-    known = constant_ints(amounts)
+    axes, known = constant_ints(op.operands[2]), constant_ints(amounts)
+    if axes is None:
+        for at, dim in enumerate(dims):
+            value = _rolled_at_run_time(value, at, _amount_along(at, op, emit), emit) if dim != 1 else value
+        return value
     for number, axis in enumerate(axes):
         at = axis_of(axis, len(dims))
         if known is not None and dims[at] >= 0:
@@ -31,6 +42,16 @@ def _roll(op: Operation, emit: Emit) -> Value:
             amount = pick(amounts, number, emit) if emit.dims(amounts) else emit.convert(amounts, types.I32)
         value = _rolled_at_run_time(value, at, amount, emit)
     return value
+
+
+def _amount_along(axis: int, op: Operation, emit: Emit) -> Value:
+    """Emits the sum of the amounts for an axis, where the axes are known at run time only."""
+    amounts, axes = (emit.convert(operand, types.I32) for operand in op.operands[1:3])
+    rank = len(emit.dims(op.operands[0]))
+    (count,) = emit.dims(axes) or (1,)
+    amounts, axes = (emit.reshape(each, (count,)) for each in (amounts, axes))
+    is_it = emit.binary("or", emit.compare("EQ", axes, axis), emit.compare("EQ", axes, axis - rank))
+    return emit.reduce("add", emit.select(is_it, amounts, 0), (0,), 0)
 
 
 def _rolled(value: Value, axis: int, amount: int, emit: Emit) -> Value:
@@ -70,6 +91,7 @@ def _reverse_sequence(op: Operation, emit: Emit) -> Value:
 def _invert_permutation(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     (size,), element = emit.dims(value), types.element_of(value.type)
+    require_indices(value, size, emit)
     counted = emit.iota((size,), 0, element)
     into = emit.broadcast(emit.scalar(0, element), (size,), ())
     return scatter("", emit.reshape(value, (size, 1)), counted, into, emit)
@@ -122,11 +144,26 @@ def _broadcast_args(op: Operation, emit: Emit) -> Value:
 def _lin_space(op: Operation, emit: Emit) -> Value:
     """Emits numbers of equal distances; the last one is what was asked for, whatever rounding made of it."""
     start, stop, _ = op.operands
-    (count,) = ints(op, 2, "the count")
+    known = constant_ints(op.operands[2])
+    if known is None:
+        return _open_lin_space(op, emit)
+    (count,) = known
     counted = emit.iota((count,), 0, types.element_of(start.type))
     step = emit.binary("divide", emit.binary("subtract", stop, start), max(count - 1, 1))
     numbers = emit.binary("add", emit.binary("multiply", counted, step), start)
     return emit.select(emit.compare("EQ", counted, count - 1), stop, numbers) if count > 1 else numbers
+
+
+def _open_lin_space(op: Operation, emit: Emit) -> Value:
+    """Emits the same for a count that is known at run time only."""
+    start, stop, size = op.operands
+    element, count = types.element_of(start.type), requested_size(size, emit)
+    last = emit.binary("maximum", emit.convert(emit.value(emit.size(count)), element), 1)
+    last = emit.binary("maximum", emit.binary("subtract", last, 1), 1)
+    counted = emit.iota((count,), 0, element)
+    step = emit.binary("divide", emit.binary("subtract", stop, start), last)
+    numbers = emit.binary("add", emit.binary("multiply", counted, step), start)
+    return emit.select(emit.compare("EQ", counted, last), stop, numbers)
 
 
 def _unravel_index(op: Operation, emit: Emit) -> Value:
@@ -224,6 +261,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Reverse": _reverse,
     "ReverseSequence": _reverse_sequence,
     "Roll": _roll,
+    "Transpose": _transpose,
     "UnravelIndex": _unravel_index,
     "Zeta": _binary("chlo.zeta"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from tfconvert.converter.stablehlo.legalize import computed_axes
 from tfconvert.converter.stablehlo.legalize.emit import Emit, highest, lowest
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
 from tfconvert.schema.dialects import stablehlo, types
@@ -29,6 +30,8 @@ def _finish(value: Value, op: Operation, axes: Sequence[int], emit: Emit) -> Val
 def _reduction(name: str, initial: float) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         value = op.operands[0]
+        if computed_axes.are_computed(op):
+            return computed_axes.reduced(name, op, initial, emit)
         axes = axes_of(op, 1, len(emit.dims(value)))
         return _finish(emit.reduce(name, value, axes, initial), op, axes, emit)
 
@@ -46,8 +49,11 @@ def _min(op: Operation, emit: Emit) -> Value | Sequence[Value]:
 def _mean(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
     dims = emit.dims(value)
-    axes = axes_of(op, 1, len(dims))
     element = types.element_of(value.type)
+    if computed_axes.are_computed(op):
+        count = emit.convert(computed_axes.count_reduced(op, emit), element)
+        return emit.binary("divide", computed_axes.reduced("add", op, 0, emit), count)
+    axes = axes_of(op, 1, len(dims))
     # Halves are summed as floats, as TensorFlow does.
     is_half = element in (types.F16, types.BF16)
     total = emit.reduce("add", emit.convert(value, types.F32) if is_half else value, axes, 0)

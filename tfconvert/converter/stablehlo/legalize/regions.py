@@ -9,7 +9,7 @@ from tfconvert.converter.stablehlo.legalize.sizes import static_shape
 from tfconvert.schema.dialects import stablehlo, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.block import Block, Region
-from tfconvert.schema.ir.values import Value
+from tfconvert.schema.ir.values import OpResult, Value
 
 Body = Callable[[Emit, Sequence[Value]], Sequence[Value]]
 """Emits the ops of a region from its arguments, and returns what the region returns."""
@@ -24,7 +24,7 @@ def fill(block: Block, body: Body, emit: Emit) -> None:
     block.add_op(stablehlo.build(stablehlo.RETURN, results, (), location=emit.location))
 
 
-def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> Sequence[Value]:
+def loop(carried: Sequence[Value], condition: Body, body: Body, emit: Emit) -> Sequence[OpResult]:
     """Inserts a loop; what it carries keeps its types and sizes.
 
     Args:

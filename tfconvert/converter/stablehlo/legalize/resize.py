@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tfconvert.converter.kernels.resampling import TABLE
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute
-from tfconvert.converter.stablehlo.legalize.formulas import Formula, count, number
+from tfconvert.converter.stablehlo.legalize.expressions import Expression, count, number
 from tfconvert.converter.stablehlo.legalize.gathering import gather
 from tfconvert.converter.stablehlo.legalize.products import dot
 from tfconvert.converter.stablehlo.legalize.shaping import pick
@@ -21,7 +21,7 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     """An axis that is resized.
 
     Attributes:
@@ -35,7 +35,12 @@ class _Axis(NamedTuple):
     after: int
 
 
-def _axes(op: Operation, emit: Emit) -> list[_Axis]:
+def axes_of(op: Operation, emit: Emit) -> list[Axis]:
+    """Returns the rows' and the columns' axis, with their sizes after resizing.
+
+    Raises:
+        DeclinedError: The operand is not a batch of images.
+    """
     dims = emit.dims(op.operands[0])
     if len(dims) != 4:
         raise DeclinedError("its operand is not a batch of images")
@@ -45,11 +50,11 @@ def _axes(op: Operation, emit: Emit) -> list[_Axis]:
     for axis, element in zip((1, 2), elements, strict=True):
         known = max(declared[axis], element)
         size = known if known >= 0 else emit.size_of(pick(op.operands[1], axis - 1, emit))
-        axes.append(_Axis(axis, dims[axis], size))
+        axes.append(Axis(axis, dims[axis], size))
     return axes
 
 
-def _scale(op: Operation, axis: _Axis, emit: Emit) -> Formula:
+def _scale(op: Operation, axis: Axis, emit: Emit) -> Expression:
     """Returns how many pixels a pixel of the result is wide."""
     before, after = (number(emit.size(dim), emit) for dim in axis[1:])
     if not attribute(op, "align_corners", False) or axis.after == 1:
@@ -60,28 +65,28 @@ def _scale(op: Operation, axis: _Axis, emit: Emit) -> Formula:
     return aligned.where(after.compare("GT", 1), before / after)
 
 
-def _places(op: Operation, axis: _Axis, emit: Emit) -> Formula:
+def _places(op: Operation, axis: Axis, emit: Emit) -> Expression:
     """Returns where the centre of each pixel of the result lies among the pixels."""
     places, scale = count(axis.after, emit), _scale(op, axis, emit)
     return (places + 0.5) * scale - 0.5 if attribute(op, "half_pixel_centers", False) else places * scale
 
 
-def _last(axis: _Axis, emit: Emit) -> Formula:
+def _last(axis: Axis, emit: Emit) -> Expression:
     return number(emit.size(axis.before), emit) - 1
 
 
-def _taken(value: Value, places: Formula, axis: _Axis, emit: Emit) -> Value:
+def _taken(value: Value, places: Expression, axis: Axis, emit: Emit) -> Value:
     """Returns the pixels at places, which are limited to the image."""
     return gather(value, places.greatest(0).least(_last(axis, emit)).integers(), axis.number, 0, emit)
 
 
-def _weighed(value: Value, weights: Formula, axis: _Axis, emit: Emit) -> Value:
+def _weighed(value: Value, weights: Expression, axis: Axis, emit: Emit) -> Value:
     return emit.binary("multiply", value, emit.broadcast(weights.value, emit.dims(value), (axis.number,)))
 
 
 def _nearest(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
-    for axis in _axes(op, emit):
+    for axis in axes_of(op, emit):
         places = count(axis.after, emit)
         if attribute(op, "half_pixel_centers", False):
             places = places + 0.5
@@ -95,7 +100,7 @@ def _nearest(op: Operation, emit: Emit) -> Value:
 def _bilinear(op: Operation, emit: Emit) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     # Columns first: TensorFlow's kernel mixes pixels of a row before it mixes rows.
-    for axis in reversed(_axes(op, emit)):
+    for axis in reversed(axes_of(op, emit)):
         at = _places(op, axis, emit)
         floor = at.apply("floor")
         low, high = (_taken(value, each, axis, emit) for each in (floor, at.apply("ceil")))
@@ -103,7 +108,7 @@ def _bilinear(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _cubic(sharpness: float, distance: Formula, *, is_near: bool) -> Formula:
+def _cubic(sharpness: float, distance: Expression, *, is_near: bool) -> Expression:
     a = sharpness
     if is_near:
         return ((a + 2) * distance - (a + 3)) * distance * distance + 1
@@ -114,7 +119,7 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
     value = emit.convert(op.operands[0], types.F32)
     is_half = bool(attribute(op, "half_pixel_centers", False))
     cubic = partial(_cubic, -0.5 if is_half else -0.75)
-    for axis in _axes(op, emit):
+    for axis in axes_of(op, emit):
         at = _places(op, axis, emit)
         floor = at.apply("floor")
         offset = ((at - floor) * TABLE).apply("round_nearest_even") * (1 / TABLE)
@@ -131,7 +136,7 @@ def _bicubic(op: Operation, emit: Emit) -> Value:
     return value
 
 
-def _shared(weights: list[Formula], places: list[Formula], axis: _Axis, emit: Emit) -> list[Formula]:
+def _shared(weights: list[Expression], places: list[Expression], axis: Axis, emit: Emit) -> list[Expression]:
     """Returns weights of which those beyond the edge are 0, and the others share theirs."""
     last = _last(axis, emit)
     inside = [weight.where(place.compare("GE", 0).both(place.compare("LE", last)), 0)
@@ -140,19 +145,24 @@ def _shared(weights: list[Formula], places: list[Formula], axis: _Axis, emit: Em
     return [weight / total for weight in inside]
 
 
+def multiplied(value: Value, matrix: Value, axis: int, emit: Emit) -> Value:
+    """Emits images of which an axis, 1 or 2, is multiplied by a matrix of [outputs, inputs]."""
+    product = dot(value, matrix, (), [(axis, 1)], emit)
+    return emit.transpose(product, (0, 3, 1, 2) if axis == 1 else (0, 1, 3, 2))
+
+
 def _area(op: Operation, emit: Emit) -> Value:
     """Inserts products with matrices of how much of each pixel is in each pixel of the result."""
     value = emit.convert(op.operands[0], types.F32)
     if attribute(op, "align_corners", False):
         raise DeclinedError("it aligns corners")
-    for axis in _axes(op, emit):
+    for axis in axes_of(op, emit):
         scale = _scale(op, axis, emit)
         start = (count(axis.after, emit) * scale).spread((axis.after, 1))
         end = ((count(axis.after, emit) + 1) * scale).spread((axis.after, 1))
         pixels = count(axis.before, emit).spread((1, axis.before))
         weights = ((pixels + 1).least(end) - pixels.greatest(start)).greatest(0) / scale
-        product = dot(value, weights.value, (), [(axis.number, 1)], emit)
-        value = emit.transpose(product, (0, 3, 1, 2) if axis.number == 1 else (0, 1, 3, 2))
+        value = multiplied(value, weights.value, axis.number, emit)
     return value
 
 

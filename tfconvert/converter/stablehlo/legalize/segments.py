@@ -8,7 +8,8 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.stablehlo.legalize.emit import Emit, greatest, least
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute
 from tfconvert.converter.stablehlo.legalize.gathering import rows_at, scatter
-from tfconvert.converter.stablehlo.legalize.shaping import concatenate, requested, requested_size
+from tfconvert.converter.stablehlo.legalize.index_checks import require_index_vectors, require_indices
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part, requested, requested_size
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -34,7 +35,9 @@ def _combined(how: str, data: Value, ids: Value, count: int, emit: Emit) -> Valu
 def _unsorted(how: str) -> Lowering:
     def lower(op: Operation, emit: Emit) -> Value:
         data, ids, count = op.operands
-        return _combined(how, data, ids, requested_size(count, emit), emit)
+        segments = requested_size(count, emit)
+        require_indices(ids, segments, emit, lowest=False)
+        return _combined(how, data, ids, segments, emit)
 
     return lower
 
@@ -96,6 +99,9 @@ def _sparse(how: str) -> Lowering:
         data, indices, ids = op.operands[:3]
         known = len(op.operands) > 3
         count = requested_size(op.operands[3], emit) if known else _count_of(op, ids, emit)
+        require_indices(indices, emit.dims(data)[0], emit)
+        if known:
+            require_indices(ids, count, emit)
         return _of_sorted(how, rows_at(data, indices, emit), ids, count, emit)
 
     return lower
@@ -119,12 +125,31 @@ def _bincount(op: Operation, emit: Emit) -> Value:
     return scatter("" if is_binary else "add", pairs, weights, into, emit)
 
 
+def _histogram(op: Operation, emit: Emit) -> Value:
+    """Emits how many numbers are in each of equal parts of a range; those beyond its ends are in the outermost."""
+    values, ends, size = op.operands
+    dims, count = emit.dims(values), requested_size(size, emit)
+    low, high = (emit.reshape(part(ends, 0, at, at + 1, emit), ()) for at in range(2))
+    # TensorFlow computes places in doubles.
+    wide, low, high = (emit.convert(each, types.F64) for each in (values, low, high))
+    parts = emit.convert(emit.value(emit.size(count)), types.F64)
+    width = emit.binary("divide", emit.binary("subtract", high, low), parts)
+    at = emit.unary("floor", emit.binary("divide", emit.binary("subtract", wide, low), width))
+    at = emit.binary("maximum", emit.binary("minimum", at, emit.binary("subtract", parts, 1)), 0)
+    result = types.element_of(op.results[0].type)
+    into = emit.broadcast(emit.scalar(0, result), (count,), ())
+    ones = emit.broadcast(emit.scalar(1, result), dims, ())
+    return scatter("add", emit.reshape(emit.convert(at, types.I32), (*dims, 1)), ones, into, emit)
+
+
 def _sparse_to_dense(op: Operation, emit: Emit) -> Value:
     indices, _, values, default = op.operands
     places = emit.dims(indices)
     count = places[0] if places else 1
     indices = indices if len(places) == 2 else emit.reshape(indices, (count, 1))
-    into = emit.broadcast(default, requested(op, 1, emit), ())
+    dims = requested(op, 1, emit)
+    require_index_vectors(indices, dims, emit)
+    into = emit.broadcast(default, dims, ())
     return scatter("", indices, emit.broadcast(values, (count,)), into, emit)
 
 
@@ -136,5 +161,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     **{f"SparseSegment{how}WithNumSegments": _sparse(how) for how in ("Sum", "Mean", "SqrtN")},
     "Bincount": _bincount,
     "DenseBincount": _bincount,
+    "HistogramFixedWidth": _histogram,
     "SparseToDense": _sparse_to_dense,
 }

@@ -1,4 +1,4 @@
-"""Shapes: reading them, reshaping, transposing, joining, splitting, padding, repeating, filling."""
+"""Shapes: reading them, reshaping, transposing, joining, padding, repeating, filling."""
 
 from __future__ import annotations
 
@@ -73,6 +73,29 @@ def requested(op: Operation, index: int, emit: Emit) -> tuple[int, ...]:
     return tuple(found)
 
 
+def sizes_in(vector: Value, emit: Emit) -> list[int]:
+    """Returns the sizes that a vector holds, whatever they are sizes of; those that are not known get symbols.
+
+    Raises:
+        DeclinedError: How many they are is not known.
+    """
+    (count,) = emit.dims(vector)
+    if count < 0:
+        raise DeclinedError("the rank of an operand is not known")
+    elements = emit.sizes.elements(vector) or (UNKNOWN,) * count
+    return [
+        emit.sizes.fresh(pick(vector, at, emit))
+        if element == UNKNOWN or (element < UNKNOWN and not _is_available(element, emit))
+        else element
+        for at, element in enumerate(elements)
+    ]
+
+
+def times(one: int, other: int, emit: Emit) -> int:
+    """Returns the product of two sizes."""
+    return emit.size_of(emit.compute("multiply", emit.size(one), emit.size(other)))
+
+
 def requested_size(scalar: Value, emit: Emit) -> int:
     """Returns the size that a scalar operand holds; one that is not known gets a symbol."""
     elements = emit.sizes.elements(scalar)
@@ -137,8 +160,23 @@ def _solved(own: Sequence[int], dims: Sequence[int], emit: Emit) -> list[int]:
 
 def _expand_dims(op: Operation, emit: Emit) -> Value:
     dims = list(emit.dims(op.operands[0]))
+    if constant_number(op.operands[1]) is None:
+        return emit.reshape(op.operands[0], _with_one_inserted(dims, op.operands[1], emit))
     dims.insert(axis_of(ints(op, 1, "the axis")[0], len(dims) + 1), 1)
     return emit.reshape(op.operands[0], dims)
+
+
+def _with_one_inserted(dims: Sequence[int], axis: Value, emit: Emit) -> list[int]:
+    """Returns a shape with another size, 1, at an axis that is known at run time only."""
+    at = emit.reshape(emit.convert(axis, types.I32), ())
+    at = emit.select(emit.compare("LT", at, 0), emit.binary("add", at, len(dims) + 1), at)
+    before = [emit.value(emit.size(dim)) for dim in (*dims, 1)]
+    after = [before[-1], *before]
+    found = []
+    for place, pair in enumerate(zip(before, after, strict=False)):
+        shifted = emit.select(emit.compare("EQ", at, place), 1, pair[1])
+        found.append(emit.sizes.fresh(emit.select(emit.compare("GT", at, place), pair[0], shifted)))
+    return found
 
 
 def _squeeze(op: Operation, emit: Emit) -> Value:
@@ -148,10 +186,6 @@ def _squeeze(op: Operation, emit: Emit) -> Value:
         raise DeclinedError("it removes dimensions of size 1, and not every size is known")
     gone = axes or {axis for axis, dim in enumerate(dims) if dim == 1}
     return emit.reshape(op.operands[0], [dim for axis, dim in enumerate(dims) if axis not in gone])
-
-
-def _transpose(op: Operation, emit: Emit) -> Value:
-    return emit.transpose(op.operands[0], ints(op, 1, "the permutation"))
 
 
 def concatenate(values: Sequence[Value], axis: int, emit: Emit) -> Value:
@@ -210,38 +244,6 @@ def part(value: Value, axis: int, begin: int, end: int, emit: Emit) -> Value:
     return emit.one("real_dynamic_slice", operands, element, result)
 
 
-def _split(op: Operation, emit: Emit) -> Sequence[Value]:
-    value = op.operands[1]
-    dims = emit.dims(value)
-    axis = axis_of(ints(op, 0, "the axis")[0], len(dims))
-    return _parts(value, axis, [dims[axis] // len(op.results)] * len(op.results), emit)
-
-
-def _parts(value: Value, axis: int, sizes: Sequence[int], emit: Emit) -> list[Value]:
-    if emit.dims(value)[axis] < 0:
-        raise DeclinedError("the size that it splits is not known")
-    begins = [sum(sizes[:index]) for index in range(len(sizes))]
-    return [part(value, axis, begin, begin + size, emit) for begin, size in zip(begins, sizes, strict=True)]
-
-
-def _split_v(op: Operation, emit: Emit) -> Sequence[Value]:
-    value = op.operands[0]
-    dims = emit.dims(value)
-    axis = axis_of(ints(op, 2, "the axis")[0], len(dims))
-    sizes = list(ints(op, 1, "the sizes"))
-    if -1 in sizes:
-        sizes[sizes.index(-1)] = dims[axis] - sum(sizes) - 1
-    return _parts(value, axis, sizes, emit)
-
-
-def _unpack(op: Operation, emit: Emit) -> Sequence[Value]:
-    value = op.operands[0]
-    dims = emit.dims(value)
-    axis = axis_of(attribute(op, "axis", 0), len(dims))
-    left = [*dims[:axis], *dims[axis + 1 :]]
-    return [emit.reshape(each, left) for each in _parts(value, axis, [1] * len(op.results), emit)]
-
-
 def padded(
     value: Value,
     low: Sequence[Value | int],
@@ -282,12 +284,11 @@ def padded(
 
 def _tile(op: Operation, emit: Emit) -> Value:
     value = op.operands[0]
-    counts, dims = ints(op, 1, "the multiples"), emit.dims(value)
+    counts, dims = sizes_in(op.operands[1], emit), emit.dims(value)
     wide, result = [], []
     for count, dim in zip(counts, dims, strict=True):
         wide += [count, dim]
-        size = emit.compute("multiply", emit.size(dim), count)
-        result.append(dim if count == 1 else size if isinstance(size, int) else emit.sizes.fresh(size))
+        result.append(dim if count == 1 else times(dim, count, emit))
     repeated = emit.broadcast(value, wide, range(1, 2 * len(dims), 2))
     return emit.reshape(repeated, result)
 
@@ -299,6 +300,11 @@ def _broadcast_to(op: Operation, emit: Emit) -> Value:
 
 def _fill(op: Operation, emit: Emit) -> Value:
     return emit.broadcast(op.operands[1], requested(op, 0, emit))
+
+
+def _empty(op: Operation, emit: Emit) -> Value:
+    """Emits zeros, which what holds anything may hold."""
+    return emit.broadcast(emit.scalar(0, types.element_of(op.results[0].type)), requested(op, 0, emit))
 
 
 def _like(filled_with: int) -> Lowering:
@@ -365,6 +371,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     **dict.fromkeys(_FORWARDED, _forward),
     "BroadcastTo": _broadcast_to,
     "ConcatV2": _concat,
+    "Empty": _empty,
     "ExpandDims": _expand_dims,
     "Fill": _fill,
     "OnesLike": _like(1),
@@ -375,11 +382,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Shape": _shape,
     "ShapeN": _shape,
     "Size": _size,
-    "Split": _split,
-    "SplitV": _split_v,
     "Squeeze": _squeeze,
     "Tile": _tile,
-    "Transpose": _transpose,
-    "Unpack": _unpack,
     "ZerosLike": _like(0),
 }

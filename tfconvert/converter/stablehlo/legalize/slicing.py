@@ -8,8 +8,9 @@ from typing import NamedTuple
 from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.stablehlo.legalize.constraints import require_within
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
-from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of
-from tfconvert.converter.stablehlo.legalize.shaping import pick
+from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of, ints
+from tfconvert.converter.stablehlo.legalize.gathering import gather, scatter
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, pick
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -23,14 +24,21 @@ class _Entry(NamedTuple):
     Attributes:
         begin: The first index, `None` if it is as far out as the step allows.
         end: The index before which it ends, `None` likewise.
-        step: The step.
+        step: The step, a value if it is known at run time only.
         shrinks: Whether the axis is gone afterwards.
     """
 
     begin: Bound | None = None
     end: Bound | None = None
-    step: int = 1
+    step: Bound = 1
     shrinks: bool = False
+
+    def is_gathered(self, dim: int) -> bool:
+        """Returns whether elements of an axis must be gathered: its direction is not known, or where it turns back."""
+        if isinstance(self.step, Value):
+            return True
+        is_computed = dim < 0 or isinstance(self.begin, Value) or isinstance(self.end, Value)
+        return self.step < 0 and is_computed and (self.step, self.begin, self.end) != (-1, None, None)
 
 
 class _Taken(NamedTuple):
@@ -45,9 +53,7 @@ class _Taken(NamedTuple):
 
 def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[int]]:
     """Returns an entry for each axis, and the result's layout: -1 for a new axis, else the axis that it is."""
-    steps = constant_ints(op.operands[3])
-    if steps is None:
-        raise DeclinedError("the strides must be constant")
+    steps = _steps(op, emit)
     masks = {name: attribute(op, f"{name}_mask", 0) for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
     def has(name: str, at: int) -> bool:
@@ -69,11 +75,24 @@ def _entries(op: Operation, rank: int, emit: Emit) -> tuple[list[_Entry], list[i
             shrinks = has("shrink_axis", at)
             if not shrinks:
                 layout.append(len(entries))
-            entries.append(_Entry(begin if begin is not None or not shrinks else 0, end, step, shrinks))
+            entries.append(
+                _Entry(begin if begin is not None or not shrinks else 0, end, 1 if shrinks else step, shrinks)
+            )
     for axis in range(len(entries), rank):
         layout.append(axis)
         entries.append(_Entry())
     return entries, layout
+
+
+def _steps(op: Operation, emit: Emit) -> Sequence[Bound]:
+    """Returns the steps, numbers where they are known."""
+    known = constant_ints(op.operands[3])
+    if known is not None:
+        return known
+    (count,) = emit.dims(op.operands[3])
+    if count < 0:
+        raise DeclinedError("the number of its strides is not known")
+    return [pick(op.operands[3], at, emit) for at in range(count)]
 
 
 def _bound(vector: Value, at: int, emit: Emit) -> Bound:
@@ -85,7 +104,8 @@ def _bound(vector: Value, at: int, emit: Emit) -> Bound:
 
 
 def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
-    """Returns the part of an axis that an entry takes."""
+    """Returns the part of an axis that an entry with a known step takes."""
+    assert isinstance(entry.step, int)
     if entry.begin is None and entry.end is None and abs(entry.step) == 1:
         return _Taken(0, emit.size(dim), 1, entry.step < 0, dim)
     if dim >= 0 and not isinstance(entry.begin, Value) and not isinstance(entry.end, Value):
@@ -97,12 +117,33 @@ def _taken(entry: _Entry, dim: int, emit: Emit) -> _Taken:
             return _Taken(0, 0, 1, False, 0)
         low, high = min(indices), max(indices)
         return _Taken(low, high + 1, abs(entry.step), entry.step < 0, len(indices))
-    if entry.step < 0:
-        raise DeclinedError("it goes backwards along an axis whose size or bounds are not known")
-    return _taken_at_run_time(entry, dim, emit)
+    return _taken_at_run_time(entry, dim, entry.step, emit)
 
 
-def _taken_at_run_time(entry: _Entry, dim: int, emit: Emit) -> _Taken:
+def _stepped(value: Value, axis: int, entry: _Entry, emit: Emit) -> Value:
+    """Emits the elements of an axis that an entry takes, from their indices."""
+    size = emit.value(emit.size(emit.dims(value)[axis]))
+    step = emit.value(entry.step)
+    is_back = emit.compare("LT", step, 0)
+    lowest, highest = (emit.select(is_back, each, other) for each, other in (
+        (emit.scalar(-1, types.I32), 0), (emit.binary("subtract", size, 1), size)))  # fmt: skip
+    ends = []
+    for bound, default in ((entry.begin, (highest, lowest)), (entry.end, (lowest, highest))):
+        if bound is None:
+            ends.append(emit.select(is_back, *default))
+        else:
+            at = emit.value(_from_start(bound, size, emit))
+            ends.append(emit.binary("maximum", emit.binary("minimum", at, highest), lowest))
+    distance = emit.binary("subtract", ends[1], ends[0])
+    width = emit.unary("abs", step)
+    reached = emit.binary("multiply", distance, emit.unary("sign", step))
+    count = emit.binary("divide", emit.binary("subtract", emit.binary("add", reached, width), 1), width)
+    length = emit.size_of(emit.binary("maximum", count, 0))
+    places = emit.binary("multiply", emit.iota((length,), 0, types.I32), step)
+    return gather(value, emit.binary("add", places, ends[0]), axis, 0, emit)
+
+
+def _taken_at_run_time(entry: _Entry, dim: int, step: int, emit: Emit) -> _Taken:
     size = emit.size(dim)
     if entry.shrinks:
         start = _from_start(entry.begin or 0, size, emit)
@@ -113,10 +154,8 @@ def _taken_at_run_time(entry: _Entry, dim: int, emit: Emit) -> _Taken:
     if start != 0:
         length = emit.compute("maximum", length, 0)
         limit = emit.compute("maximum", limit, start)
-    length = emit.compute("divide", emit.compute("add", length, entry.step - 1), entry.step)
-    if isinstance(length, int):
-        return _Taken(start, limit, entry.step, False, length)
-    return _Taken(start, limit, entry.step, False, emit.sizes.fresh(length))
+    length = emit.compute("divide", emit.compute("add", length, step - 1), step)
+    return _Taken(start, limit, step, False, emit.size_of(length))
 
 
 def _from_start(index: Bound, size: Bound, emit: Emit) -> Bound:
@@ -186,7 +225,11 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
         if len(sizes) == len(elements):
             vector = emit.shape(sizes)
             return emit.reshape(vector, [1] * 0) if entries[0].shrinks else vector
-    parts = [_taken(entry, dim, emit) for entry, dim in zip(entries, dims, strict=True)]
+    parts = []
+    for axis, entry in enumerate(entries):
+        if entry.is_gathered(dims[axis]):
+            value, entry = _stepped(value, axis, entry, emit), _Entry()
+        parts.append(_taken(entry, emit.dims(value)[axis], emit))
     result = sliced(value, parts, emit)
     return emit.reshape(result, [1 if axis < 0 else parts[axis].size for axis in layout])
 
@@ -220,6 +263,44 @@ def _reverse(op: Operation, emit: Emit) -> Value:
     return emit.one("reverse", (value,), types.element_of(value.type), dims, properties)
 
 
+def _cut(op: Operation, emit: Emit) -> Value:
+    """Inserts a slice of constant sizes at indices, which StableHLO clamps as this op does."""
+    value = op.operands[0]
+    sizes = ints(op, 2, "the sizes")
+    starts = [pick(op.operands[1], axis, emit) for axis in range(len(sizes))]
+    element = types.element_of(value.type)
+    return emit.one("dynamic_slice", (value, *starts), element, sizes, {"slice_sizes": sizes})
+
+
+def _strided_update(op: Operation, emit: Emit) -> Value:
+    """Writes a tensor over the elements that a slice takes."""
+    value, update = op.operands[0], op.operands[-1]
+    dims = emit.dims(value)
+    entries, _ = _entries(op, len(dims), emit)
+    if any(entry.is_gathered(dim) for entry, dim in zip(entries, dims, strict=True)):
+        raise DeclinedError("it goes backwards, or in strides that are not constant")
+    parts = [_taken(entry, dim, emit) for entry, dim in zip(entries, dims, strict=True)]
+    sizes = [part.size for part in parts]
+    columns = []
+    for axis, part in enumerate(parts):
+        start, step = part.start, part.step
+        if part.reverses:
+            start = emit.compute(
+                "add", start, emit.compute("multiply", emit.compute("add", emit.size(part.size), -1), step)
+            )
+            step = -step
+        places = emit.binary("multiply", emit.iota(sizes, axis, types.I32), step)
+        columns.append(emit.reshape(emit.binary("add", places, emit.value(start)), (*sizes, 1)))
+    indices = concatenate(columns, len(sizes), emit)
+    wide = emit.broadcast(update, _shrunk(entries, sizes))
+    return scatter("", indices, emit.reshape(wide, sizes), value, emit)
+
+
+def _shrunk(entries: Sequence[_Entry], sizes: Sequence[int]) -> list[int]:
+    """Returns the sizes of a slice without those of axes that are gone."""
+    return [size for entry, size in zip(entries, sizes, strict=True) if not entry.shrinks]
+
+
 def _update(op: Operation, emit: Emit) -> Value:
     """Inserts an update at indices, which StableHLO clamps as this op does."""
     value, update, indices = op.operands
@@ -232,5 +313,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "ReverseV2": _reverse,
     "Slice": _slice,
     "StridedSlice": _strided_slice,
+    "TensorStridedSliceUpdate": _strided_update,
+    "XlaDynamicSlice": _cut,
     "XlaDynamicUpdateSlice": _update,
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from tfconvert.converter.stablehlo.legalize.activations import SELU_ALPHA, SELU_SCALE, log_softmax
 from tfconvert.converter.stablehlo.legalize.emit import Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute
+from tfconvert.converter.stablehlo.legalize.index_checks import require_indices
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
@@ -28,6 +29,7 @@ def _cross_entropy(op: Operation, emit: Emit) -> Sequence[Value]:
 def _sparse_cross_entropy(op: Operation, emit: Emit) -> Sequence[Value]:
     logits, classes = op.operands
     dims, index = emit.dims(logits), types.element_of(classes.type)
+    require_indices(classes, dims[1], emit)
     is_class = emit.compare("EQ", emit.iota(dims, 1, index), emit.broadcast(classes, dims, (0,)))
     return _loss(logits, emit.convert(is_class, types.element_of(logits.type)), emit)
 

@@ -27,17 +27,22 @@ After:
     }
 
 The only function that is called from outside is `main`; of several each has the name of its signature.
+
+Options:
+    target: For `iree` it is asserted that indices are in range; XLA has no assertions on values.
+    check_indices: Whether it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import erase, update_function_type
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.legalize.legalization import Legalization
+from tfconvert.schema.diagnostics import INEXACT, NOTE, Diagnostic
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.mlir_ports import INITIALIZER
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
@@ -50,15 +55,25 @@ POLYMORPHIC = "jax.uses_shape_polymorphism"
 
 MAIN = "main"
 
+RANDOM = frozenset({
+    "tf.Multinomial", "tf.ParameterizedTruncatedNormal", "tf.RandomShuffle", "tf.RandomStandardNormal",
+    "tf.RandomUniform", "tf.RandomUniformInt", "tf.TruncatedNormal",
+})  # fmt: skip
+"""Ops that draw from the engine, whatever their seeds are."""
+
 _GLOBAL = "ml_program.global"
 
 
 class LegalizeToStablehlo:
     """Turns `tf` ops into StableHLO."""
 
-    __slots__ = ()
+    __slots__ = ("check_indices", "target")
 
     name: ClassVar[str] = "legalize-to-stablehlo"
+
+    def __init__(self, target: str = "stablehlo", check_indices: bool = True) -> None:
+        self.target = target
+        self.check_indices = check_indices
 
     def apply(self, module: ModuleOp) -> PassResult:
         """Rewrites every function; returns how many ops of each name were replaced.
@@ -66,7 +81,7 @@ class LegalizeToStablehlo:
         Raises:
             ConversionError: Some ops have no form (`unsupported-op`).
         """
-        legalization = Legalization(module)
+        legalization = Legalization(module, checks_indices=self.check_indices and self.target == "iree")
         functions = symbol_table.defined_functions(module)
         legalization.run(functions)
         for op in tuple(module.ops):
@@ -80,7 +95,14 @@ class LegalizeToStablehlo:
         _name([function for function in public if INITIALIZER not in function.attributes])
         if any(_has_open_sizes(function) for function in left):
             module.attributes[POLYMORPHIC] = TRUE
-        return PassResult(legalization.applied)
+        return PassResult(legalization.applied, _notes(legalization.applied))
+
+
+def _notes(applied: Mapping[str, int]) -> list[Diagnostic]:
+    """Returns a note for each kind of op whose numbers are other ones than in TensorFlow."""
+    message = "the random numbers are the engine's own, not those that TensorFlow makes of its seeds"
+    drawn = [name.removeprefix("tf.") for name in applied if name in RANDOM]
+    return [Diagnostic(INEXACT, f"{name}: {message}", f"tf.{name}", severity=NOTE) for name in drawn]
 
 
 def _name(entries: Sequence[FuncOp]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from tfconvert.schema.dialects import quant, types
@@ -13,10 +12,10 @@ from tfconvert.schema.dialects.relations.view import View
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.types import IntegerType, TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.tflite import kernels, operators
+from tfconvert.schema.tflite import FOLDER, kernels, operators
 from tfconvert.schema.tflite.versions import Operand
 
-TABLE = Path(operators.__file__).parent / "dialect_types.tsv"
+TABLE = FOLDER / "dialect_types.tsv"
 
 
 class Kind(NamedTuple):

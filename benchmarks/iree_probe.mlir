@@ -1,0 +1,350 @@
+// What IREE makes of each op that tfconvert rewrites for it or refuses: one program a form, in the form that the rewrite
+// is there to avoid. `inputs` are what the program is run on: `f32[3,4]` counts up, `i32=[7]` is itself. A program that
+// needs other rewrites to be compiled at all says so.
+
+// op: chlo.top_k
+// form: equal integers
+// inputs: i32=[[3,1,3,1,3,2,2,1]]
+func.func @main(%x: tensor<1x8xi32>) -> tensor<1x4xi32> {
+  %values, %places = "chlo.top_k"(%x) <{k = 4 : i64}> : (tensor<1x8xi32>) -> (tensor<1x4xi32>, tensor<1x4xi32>)
+  func.return %places : tensor<1x4xi32>
+}
+// -----
+// op: stablehlo.convolution
+// form: an open image
+// inputs: f32[1,6,5,3] f32[3,3,3,4]
+func.func @main(%x: tensor<?x?x?x3xf32>, %w: tensor<3x3x3x4xf32>) -> tensor<?x?x?x4xf32> {
+  %0 = "stablehlo.convolution"(%x, %w) <{window_strides = array<i64: 2, 1>, padding = dense<1> : tensor<2x2xi64>,
+    dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+    feature_group_count = 1 : i64, batch_group_count = 1 : i64}>
+    : (tensor<?x?x?x3xf32>, tensor<3x3x3x4xf32>) -> tensor<?x?x?x4xf32>
+  func.return %0 : tensor<?x?x?x4xf32>
+}
+// -----
+// op: stablehlo.convolution
+// form: groups and an open batch
+// inputs: f32[2,8,8,4] f32[3,3,2,6]
+func.func @main(%x: tensor<?x8x8x4xf32>, %w: tensor<3x3x2x6xf32>) -> tensor<?x6x6x6xf32> {
+  %0 = "stablehlo.convolution"(%x, %w) <{
+    dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+    feature_group_count = 2 : i64, batch_group_count = 1 : i64}>
+    : (tensor<?x8x8x4xf32>, tensor<3x3x2x6xf32>) -> tensor<?x6x6x6xf32>
+  func.return %0 : tensor<?x6x6x6xf32>
+}
+// -----
+// op: stablehlo.custom_call
+// form: an assertion that does not hold
+// inputs: i32=5
+func.func @main(%x: tensor<i32>) -> tensor<i32> {
+  %c = stablehlo.constant dense<4> : tensor<i32>
+  %ok = "stablehlo.compare"(%x, %c) <{comparison_direction = #stablehlo<comparison_direction EQ>}>
+    : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  "stablehlo.custom_call"(%ok) <{call_target_name = "shape_assertion", has_side_effect = true}>
+    {error_message = "it is not 4"} : (tensor<i1>) -> ()
+  func.return %x : tensor<i32>
+}
+// -----
+// op: stablehlo.custom_call
+// form: a function of another engine
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%x) <{call_target_name = "engine_of_others"}> : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+// -----
+// op: stablehlo.dot_general
+// form: three free dimensions, one open
+// inputs: f32[2,5,4] f32[4,3]
+func.func @main(%x: tensor<?x5x4xf32>, %w: tensor<4x3xf32>) -> tensor<?x5x3xf32> {
+  %0 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers =
+    #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>}>
+    : (tensor<?x5x4xf32>, tensor<4x3xf32>) -> tensor<?x5x3xf32>
+  func.return %0 : tensor<?x5x3xf32>
+}
+// -----
+// op: stablehlo.dot_general
+// form: two open free dimensions
+// inputs: f32[2,5,4] f32[4,3]
+func.func @main(%x: tensor<?x?x4xf32>, %w: tensor<4x3xf32>) -> tensor<?x?x3xf32> {
+  %0 = "stablehlo.dot_general"(%x, %w) <{dot_dimension_numbers =
+    #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>}>
+    : (tensor<?x?x4xf32>, tensor<4x3xf32>) -> tensor<?x?x3xf32>
+  func.return %0 : tensor<?x?x3xf32>
+}
+// -----
+// op: stablehlo.dynamic_broadcast_in_dim
+// form: a size that may be 1
+// inputs: f32[1] i32=[4]
+func.func @main(%x: tensor<?xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {
+  %0 = "stablehlo.dynamic_broadcast_in_dim"(%x, %s) <{broadcast_dimensions = array<i64: 0>}>
+    : (tensor<?xf32>, tensor<1xi32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.dynamic_conv
+// form: padding that is computed
+// inputs: f32[1,6,5,3] f32[3,3,3,4] i32=[[0,1],[1,1]]
+func.func @main(%x: tensor<1x6x5x3xf32>, %w: tensor<3x3x3x4xf32>, %p: tensor<2x2xi32>) -> tensor<1x?x?x4xf32> {
+  %0 = "stablehlo.dynamic_conv"(%x, %w, %p) <{
+    dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>,
+    feature_group_count = 1 : i64, batch_group_count = 1 : i64}>
+    : (tensor<1x6x5x3xf32>, tensor<3x3x3x4xf32>, tensor<2x2xi32>) -> tensor<1x?x?x4xf32>
+  func.return %0 : tensor<1x?x?x4xf32>
+}
+// -----
+// op: stablehlo.dynamic_gather
+// form: slices of a computed size
+// inputs: f32[6,4] i32=[2,0] i32=[1,4]
+func.func @main(%x: tensor<6x4xf32>, %i: tensor<2xi32>, %s: tensor<2xi32>) -> tensor<2x?xf32> {
+  %0 = "stablehlo.dynamic_gather"(%x, %i, %s) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false}>
+    : (tensor<6x4xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<2x?xf32>
+  func.return %0 : tensor<2x?xf32>
+}
+// -----
+// op: stablehlo.dynamic_pad
+// form: amounts that are computed
+// inputs: f32[4] f32[] i32=[2]
+func.func @main(%x: tensor<4xf32>, %c: tensor<f32>, %low: tensor<1xi32>) -> tensor<?xf32> {
+  %z = stablehlo.constant dense<0> : tensor<1xi32>
+  %0 = "stablehlo.dynamic_pad"(%x, %c, %low, %z, %z)
+    : (tensor<4xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.dynamic_pad
+// form: computed amounts between elements
+// inputs: f32[4] f32[] i32=[2]
+func.func @main(%x: tensor<4xf32>, %c: tensor<f32>, %between: tensor<1xi32>) -> tensor<?xf32> {
+  %z = stablehlo.constant dense<0> : tensor<1xi32>
+  %0 = "stablehlo.dynamic_pad"(%x, %c, %z, %z, %between)
+    : (tensor<4xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.dynamic_reshape
+// form: an open dimension is split
+// inputs: f32[3,6]
+func.func @main(%x: tensor<?x6xf32>) -> tensor<?x2x3xf32> {
+  %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?x6xf32>) -> tensor<i32>
+  %v = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+  %c = stablehlo.constant dense<[2, 3]> : tensor<2xi32>
+  %s = "stablehlo.concatenate"(%v, %c) <{dimension = 0 : i64}> : (tensor<1xi32>, tensor<2xi32>) -> tensor<3xi32>
+  %0 = "stablehlo.dynamic_reshape"(%x, %s) : (tensor<?x6xf32>, tensor<3xi32>) -> tensor<?x2x3xf32>
+  func.return %0 : tensor<?x2x3xf32>
+}
+// -----
+// op: stablehlo.dynamic_update_slice
+// form: an open size
+// inputs: f32[5] f32[2] i32=2
+func.func @main(%x: tensor<?xf32>, %u: tensor<2xf32>, %i: tensor<i32>) -> tensor<?xf32> {
+  %0 = "stablehlo.dynamic_update_slice"(%x, %u, %i) : (tensor<?xf32>, tensor<2xf32>, tensor<i32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.fft
+// form: a length that is no power of two
+// inputs: f32[6]
+func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<6xf32>
+  %c = "stablehlo.complex"(%x, %z) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xcomplex<f32>>
+  %t = "stablehlo.fft"(%c) <{fft_type = #stablehlo<fft_type FFT>, fft_length = array<i64: 6>}>
+    : (tensor<6xcomplex<f32>>) -> tensor<6xcomplex<f32>>
+  %0 = "stablehlo.real"(%t) : (tensor<6xcomplex<f32>>) -> tensor<6xf32>
+  func.return %0 : tensor<6xf32>
+}
+// -----
+// op: stablehlo.gather
+// form: indices of one number in a row each, a size open
+// inputs: f32[6,4] i32=[[2],[0],[5]]
+func.func @main(%x: tensor<6x4xf32>, %i: tensor<?x1xi32>) -> tensor<?x4xf32> {
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, 4>, indices_are_sorted = false}>
+    : (tensor<6x4xf32>, tensor<?x1xi32>) -> tensor<?x4xf32>
+  func.return %0 : tensor<?x4xf32>
+}
+// -----
+// op: stablehlo.optimization_barrier
+// form: an open size
+// inputs: f32[5]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %b = "stablehlo.optimization_barrier"(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  %0 = "stablehlo.add"(%b, %b) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.pad
+// form: elements are taken away from an open size
+// inputs: f32[5] f32[]
+func.func @main(%x: tensor<?xf32>, %c: tensor<f32>) -> tensor<?xf32> {
+  %0 = "stablehlo.pad"(%x, %c) <{edge_padding_low = array<i64: -1>, edge_padding_high = array<i64: 0>,
+    interior_padding = array<i64: 0>}> : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.real_dynamic_slice
+// form: past the end of the operand
+// inputs: f32[6] i32=[4] i32=[9]
+func.func @main(%x: tensor<?xf32>, %from: tensor<1xi32>, %to: tensor<1xi32>) -> tensor<?xf32> {
+  %c = stablehlo.constant dense<1> : tensor<1xi32>
+  %0 = "stablehlo.real_dynamic_slice"(%x, %from, %to, %c)
+    : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.reduce_precision
+// form: known sizes
+// inputs: f32[4]
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.reduce_precision"(%x) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>
+    : (tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+// -----
+// op: stablehlo.reduce_precision
+// form: an open size
+// inputs: f32[4]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = "stablehlo.reduce_precision"(%x) <{exponent_bits = 5 : i32, mantissa_bits = 10 : i32}>
+    : (tensor<?xf32>) -> tensor<?xf32>
+  func.return %0 : tensor<?xf32>
+}
+// -----
+// op: stablehlo.reduce_window
+// form: padding, an open batch
+// inputs: f32[2,6,6,3] f32[]
+func.func @main(%x: tensor<?x6x6x3xf32>, %z: tensor<f32>) -> tensor<?x6x6x3xf32> {
+  %0 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1, 3, 3, 1>,
+    padding = dense<[[0, 0], [1, 1], [1, 1], [0, 0]]> : tensor<4x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.maximum"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<?x6x6x3xf32>, tensor<f32>) -> tensor<?x6x6x3xf32>
+  func.return %0 : tensor<?x6x6x3xf32>
+}
+// -----
+// op: stablehlo.reduce_window
+// form: channels first, an open batch
+// inputs: f32[2,3,6,6] f32[]
+func.func @main(%x: tensor<?x3x6x6xf32>, %z: tensor<f32>) -> tensor<?x3x4x4xf32> {
+  %0 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 1, 1, 3, 3>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%s) : (tensor<f32>) -> ()
+  }) : (tensor<?x3x6x6xf32>, tensor<f32>) -> tensor<?x3x4x4xf32>
+  func.return %0 : tensor<?x3x4x4xf32>
+}
+// -----
+// op: stablehlo.rng
+// form: integers
+func.func @main(%a: tensor<i32>, %b: tensor<i32>) -> tensor<4xi32> {
+  %s = stablehlo.constant dense<4> : tensor<1xi64>
+  %0 = "stablehlo.rng"(%a, %b, %s) <{rng_distribution = #stablehlo<rng_distribution UNIFORM>}>
+    : (tensor<i32>, tensor<i32>, tensor<1xi64>) -> tensor<4xi32>
+  func.return %0 : tensor<4xi32>
+}
+// -----
+// op: stablehlo.scatter
+// form: an index past the end of a row
+// inputs: f32[4,4] i32=[[0,5]] f32=[9]
+func.func @main(%x: tensor<4x4xf32>, %i: tensor<1x2xi32>, %u: tensor<1xf32>) -> tensor<4x4xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0, 1],
+    scatter_dims_to_operand_dims = [0, 1], index_vector_dim = 1>, indices_are_sorted = false,
+    unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    "stablehlo.return"(%b) : (tensor<f32>) -> ()
+  }) : (tensor<4x4xf32>, tensor<1x2xi32>, tensor<1xf32>) -> tensor<4x4xf32>
+  func.return %0 : tensor<4x4xf32>
+}
+// -----
+// op: stablehlo.sort
+// form: two operands of an open size
+// inputs: f32[70000] i32[70000]
+func.func @main(%x: tensor<?xf32>, %y: tensor<?xi32>) -> tensor<?xi32> {
+  %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 0 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<i32>, %d: tensor<i32>):
+    %l = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    "stablehlo.return"(%l) : (tensor<i1>) -> ()
+  }) : (tensor<?xf32>, tensor<?xi32>) -> (tensor<?xf32>, tensor<?xi32>)
+  func.return %0#1 : tensor<?xi32>
+}
+// -----
+// op: stablehlo.cholesky
+// form: known sizes
+// inputs: f32=[[4,2],[2,3]]
+func.func @main(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %0 = "stablehlo.cholesky"(%x) <{lower = true}> : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  func.return %0 : tensor<2x2xf32>
+}
+// -----
+// op: stablehlo.triangular_solve
+// form: known sizes
+// inputs: f32=[[4,0],[2,3]] f32=[[1],[2]]
+func.func @main(%x: tensor<2x2xf32>, %y: tensor<2x1xf32>) -> tensor<2x1xf32> {
+  %0 = "stablehlo.triangular_solve"(%x, %y) <{left_side = true, lower = true, unit_diagonal = false,
+    transpose_a = #stablehlo<transpose NO_TRANSPOSE>}> : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+  func.return %0 : tensor<2x1xf32>
+}
+// -----
+// op: stablehlo.while
+// form: a scan of a scan, whose distances double, of an open size
+// first: all other rewrites
+// inputs: f32[9]
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = "stablehlo.while"(%one, %x) ({
+  ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
+    %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+    %l = "stablehlo.compare"(%d, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "stablehlo.return"(%l) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
+    %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %nn = "stablehlo.multiply"(%n, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %nn1 = "stablehlo.reshape"(%nn) : (tensor<i32>) -> tensor<1xi32>
+    %z = "stablehlo.dynamic_broadcast_in_dim"(%zero, %nn1) <{broadcast_dimensions = array<i64>}>
+      : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    %u = "stablehlo.dynamic_update_slice"(%z, %v, %d)
+      : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
+    %from = stablehlo.constant dense<0> : tensor<1xi32>
+    %to = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+    %step = stablehlo.constant dense<1> : tensor<1xi32>
+    %s = "stablehlo.real_dynamic_slice"(%u, %from, %to, %step)
+      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    %dd = "stablehlo.multiply"(%d, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %sum = "stablehlo.add"(%s, %v) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    "stablehlo.return"(%dd, %sum) : (tensor<i32>, tensor<?xf32>) -> ()
+  }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+  %y = "stablehlo.multiply"(%0#1, %0#1) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %1:2 = "stablehlo.while"(%one, %y) ({
+  ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
+    %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+    %l = "stablehlo.compare"(%d, %n) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    "stablehlo.return"(%l) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
+    %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+    %two = stablehlo.constant dense<2> : tensor<i32>
+    %nn = "stablehlo.multiply"(%n, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %nn1 = "stablehlo.reshape"(%nn) : (tensor<i32>) -> tensor<1xi32>
+    %z = "stablehlo.dynamic_broadcast_in_dim"(%zero, %nn1) <{broadcast_dimensions = array<i64>}>
+      : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
+    %u = "stablehlo.dynamic_update_slice"(%z, %v, %d)
+      : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
+    %from = stablehlo.constant dense<0> : tensor<1xi32>
+    %to = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+    %step = stablehlo.constant dense<1> : tensor<1xi32>
+    %s = "stablehlo.real_dynamic_slice"(%u, %from, %to, %step)
+      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    %dd = "stablehlo.multiply"(%d, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    %sum = "stablehlo.add"(%s, %v) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    "stablehlo.return"(%dd, %sum) : (tensor<i32>, tensor<?xf32>) -> ()
+  }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+  func.return %1#1 : tensor<?xf32>
+}

@@ -1,0 +1,1 @@
+"""What must hold of the whole repository: floors, sizes, docstrings, pages, releases."""

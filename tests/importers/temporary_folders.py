@@ -1,0 +1,9 @@
+"""The types of fixtures that watch our temporary folders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+LeftFolders = Callable[[], list[Path]]
+"""Returns our temporary folders that are still there; TensorFlow has files of its own."""

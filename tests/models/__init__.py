@@ -1,0 +1,1 @@
+"""Whole models, converted and run in LiteRT, against TensorFlow."""

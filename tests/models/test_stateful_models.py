@@ -1,0 +1,294 @@
+"""Models that carry state from call to call, as users write them: recurrent layers, training, metrics, TensorFlow 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfconvert
+from tests.support.stateful import compare_calls, runners, same
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.tensorflow import op_defs
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
+
+Call = tuple[str, dict[str, np.ndarray]]
+
+
+def vector(call: int) -> np.ndarray:
+    return np.array([call, 1.5, -1], np.float32)
+
+
+def functions(tf: ModuleType, module: Any, **bodies: tuple[list[Any], Callable[..., Any]]) -> dict[str, Any]:
+    """Returns the traced functions of a module, which it also keeps."""
+    made = {name: tf.function(body, input_signature=specs) for name, (specs, body) in bodies.items()}
+    for name, function in made.items():
+        setattr(module, f"call_{name}", function)
+    return made
+
+
+@pytest.fixture
+def shared(tf: ModuleType) -> tuple[Any, dict[str, Any]]:
+    """Returns a module with signatures that use different parts of its state, and one that nothing writes."""
+    module = tf.Module()
+    module.total, module.steps, module.scale = tf.Variable([1.0, 2.0, 3.0]), tf.Variable(1.0), tf.Variable(0.5)
+
+    def add(x: Any) -> Any:
+        module.total.assign_add(x * module.scale)
+        return {"y": module.total.read_value()}
+
+    def mix() -> Any:
+        module.steps.assign_add(2.0)
+        module.total.assign(module.total * module.steps / 3.0)
+        return {"y": module.total.read_value()}
+
+    def read() -> Any:
+        return {"total": module.total.read_value(), "scale": module.scale.read_value()}
+
+    def step() -> Any:
+        return {"steps": module.steps.assign_add(1.0)}
+
+    x = tf.TensorSpec([3], name="x")
+    return module, functions(tf, module, add=([x], add), mix=([], mix), read=([], read), step=([], step))
+
+
+@pytest.mark.parametrize("order", ["add mix read step", "read step add mix", "step read mix add"])
+def test_signatures_see_each_others_writes_whichever_comes_first(
+    tf: ModuleType, tmp_path: Path, shared: tuple[Any, dict[str, Any]], order: str
+) -> None:
+    calls: list[Call] = [
+        (key, {"x": vector(turn)} if key == "add" else {}) for turn in range(5) for key in order.split()
+    ]
+    model = compare_calls(tf, tmp_path, *shared, calls)
+    assert model.report.rewrites["freeze-variables"]["frozen"] == 1
+
+
+def test_what_only_another_signature_writes_is_a_constant(
+    tf: ModuleType, tmp_path: Path, shared: tuple[Any, dict[str, Any]]
+) -> None:
+    module, signatures = shared
+    tf.saved_model.save(module, str(tmp_path), signatures=signatures)
+    model = tfconvert.convert(tmp_path, signatures=["read"])
+    assert model.report.rewrites["freeze-variables"]["frozen"] == 2
+    assert "VAR_HANDLE" not in model.report.operators
+    same(runners(model)("read")(), signatures["read"]())
+
+
+def _layers(name: str) -> Callable[[Any], list[Any]]:
+    def make(keras: Any) -> list[Any]:
+        layers = keras.layers
+        if name == "Bidirectional":
+            return [layers.Bidirectional(layers.LSTM(3, stateful=True, return_sequences=True))]
+        if name == "stacked":
+            return [layers.LSTM(4, stateful=True, return_sequences=True), layers.GRU(3, stateful=True)]
+        if name == "masked":
+            return [layers.Masking(), layers.GRU(3, stateful=True)]
+        return [getattr(layers, name)(4, stateful=True)]
+
+    return make
+
+
+RECURRENT = {
+    **{f"keras {name}": ("keras", _layers(name))
+       for name in ("LSTM", "GRU", "SimpleRNN", "Bidirectional", "stacked", "masked")},
+    **{f"tf_keras {name}": ("tf_keras", _layers(name)) for name in ("LSTM", "GRU")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_stateful_layers_go_on_where_they_stopped_until_they_are_reset(
+    tf: ModuleType, tmp_path: Path, name: str
+) -> None:
+    library, make = RECURRENT[name]
+    keras = pytest.importorskip(library)
+    keras.utils.set_random_seed(1)
+    layers = make(keras)
+    given = value = keras.Input((4, 3), batch_size=2)
+    for layer in layers:
+        value = layer(value)
+    module = tf.Module()
+    module.network = keras.Model(given, value)
+    module.variables_of_keras = [getattr(each, "value", each) for each in module.network.variables]
+    module.variables_of_keras = [each for each in module.variables_of_keras if not callable(each)]
+
+    def reset() -> Any:
+        for layer in layers:
+            if getattr(layer, "stateful", False):
+                (layer.reset_state if library == "keras" else layer.reset_states)()
+        return {"done": tf.constant(1)}
+
+    spec = tf.TensorSpec([2, 4, 3], name="x")
+    signatures = functions(tf, module, run=([spec], lambda x: {"y": module.network(x)}), reset=([], reset))
+    data = np.random.default_rng(1).normal(size=(10, 2, 4, 3)).astype(np.float32)
+    calls: list[Call] = [("run", {"x": x}) for x in data]
+    compare_calls(tf, tmp_path, module, signatures, [*calls[:6], ("reset", {}), *calls[6:]], 1e-4)
+
+
+SCALARS: Mapping[str, float] = {
+    "alpha": 0.1, "lr": 0.1, "lr_power": -0.5, "momentum": 0.9, "rho": 0.9, "epsilon": 1e-3, "beta": 0.9, "beta1": 0.9,
+    "beta2": 0.99, "beta1_power": 0.8, "beta2_power": 0.97, "l1": 0.01, "l2": 0.1, "l2_shrinkage": 0.05,
+    "logbase": 0.3, "sign_decay": 0.7,
+}  # fmt: skip
+
+STEPS = (
+    "AdaMax", "Adadelta", "Adagrad", "AdagradV2", "Adam", "AdamWithAmsgrad", "AddSign", "CenteredRMSProp", "Ftrl",
+    "FtrlV2", "GradientDescent", "KerasMomentum", "Momentum", "PowerSign", "ProximalAdagrad",
+    "ProximalGradientDescent", "RMSProp",
+)  # fmt: skip
+FLAGS = {"use_nesterov": (False, True), "update_slots": (True, False), "multiply_linear_by_lr": (False, True)}
+
+
+def _step(tf: Any, module: Any, op: str, x: Any, chosen: int) -> None:
+    """Runs one step of an optimizer on the module's variables, which are named as the op names its operands."""
+    definition = op_defs.lookup(op)
+    assert definition is not None
+    operands = {}
+    for argument in definition.input_arg:
+        if argument.type == pb.DT_RESOURCE:
+            if not hasattr(module, argument.name):
+                setattr(module, argument.name, tf.Variable([0.5, 0.2, 0.9]))
+            operands[argument.name] = getattr(module, argument.name).handle
+        else:
+            operands[argument.name] = tf.constant(SCALARS[argument.name]) if argument.name in SCALARS else x
+    flags = {attr.name: FLAGS[attr.name][chosen] for attr in definition.attr if attr.name in FLAGS}
+    getattr(tf.raw_ops, op)(**operands, **flags)
+
+
+def _stepping(tf: Any, part: Any, op: str, chosen: int) -> Callable[[Any], Any]:
+    def run(x: Any) -> Any:
+        _step(tf, part, op, x, chosen)
+        return {name: value.read_value() for name, value in vars(part).items() if isinstance(value, tf.Variable)}
+
+    return run
+
+
+@pytest.mark.parametrize("chosen", [0, 1], ids=["plain", "flags"])
+def test_optimizers_steps(tf: ModuleType, tmp_path: Path, chosen: int) -> None:
+    """All in one file, each a signature with variables of its own."""
+    module = tf.Module()
+    signatures: dict[str, Any] = {}
+    for name in STEPS:
+        part, op = tf.Module(), f"ResourceApply{name}"
+        setattr(module, f"of_{name}", part)
+        _step(tf, part, op, tf.zeros([3]), chosen)
+        signatures |= functions(tf, part, **{name: ([tf.TensorSpec([3], name="x")], _stepping(tf, part, op, chosen))})
+    calls: list[Call] = [(name, {"x": vector(call) / 4}) for call in range(10) for name in STEPS]
+    compare_calls(tf, tmp_path, module, signatures, calls, 1e-4)
+
+
+@pytest.mark.parametrize("library", ["keras", "tf_keras"])
+def test_a_network_is_trained_in_litert(tf: ModuleType, tmp_path: Path, library: str) -> None:
+    keras = pytest.importorskip(library)
+    keras.utils.set_random_seed(1)
+    layers = keras.layers
+    # A bias before the normalization would have gradients of pure rounding errors, which Adam amplifies.
+    network = keras.Sequential([
+        keras.Input((6,)), layers.Dense(8, use_bias=False), layers.BatchNormalization(), layers.ReLU(), layers.Dense(3)
+    ])  # fmt: skip
+    optimizer = keras.optimizers.Adam(0.05)
+    optimizer.build(network.trainable_variables)
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    module = tf.Module()
+    module.network, module.optimizer = network, optimizer
+    if library == "keras":
+        module.kept = [each.value for each in (*network.variables, *optimizer.variables)]
+
+    def train(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, network(x, training=True))
+        gradients = tape.gradient(loss, network.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, network.trainable_variables, strict=True))
+        return {"loss": loss}
+
+    x, y = tf.TensorSpec([4, 6], name="x"), tf.TensorSpec([4], tf.int32, name="y")
+    signatures = functions(tf, module, train=([x, y], train), infer=([x], lambda x: {"logits": network(x)}))
+    random = np.random.default_rng(1)
+    calls: list[Call] = []
+    for _ in range(10):
+        batch = random.normal(size=(4, 6)).astype(np.float32)
+        calls += [("train", {"x": batch, "y": batch[:, :3].argmax(1).astype(np.int32)}), ("infer", {"x": batch})]
+    compare_calls(tf, tmp_path, module, signatures, calls, 1e-4)
+
+
+def test_a_metric_adds_up_until_it_is_reset(tf: ModuleType, tmp_path: Path) -> None:
+    metric, module = tf.keras.metrics.Mean(), tf.Module()
+    module.kept = [each.value for each in metric.variables]
+
+    def update(x: Any) -> Any:
+        metric.update_state(x)
+        return {"done": tf.constant(1)}
+
+    def reset() -> Any:
+        metric.reset_state()
+        return {"done": tf.constant(1)}
+
+    spec = tf.TensorSpec([3], name="x")
+    signatures = functions(
+        tf, module, update=([spec], update), result=([], lambda: {"mean": metric.result()}), reset=([], reset)
+    )
+    calls: list[Call] = [each for call in range(10) for each in [("update", {"x": vector(call)}), ("result", {})]]
+    compare_calls(tf, tmp_path, module, signatures, [*calls[:8], ("reset", {}), *calls[8:]])
+
+
+def _variable(tf: Any, shape: Any, *start: float) -> Any:
+    return tf.Variable(np.array(start, np.float32), shape=shape)
+
+
+def _table(tf: Any) -> Any:
+    return tf.lookup.experimental.MutableHashTable(tf.int64, tf.int64, -1)
+
+
+def _longer(m: Any, tf: Any, x: Any) -> Any:
+    return m.state.assign(tf.concat([m.state, x], 0))
+
+
+REFUSED: Mapping[str, tuple[Callable[[Any], Any], Callable[..., Any], str, str]] = {
+    "grows": (lambda tf: _variable(tf, [None], 1), _longer, "variable-shape", "tf.VarHandleOp"),
+    "of any rank": (
+        lambda tf: _variable(tf, tf.TensorShape(None), 1), lambda m, tf, x: m.state.assign(x[None]), "variable-shape",
+        "tf.VarHandleOp",
+    ),
+    "empty": (lambda tf: _variable(tf, [0]), lambda m, tf, x: m.state.assign_add(x[:0]), "variable-shape",
+              "tf.VarHandleOp"),
+    "strings": (lambda tf: tf.Variable("a"), lambda m, tf, x: m.state.assign(tf.strings.as_string(x[0])),
+                "variable-type", "tf.VarHandleOp"),
+    "table": (_table, lambda m, tf, x: m.state.insert([1], [tf.cast(x[0], tf.int64)]), "unsupported-op",
+              "tf.MutableHashTableV2"),
+    "generator": (lambda tf: tf.random.Generator.from_seed(3), lambda m, tf, x: m.state.normal([3]), "unsupported-op",
+                  "tf.RngReadAndSkip"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_state_that_litert_cannot_keep_is_reported(tf: ModuleType, tmp_path: Path, name: str) -> None:
+    make, use, code, op = REFUSED[name]
+    module = tf.Module()
+    module.state = make(tf)
+
+    def run(x: Any) -> Any:
+        use(module, tf, x)
+        return {"y": x}
+
+    tf.saved_model.save(module, str(tmp_path), signatures=tf.function(run, input_signature=[tf.TensorSpec([3])]))
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(tmp_path)
+    found = caught.value.diagnostics[0]
+    assert (found.code, found.op) == (code, op)
+    assert found.node
+    assert found.hint
+
+
+def test_a_variable_that_may_but_does_not_change_its_shape(tf: ModuleType, tmp_path: Path) -> None:
+    module = tf.Module()
+    module.state = _variable(tf, [None], 1, 2, 3)
+
+    def run(x: Any) -> Any:
+        module.state.assign(module.state * 0.5 + x)
+        return {"y": module.state.read_value()}
+
+    signatures = functions(tf, module, run=([tf.TensorSpec([3], name="x")], run))
+    compare_calls(tf, tmp_path, module, signatures, [("run", {"x": vector(call)}) for call in range(10)])

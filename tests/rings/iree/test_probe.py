@@ -1,0 +1,16 @@
+"""What IREE makes of the forms that are rewritten for it is what the table says, so that a newer IREE is noticed."""
+
+from __future__ import annotations
+
+from benchmarks import iree_probe
+
+
+def test_iree_makes_of_each_form_what_the_table_says() -> None:
+    known, found = iree_probe.table(), iree_probe.probe()
+    needless = sorted(each for each, outcome in found.items() if iree_probe.TAKEN == outcome != known.get(each))
+    needed = sorted(each for each, outcome in found.items() if iree_probe.TAKEN == known.get(each) != outcome)
+    assert not needless, (
+        f"IREE now takes {needless}: are their rewrites needed? (python -m benchmarks.iree_probe --write)"
+    )
+    assert not needed, f"IREE no longer takes {needed} (python -m benchmarks.iree_probe --write)"
+    assert found == known, "write the table anew: python -m benchmarks.iree_probe --write"

@@ -1,0 +1,1 @@
+"""Static tables: their contents, as the model or its files have them."""

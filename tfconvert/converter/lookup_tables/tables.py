@@ -1,0 +1,254 @@
+"""Static tables: what fills them, read at compile time, and the lookups in them.
+
+What becomes of the lookups is each target's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tfconvert.converter.ir import symbol_table
+from tfconvert.converter.ir.builder import Builder
+from tfconvert.converter.ir.edit import erase, replace_op, update_function_type
+from tfconvert.converter.lookup_tables.vocabulary_files import Format, column, read_lines
+from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.schema.dialects import tensor_data, tf, types
+from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import error_at, node_of
+from tfconvert.schema.dialects.tf_saved_model import AssetOp
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+
+_TABLE = "tf.HashTableV2"
+_FIND, _SIZE, _EXPORT = "tf.LookupTableFindV2", "tf.LookupTableSizeV2", "tf.LookupTableExportV2"
+_IMPORTS = frozenset({"tf.LookupTableImportV2", "tf.InitializeTableV2"})
+_FROM_FILE = "tf.InitializeTableFromTextFileV2"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The contents of a table.
+
+    Attributes:
+        name: The table's name.
+        keys, values: The entries, as vectors of one length.
+        key, value: The element types of these.
+    """
+
+    name: str
+    keys: Array
+    values: Array
+    key: Attribute
+    value: Attribute
+
+
+Lower = Callable[[Contents, Sequence[Operation]], Callable[[Operation], None] | None]
+"""Rewrites the lookups in a table; returns what inserts whatever now fills tables before each op that filled this one,
+`None` if the table stays as it is."""
+
+
+@dataclass(slots=True)
+class Table:
+    """A table by its name.
+
+    Attributes:
+        name: The name that its handles share.
+        handles: The ops that create handles.
+        users: The users of these.
+        keys, values: Its entries.
+    """
+
+    name: str
+    handles: list[Operation] = field(default_factory=list)
+    users: list[Operation] = field(default_factory=list)
+    keys: Array = field(default_factory=lambda: np.empty(0))
+    values: Array = field(default_factory=lambda: np.empty(0))
+
+    def kind(self) -> tuple[Attribute, Attribute]:
+        """Returns the element types of keys and values."""
+        key, value = (self.handles[0].properties[name] for name in ("key_dtype", "value_dtype"))
+        return key, value
+
+    def fills(self) -> list[Operation]:
+        """Returns the ops that fill it."""
+        return [op for op in self.users if op.name in _IMPORTS or op.name == _FROM_FILE]
+
+
+def lower_tables(module: ModuleOp, lower: Lower) -> int:
+    """Reads all tables of a module, and has the lookups in them rewritten; returns how many there are.
+
+    Args:
+        module: The module.
+        lower: What becomes of the lookups in a table.
+
+    Raises:
+        ConversionError: A table that nothing fills is looked up (`empty-table`), its file is invalid, or the ops
+            that fill or read it contradict each other (`ambiguous-key`, `bad-table`).
+    """
+    functions = symbol_table.functions_of(module)
+    tables = _tables(functions.values())
+    if not tables:
+        return 0
+    assets = {_text(op.properties["filename"]) for op in module.ops if isinstance(op, AssetOp)}
+    for table in tables.values():
+        fill = _lower(table, lower) if _read(table, assets) else None
+        for op in table.fills() if fill is not None else ():
+            assert fill is not None
+            fill(op)
+            erase(op)
+    for asset in [op for op in module.ops if isinstance(op, AssetOp)]:
+        erase(asset)
+    for function in functions.values():
+        _erase_unused(function)
+        update_function_type(function)
+    return len(tables)
+
+
+def _lower(table: Table, lower: Lower) -> Callable[[Operation], None] | None:
+    """Rewrites the lookups in a table, and what asks for all of it.
+
+    Raises:
+        ConversionError: Entries of one key differ (`ambiguous-key`), or element types do (`bad-table`).
+    """
+    key, value = table.kind()
+    entries = _distinct(table)
+    for op in table.users:
+        _check_kinds(op, table)
+        if op.name == _SIZE:
+            _replace(op, np.array(len(entries), np.int64))
+        elif op.name == _EXPORT:
+            _replace(op, *_columns(entries, table))
+    contents = Contents(table.name, *_columns(entries, table), key, value)
+    return lower(contents, [op for op in table.users if op.name == _FIND])
+
+
+def _replace(op: Operation, *values: Array) -> None:
+    """Replaces an op by constants."""
+    insert = Builder(op)
+    replace_op(op, [insert.constant(each) for each in values])
+
+
+def _text(attribute: Attribute | None) -> str:
+    return attribute.data if isinstance(attribute, StringAttr) else ""
+
+
+def _tables(functions: Iterable[FuncOp]) -> dict[str, Table]:
+    """Returns the tables of functions by name; one without a name has that of its node from here on."""
+    tables: dict[str, Table] = {}
+    for function in functions:
+        for op in function.body.walk():
+            if op.name == _TABLE:
+                name = _text(op.properties.get("shared_name")) or node_of(op.location)
+                op.properties["shared_name"] = StringAttr.get(name)
+                table = tables.setdefault(name, Table(name))
+                table.handles.append(op)
+                table.users += [use.operation for use in op.results[0].uses]
+    return tables
+
+
+def _read(table: Table, assets: set[str]) -> bool:
+    """Reads a table's entries; returns whether they are known at compile time."""
+    fills = table.fills()
+    finds = [op for op in table.users if op.name in (_FIND, _SIZE, _EXPORT)]
+    if not fills:
+        if finds:
+            raise error_at(finds[0], "empty-table", f"nothing in the model fills the table {table.name!r}",
+                           "export a SavedModel whose tables are tracked, with its init op and assets")  # fmt: skip
+        return False
+    first = fills[0]
+    constants = [tensor_data.constant_of(operand) for operand in first.operands[1:]]
+    if first.name == _FROM_FILE:
+        if constants[0] is None:
+            return False
+        _read_file(table, first, tensor_data.to_array(constants[0]).item(), assets)
+        return True
+    columns = [tensor_data.to_array(each) for each in constants if each is not None]
+    if len(columns) != 2:
+        return False
+    if columns[0].shape != columns[1].shape:
+        shapes = [list(column.shape) for column in columns]
+        raise error_at(first, "bad-table", f"the table {table.name!r} doesn't have one value for each key, but keys of "
+                       f"shape {shapes[0]} and values of shape {shapes[1]}")  # fmt: skip
+    table.keys, table.values = (column.reshape(-1) for column in columns)
+    return all(_fills_alike(op, columns) for op in fills[1:])
+
+
+def _fills_alike(op: Operation, columns: Sequence[Array]) -> bool:
+    """Returns whether an op fills a table with certain keys and values."""
+    own = [tensor_data.constant_of(operand) for operand in op.operands[1:]]
+    return len(own) == 2 and all(
+        each is not None and np.array_equal(tensor_data.to_array(each), column)
+        for each, column in zip(own, columns, strict=True)
+    )
+
+
+def _dtype(op: Operation, element: Attribute) -> np.dtype[Any]:
+    row = types.from_mlir(element)
+    if row is None:
+        raise error_at(op, "bad-table", f"no file holds elements of the type {element}")
+    return row.dtype
+
+
+def _read_file(table: Table, op: Operation, path: bytes, assets: set[str]) -> None:
+    file = path.decode(errors="replace")
+    if file not in assets:
+        raise error_at(
+            op, "missing-asset",
+            f"the table {table.name!r} is filled from {Path(file).name!r}, which is not an asset of the model",
+            "export a SavedModel: it holds the files that it needs",
+        )  # fmt: skip
+    form = Format(tf.get(op, "delimiter", "\t").encode(), tf.get(op, "vocab_size", -1), tf.get(op, "offset", 0))
+    key, value = table.kind()
+    try:
+        lines = read_lines(Path(file), form)
+        table.keys = column(lines, tf.get(op, "key_index"), _dtype(op, key), form)
+        table.values = column(lines, tf.get(op, "value_index"), _dtype(op, value), form)
+    except ConversionError as problem:
+        raise error_at(op, problem.code, problem.diagnostics[0].message, problem.diagnostics[0].hint) from None
+
+
+def _check_kinds(op: Operation, table: Table) -> None:
+    """Checks that the keys and values that an op looks up in a table, or fills it with, have its element types."""
+    found = {_FIND: op.operands[1:], _EXPORT: op.results}.get(op.name, op.operands[1:] if op.name in _IMPORTS else ())
+    elements = tuple(types.element_of(value.type) for value in found)
+    is_scalar = op.name != _FIND or types.shape_of(op.operands[2].type) in (None, ())
+    if found and (elements != table.kind() or not is_scalar):
+        used = ", ".join(str(value.type) for value in found)
+        raise error_at(op, "bad-table", f"the table {table.name!r} has keys of {table.kind()[0]} and single values of "
+                       f"{table.kind()[1]}, but is used with {used}")  # fmt: skip
+
+
+def _distinct(table: Table) -> dict[Any, Any]:
+    """Returns a table's entries, values by key."""
+    keys, values = table.keys.tolist(), table.values.tolist()
+    entries = dict(zip(keys, values, strict=True))
+    if len(entries) < len(keys):
+        for key, value in zip(keys, values, strict=True):
+            if entries[key] != value:
+                raise error_at(table.fills()[0], "ambiguous-key",
+                               f"the table {table.name!r} is filled with different values for the key {key!r}",
+                               "name every key once: TensorFlow doesn't fill such a table either")  # fmt: skip
+    return entries
+
+
+def _columns(entries: dict[Any, Any], table: Table) -> tuple[Array, Array]:
+    """Returns all keys and all values, each key once."""
+    if len(entries) == len(table.keys):
+        return table.keys, table.values
+    keys, values = np.empty(len(entries), table.keys.dtype), np.empty(len(entries), table.values.dtype)
+    keys[:], values[:] = list(entries), list(entries.values())
+    return keys, values
+
+
+def _erase_unused(function: FuncOp) -> None:
+    for op in reversed(list(function.body.walk())):
+        if op.name in (_TABLE, "tf.Const") and op.results[0].first_use is None:
+            erase(op)
