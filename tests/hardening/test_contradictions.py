@@ -76,7 +76,7 @@ def test_steps_of_a_slice_that_are_a_matrix_of_open_sizes(tmp_path: Path) -> Non
       %0 = "tf.StridedSlice"(%x, %b, %n, %s) <{{{masks}}}>
         : ({X}, tensor<2xi32>, tensor<2xi32>, tensor<?x?xi32>) -> {X}
     """
-    assert "'strides' must have rank 1" in str(_refused(tmp_path, body))
+    assert "begin, end and strides should have rank 1" in str(_refused(tmp_path, body))
 
 
 def test_a_step_that_is_not_a_scalar(tmp_path: Path) -> None:

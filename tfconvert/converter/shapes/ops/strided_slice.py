@@ -39,16 +39,19 @@ def entries(operands: Operands, rank: int) -> list[Entry] | None:
         The entries, or `None` if not even their number is known.
 
     Raises:
-        MismatchError: More dimensions are sliced than there are.
+        MismatchError: More dimensions are sliced than there are, or begin, end and strides are not equally long
+            vectors.
     """
+    shapes = operands.shapes(1, 4)
+    if any(shape is not None and len(shape) != 1 for shape in shapes):
+        raise MismatchError("begin, end and strides should have rank 1")
     specs = [operands.elements(index) for index in (1, 2, 3)]
     counts = {len(spec) for spec in specs if spec is not None}
     if not counts:
         return None
     if None in specs:
         # Vectors of so many elements that they are not followed.
-        shapes = operands.shapes(1, 4)
-        counts.update(shape[0] for shape in shapes if shape is not None and len(shape) == 1 and shape[0] >= 0)
+        counts.update(shape[0] for shape in shapes if shape is not None and shape[0] >= 0)
     if len(counts) > 1:
         raise MismatchError("begin, end and strides should be equally long")
     count = counts.pop()

@@ -132,12 +132,10 @@ def _strided_slice(view: View) -> None:
     count = -1
     for name in ("begin", "end", "strides"):
         shape = view.known_shape(name)
-        if shape is None:
+        if shape is None or -1 in shape:
             continue
         if len(shape) != 1:
             view.fail(f"{name!r} must have rank 1, found {view.type(name)}")
-        if shape[0] < 0:
-            continue
         if count < 0 and shape[0] >= 32:
             view.fail(f"{name!r} must have less than 32 elements, found {shape[0]}")
         if count not in (-1, shape[0]):
