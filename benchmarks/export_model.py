@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -156,14 +156,19 @@ def export(model: Any, flavour: Flavour, folder: Path) -> None:
         model.save(str(folder), save_format="tf")
 
 
-def answer(saved_model: Path, batch: np.ndarray) -> Sample:
-    """Runs the saved model's serving signature in TensorFlow."""
+def serving(saved_model: Path) -> Callable[[np.ndarray], Sample]:
+    """Returns what runs the saved model's serving signature in TensorFlow, with one input."""
     import tensorflow as tf
 
-    signature = tf.saved_model.load(str(saved_model)).signatures["serving_default"]
-    (name,) = signature.structured_input_signature[1]
-    outputs = {key: value.numpy() for key, value in signature(**{name: tf.constant(batch)}).items()}
-    return Sample({name: batch}, outputs)
+    model = tf.saved_model.load(str(saved_model))
+
+    def answer(batch: np.ndarray) -> Sample:
+        signature = model.signatures["serving_default"]
+        (name,) = signature.structured_input_signature[1]
+        outputs = {key: value.numpy() for key, value in signature(**{name: tf.constant(batch)}).items()}
+        return Sample({name: batch}, outputs)
+
+    return answer
 
 
 def main() -> None:
@@ -182,13 +187,14 @@ def main() -> None:
     sharpen(model, images(SEED + 2, SHARPENING_IMAGES, shape, numbers), random)
     export(model, flavour, folder / "saved_model")
 
-    pair = answer(folder / "saved_model", images(SEED + 1, 2, shape, numbers))
+    answer = serving(folder / "saved_model")
+    pair = answer(images(SEED + 1, 2, shape, numbers))
     (batch,), (answers,) = pair.inputs.values(), pair.outputs.values()
     first, second = answers
     difference = float(np.abs(first - second).max() / np.abs(answers).max())
     if not difference > LEAST_DIFFERENCE:
         raise SystemExit(f"{name} answers nearly the same to two inputs: they differ by {difference:.1%}")
-    save_samples(folder / "io.npz", {1: answer(folder / "saved_model", batch[:1]), 2: pair})
+    save_samples(folder / "io.npz", {1: answer(batch[:1]), 2: pair})
     measured = {
         "name": name,
         "flavour": flavour,

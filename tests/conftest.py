@@ -22,6 +22,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 # What oneDNN computes, and which ops it knows, depends on the processor.
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+# XLA compiles most of what it is asked for to run it once.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
 

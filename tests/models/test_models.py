@@ -107,9 +107,10 @@ def test_network(network: Network, tf: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "saved_model"
     export_model.export(network.build(), network.flavour, folder)
     content = bytes(tfconvert.convert(folder))
+    answer = export_model.serving(folder)
     for size in (2, 1):
         batch = network.batch(size)
-        expected = export_model.answer(folder, batch).outputs
+        expected = answer(batch).outputs
         got = _run(content, batch)
         assert got.keys() == expected.keys()
         assert {name: relative_error(got[name], expected[name]) for name in got} == pytest.approx(

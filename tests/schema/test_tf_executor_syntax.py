@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.mlir import oracle
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -146,33 +143,14 @@ def graphs(tf: ModuleType) -> dict[str, str]:
     return texts
 
 
-# In a process of its own: some texts make MLIR end the process instead of refusing them.
-_REPRINT = """
-import json, sys
-import tensorflow as tf
-print("RESULT" + json.dumps([tf.mlir.experimental.run_pass_pipeline(text, "", False) for text in json.load(sys.stdin)]))
-"""
-
-
-def _reprinted(texts: list[str]) -> list[str]:
-    """Returns texts as TensorFlow's MLIR parses and prints them."""
-    done = subprocess.run(
-        [sys.executable, "-c", _REPRINT], input=json.dumps(texts), capture_output=True, text=True, check=False,
-        timeout=120, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: list[str] = json.loads(done.stdout.partition("RESULT")[2])
-    return found
-
-
 @pytest.mark.slow
 def test_tensorflow_reads_what_it_wrote_in_what_we_print(graphs: dict[str, str]) -> None:
-    theirs = [*graphs.values(), *map(_module, _FORMS)]
-    ours = [str(_parse(text)) for text in theirs]
+    theirs = {**graphs, **{form: _module(form) for form in _FORMS}}
+    ours = {name: str(_parse(text)) for name, text in theirs.items()}
     assert all("tf_executor.Switch" in text or "_SwitchN" in text for text in graphs.values())
-    again = _reprinted(theirs + ours)
-    assert again[len(theirs) :] == again[: len(theirs)]
-    assert again[: len(graphs)] == list(graphs.values())
+    again = oracle.printed(theirs)
+    assert oracle.printed(ours) == again
+    assert {name: again[name] for name in graphs} == graphs
 
 
 @pytest.mark.parametrize("name", _GRAPHS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.converter.litert.fusions.saved_layers import save_call
 from tests.converter.litert.layers import Array
 
 RNG = np.random.default_rng(11)
@@ -21,16 +22,6 @@ FEATURES, UNITS = 3, 5
 @pytest.fixture(scope="module")
 def layers(tf: ModuleType) -> Any:
     return pytest.importorskip("tf_keras").layers
-
-
-def _save(tf: ModuleType, folder: Path, layer: Any, call: Callable[..., Any], *shapes: Sequence[int | None]) -> Any:
-    """Saves a function of a layer; returns its signature. Its inputs are called x, y and z."""
-    holder = tf.Module()
-    holder.layer = layer
-    specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in zip("xyz", shapes, strict=False)]
-    holder.f = tf.function(lambda *inputs: {"result": call(*inputs)}, input_signature=specs)
-    tf.saved_model.save(holder, str(folder), signatures=holder.f)
-    return tf.saved_model.load(str(folder)).signatures["serving_default"]
 
 
 def _compare(tf: ModuleType, model: tfconvert.Model, original: Any, *runs: Sequence[Sequence[int]]) -> None:
@@ -49,7 +40,7 @@ def _compare(tf: ModuleType, model: tfconvert.Model, original: Any, *runs: Seque
 @pytest.mark.parametrize("options", [{}, {"return_sequences": True}, {"go_backwards": True}])
 def test_an_open_batch_and_time(tf: ModuleType, layers: Any, tmp_path: Path, options: dict[str, bool]) -> None:
     layer = layers.LSTM(UNITS, **options)
-    original = _save(tf, tmp_path, layer, layer, (None, None, FEATURES))
+    original = save_call(tf, tmp_path, layer, (None, None, FEATURES))
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     shapes = [(1, 8), (3, 20), (64, 3), (500, 1), (2, 8), (1, 20)]
@@ -59,7 +50,7 @@ def test_an_open_batch_and_time(tf: ModuleType, layers: Any, tmp_path: Path, opt
 def test_an_open_batch_and_a_state_that_is_given(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
     layer = layers.LSTM(UNITS, return_sequences=True)
     shapes = ((None, None, FEATURES), (None, UNITS), (None, UNITS))
-    original = _save(tf, tmp_path, layer, lambda x, y, z: layer(x, initial_state=[y, z]), *shapes)
+    original = save_call(tf, tmp_path, lambda x, y, z: layer(x, initial_state=[y, z]), *shapes)
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     sizes = [[(batch, time, FEATURES), *[(batch, UNITS)] * 2] for batch, time in ((1, 4), (70, 2), (2, 9))]
@@ -72,7 +63,7 @@ def test_both_directions_and_layers_on_layers(tf: ModuleType, layers: Any, tmp_p
         layers.Bidirectional(layers.LSTM(UNITS, return_sequences=True), merge_mode="sum"),
         layers.Bidirectional(layers.LSTM(UNITS)),
     ]
-    original = _save(tf, tmp_path, stack, lambda x: stack[2](stack[1](stack[0](x))), (None, None, FEATURES))
+    original = save_call(tf, tmp_path, lambda x: stack[2](stack[1](stack[0](x))), (None, None, FEATURES))
     model = tfconvert.convert(tmp_path)
     sizes = {"SHAPE": 1, "STRIDED_SLICE": 1, "PACK": 1, "MAXIMUM": 1, "FILL": 12}
     ends = {"CONCATENATION": 2, "ADD": 1, "STRIDED_SLICE": 3}
@@ -94,7 +85,7 @@ def test_a_layer_in_a_loop(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
         return x
 
     layer.build((None, None, FEATURES))
-    original = _save(tf, tmp_path, layer, tf.function(call), (None, None, FEATURES))
+    original = save_call(tf, tmp_path, tf.function(call), (None, None, FEATURES))
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["WHILE"] == model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     _compare(tf, model, original, *[[(*shape, FEATURES)] for shape in ((1, 4), (50, 2), (3, 7))])
@@ -110,7 +101,7 @@ def test_a_sequence_without_steps(tf: ModuleType, layers: Any, tmp_path: Path, b
     def call(x: Any, y: Any, z: Any) -> Any:
         return tf.concat(layer(x, initial_state=[y, z])[first:2], 1)
 
-    original = _save(tf, tmp_path, layer, call, *shapes)
+    original = save_call(tf, tmp_path, call, *shapes)
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     _compare(tf, model, original, *[[(2, time, FEATURES), *[(2, UNITS)] * 2] for time in (4, 0, 1)])
@@ -122,9 +113,9 @@ def test_why_a_layer_stays_a_loop_is_told_once(
 ) -> None:
     layer = layers.LSTM(UNITS, return_state=True, name="memory")
     if is_masked:
-        _save(tf, tmp_path, layer, lambda x: layer(layers.Masking()(x))[0], (1, 4, FEATURES))
+        save_call(tf, tmp_path, lambda x: layer(layers.Masking()(x))[0], (1, 4, FEATURES))
     else:
-        _save(tf, tmp_path, layer, lambda x: layer(x)[2], (1, 4, FEATURES))
+        save_call(tf, tmp_path, lambda x: layer(x)[2], (1, 4, FEATURES))
     (note,) = tfconvert.convert(tmp_path).report.notes
     assert note.code == "recurrence-kept"
     assert reason in note.message
@@ -133,7 +124,7 @@ def test_why_a_layer_stays_a_loop_is_told_once(
 
 def test_a_layer_stays_a_loop_where_it_is_to(tf: ModuleType, layers: Any, tmp_path: Path) -> None:
     layer = layers.LSTM(UNITS)
-    original = _save(tf, tmp_path, layer, layer, (None, None, FEATURES))
+    original = save_call(tf, tmp_path, layer, (None, None, FEATURES))
     model = tfconvert.convert(tmp_path, recurrent="loop")
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" not in model.report.operators
     assert not model.report.notes

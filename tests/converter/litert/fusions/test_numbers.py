@@ -11,6 +11,7 @@ import pytest
 
 import tfconvert
 from tests.converter.composites.modules import LSTM, LSTM_RESULTS, keras, mark, text
+from tests.converter.litert.fusions.saved_layers import save_call
 from tests.support.litert import RunTFLite
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -117,17 +118,6 @@ def keras_of_tf(tf: ModuleType) -> Any:
     return pytest.importorskip("tf_keras")
 
 
-def _saved(tf: ModuleType, folder: Path, layer: Any, *shapes: tuple[int | None, ...]) -> Any:
-    """Saves a layer of some inputs; returns its signature."""
-    names = ["x", "y", "z"][: len(shapes)]
-    holder = tf.Module()
-    holder.layer = layer
-    specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in zip(names, shapes, strict=True)]
-    holder.f = tf.function(lambda *inputs: {"result": layer(*inputs)}, input_signature=specs)
-    tf.saved_model.save(holder, str(folder), signatures=holder.f)
-    return tf.saved_model.load(str(folder)).signatures["serving_default"]
-
-
 @pytest.mark.parametrize(
     ("options", "shape", "inputs"),
     [
@@ -145,7 +135,7 @@ def test_keras_layers(
     shape: tuple[int | None, ...], inputs: list[tuple[int, ...]],
 ) -> None:  # fmt: skip
     bias = keras_of_tf.initializers.RandomNormal(seed=3)
-    original = _saved(tf, tmp_path, keras_of_tf.layers.LSTM(5, bias_initializer=bias, **options), shape)
+    original = save_call(tf, tmp_path, keras_of_tf.layers.LSTM(5, bias_initializer=bias, **options), shape)
     model = tfconvert.convert(tmp_path)
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
     assert not any("reset_all_variables" in note.message for note in model.report.notes)
@@ -160,7 +150,7 @@ def test_a_layer_that_is_called_twice(tf: ModuleType, keras_of_tf: Any, tmp_path
     shared = keras_of_tf.layers.LSTM(5)
     both = keras_of_tf.layers.Lambda(lambda x: shared(x) - shared(x * 2))
     both.shared = shared
-    original = _saved(tf, tmp_path, both, (1, 4, 3))
+    original = save_call(tf, tmp_path, both, (1, 4, 3))
     model = tfconvert.convert(tmp_path)
     (x,) = _random((1, 4, 3))
     assert model.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 2

@@ -1,0 +1,28 @@
+"""Keras' layers in SavedModels of a function each, without the functions that Keras would write for every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def save_call(
+    tf: ModuleType, folder: Path, call: Callable[..., Any], *shapes: Sequence[int | None]
+) -> Callable[..., Any]:
+    """Saves a function of layers; returns what computes its `result` in TensorFlow.
+
+    Args:
+        tf: TensorFlow.
+        folder: Where to.
+        call: The function, whose inputs are floats.
+        shapes: Their shapes; they are called x, y and z.
+    """
+    specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in zip("xyz", shapes, strict=False)]
+    holder = tf.Module()
+    holder.f = tf.function(lambda *inputs: {"result": call(*inputs)}, input_signature=specs)
+    traced = holder.f.get_concrete_function()
+    holder.weights = list(traced.graph.variables)
+    tf.saved_model.save(holder, str(folder), signatures=holder.f)
+    return lambda **inputs: traced(*inputs.values())
