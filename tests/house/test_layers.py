@@ -73,10 +73,11 @@ ROOMS = {
         ("stages",),
     ),
     "tfconvert.converter.stablehlo": (
-        ("formulas", "legalize", "weights"),
+        ("artifact_file", "formulas", "legalize", "weights"),
         ("buffers", "fusion"),
         ("passes",),
         ("stages",),
+        ("artifact_child",),
     ),
     "tfconvert.converter.iree": (
         ("compiler", "description", "rewrites"),

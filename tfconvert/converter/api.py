@@ -125,6 +125,7 @@ def convert(
     mlir_state: Literal["globals", "arguments"] = "globals",
     iree: IreeOptions | None = None,
     mlir_shape_function: bool = False,
+    mlir_artifact: bool = False,
 ) -> Model:
     """Converts a TensorFlow model to LiteRT, to a text of StableHLO, or to a program of IREE.
 
@@ -180,6 +181,8 @@ def convert(
         iree: IREE: how to compile, a `tfconvert.IreeOptions`; by default for any processor of this machine's kind.
         mlir_shape_function: StableHLO: add a function `main__shape` that returns the sizes of `main`'s results from
             those of its arguments, wherever these tell them.
+        mlir_artifact: StableHLO: a portable artifact (`.mlirbc`) instead of a text, which later releases of StableHLO's
+            libraries read, too; it needs the extra `artifact`, and has weights inline or as arguments.
 
     Returns:
         The model, not yet written to anywhere.
@@ -199,7 +202,7 @@ def convert(
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
         compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
-        mlir_shape_function=mlir_shape_function,
+        mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact,
     )  # fmt: skip
     return convert_source(source, options)
 

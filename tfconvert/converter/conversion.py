@@ -135,6 +135,7 @@ _LITERTS_OWN = (
 
 _MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
     ("mlir_weights", WEIGHTS), ("mlir_state", STATES), ("mlir_shape_function", (False, True)),
+    ("mlir_artifact", (False, True)),
 )  # fmt: skip
 """Settings that only texts know, and what they can be."""
 

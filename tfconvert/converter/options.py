@@ -53,6 +53,7 @@ class Options(NamedTuple):
         mlir_state: Where it has the state that functions change, one of `STATES`.
         iree: How IREE compiles the model; `None` for the usual way.
         mlir_shape_function: Whether a text of StableHLO has functions that compute the sizes of results.
+        mlir_artifact: Whether StableHLO is written as a portable artifact instead of a text.
     """
 
     allow_custom_ops: bool = False
@@ -76,6 +77,7 @@ class Options(NamedTuple):
     mlir_state: str = STATES[0]
     iree: IreeOptions | None = None
     mlir_shape_function: bool = False
+    mlir_artifact: bool = False
 
     @property
     def verifies(self) -> bool:

@@ -17,12 +17,13 @@ from tfconvert.importers.source import Source
 
 if TYPE_CHECKING:
     from tfconvert.converter.iree.program_file import IreeFile
+    from tfconvert.converter.stablehlo.artifact_file import ArtifactFile
     from tfconvert.converter.validation.result_check import Verification
     from tfconvert.exporters.stablehlo import StableHLOText
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
-    ConvertedFile = TFLiteFile | StableHLOText | IreeFile
+    ConvertedFile = TFLiteFile | StableHLOText | ArtifactFile | IreeFile
 
 
 class Target(NamedTuple):
@@ -88,6 +89,28 @@ def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
     return StableHLOText(module, inline=options.mlir_weights == "inline")
 
 
+def _load_artifact() -> None:
+    import tfconvert.converter.stablehlo.artifact_file  # noqa: F401
+
+
+def _export_artifact(module: ModuleOp, options: Options) -> ArtifactFile:
+    from tfconvert.converter.stablehlo.artifact_file import ArtifactFile
+
+    if options.mlir_weights == "arguments":
+        from tfconvert.converter.stablehlo.weights import as_arguments
+
+        as_arguments(module)
+    return ArtifactFile(module)
+
+
+def _serialize(file: ArtifactFile) -> PassResult:
+    return file.serialize()
+
+
+def _compare_artifact(source: Source, file: ArtifactFile, data: Any) -> Verification:
+    return _compare_stablehlo(source, file.text, data)
+
+
 def _compare_stablehlo(source: Source, file: StableHLOText, data: Any) -> Verification:
     from tfconvert.converter.validation import text_check
 
@@ -129,6 +152,8 @@ def target_of(options: Options) -> Target:
         return Target(stages, _load_iree, _export_iree, _compare_iree, {"compile": _compile_iree})
     from tfconvert.converter.stablehlo.stages import STAGES
 
+    if options.mlir_artifact:
+        return Target(STAGES, _load_artifact, _export_artifact, _compare_artifact, {"serialize": _serialize})
     return Target(STAGES, _load_stablehlo, _export_stablehlo, _compare_stablehlo)
 
 

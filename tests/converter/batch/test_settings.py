@@ -71,7 +71,7 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
 
 def test_they_are_all_of_the_function() -> None:
     only_in_memory = {"model", "checkpoint"}
-    of_other_targets = {"target", "mlir_weights", "mlir_state", "mlir_shape_function", "iree"}
+    of_other_targets = {"target", "mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact", "iree"}
     keywords = set(inspect.signature(tfconvert.convert).parameters)
     assert set(SETTINGS) == keywords - only_in_memory - of_other_targets
     assert set(QUANTIZE) == {field.name for field in fields(tfconvert.Quantize)} - {"progress"}

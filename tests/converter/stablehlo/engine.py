@@ -22,12 +22,12 @@ class Program:
     """A text that is ready to run.
 
     Args:
-        text: The text.
+        text: The text, or the artifact that it was written as.
         results: The types and shapes of the results, by TensorFlow's types, open sizes as `None`.
     """
 
-    def __init__(self, text: str, results: Sequence[tuple[object, Sequence[int | None]]]) -> None:
-        self._artifact = artifact(text)
+    def __init__(self, text: str | bytes, results: Sequence[tuple[object, Sequence[int | None]]]) -> None:
+        self._artifact = artifact(text) if isinstance(text, str) else text
         self._results = results
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -16,8 +16,10 @@ from tests.converter.stablehlo.engine import Program
 from tests.mlir import oracle
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.executor import executor
+from tfconvert.converter.stablehlo import artifact_file
 from tfconvert.converter.stablehlo.legalize import registry
 from tfconvert.converter.stablehlo.legalize.emit import Emit
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
@@ -267,3 +269,11 @@ def test_settings_that_contradict_each_other_are_refused(model: Path, settings: 
     with pytest.raises(tfconvert.ConversionError) as refused:
         tfconvert.convert(model, **settings)  # type: ignore[arg-type]
     assert refused.value.code == "wrong-option"
+
+
+def test_artifacts_need_a_library(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifact_file, "find_spec", lambda name: None)
+    with pytest.raises(ConversionError) as caught:
+        tfconvert.convert(model, target="stablehlo", mlir_artifact=True)
+    assert caught.value.code == "jaxlib-missing"
+    assert "tfconvert[artifact]" in caught.value.diagnostics[0].hint

@@ -146,6 +146,8 @@ _TARGET_OPTIONS = (
                  help="StableHLO: variables that the model changes as globals, or as arguments and results."),
     click.option("--mlir-shape-function", "mlir_shape_function", is_flag=True,
                  help="StableHLO: add main__shape, which computes the sizes of results from those of arguments."),
+    click.option("--mlir-artifact", "mlir_artifact", is_flag=True,
+                 help="StableHLO: a portable artifact (.mlirbc) instead of a text; needs tfconvert[artifact]."),
 )  # fmt: skip
 
 

@@ -1,0 +1,116 @@
+"""A portable artifact of StableHLO as a result of a conversion: bytes that later releases of its libraries read, too.
+
+model.mlirbc  model.safetensors
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from tfconvert.converter.child_process import Child, ChildError
+from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.safetensors import Safetensors
+from tfconvert.exporters.stablehlo import StableHLOText
+from tfconvert.schema.diagnostics import error
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.limits import budget
+
+_CHILD = "tfconvert.converter.stablehlo.artifact_child"
+
+
+class ArtifactFile:
+    """A text that jaxlib's StableHLO writes as a portable artifact; it is to be serialized before it is used.
+
+    Weights stand where they are used, or are arguments with a file beside the artifact: it has no resources.
+
+    Attributes:
+        text: The text.
+        size: The bytes of the artifact, once it is serialized.
+        operators: How many ops of each name the text has.
+        bytes_by_operator: The bytes of constants, by the op that makes them.
+        versions: Versions of ops: there are none.
+        min_runtime_version: The first release of LiteRT that reads it: none does.
+
+    Args:
+        module: The module that the pipeline has made.
+
+    Raises:
+        ConversionError: It has state in globals, which artifacts don't know (`artifact-failed`).
+    """
+
+    __slots__ = ("_content", "bytes_by_operator", "min_runtime_version", "operators", "size", "text", "versions")
+
+    def __init__(self, module: ModuleOp) -> None:
+        if any(op.dialect == "ml_program" for op in module.ops):
+            raise error("artifact-failed", "state in globals has no form in portable artifacts",
+                        hint="keep it in arguments (mlir_state)")  # fmt: skip
+        self.text = StableHLOText(module, inline=True)
+        self._content = b""
+        self.size = 0
+        self.operators = self.text.operators
+        self.bytes_by_operator = self.text.bytes_by_operator
+        self.versions: Mapping[str, int] = {}
+        self.min_runtime_version = ""
+
+    def serialize(self) -> PassResult:
+        """Makes the artifact; the result tells the StableHLO that reads it.
+
+        Raises:
+            ConversionError: jaxlib is not installed (`jaxlib-missing`), or refuses the text (`artifact-failed`).
+        """
+        if find_spec("jaxlib") is None:
+            raise error("jaxlib-missing", "artifacts are written by jaxlib's StableHLO, which is not installed",
+                        hint="pip install 'tfconvert[artifact]'")  # fmt: skip
+        with Child(_CHILD, budget().limits.run_seconds) as child:
+            try:
+                answer, arrays = child.ask({}, [np.frombuffer(self.text.to_bytes(), np.uint8)])
+            except ChildError as crash:
+                why = f"not finished in {crash.seconds:g} s" if crash.seconds else f"crashed (status {crash.status})"
+                raise error("artifact-failed", f"jaxlib has {why}") from crash
+        if answer["problem"]:
+            raise error("artifact-failed", f"jaxlib refuses the text: {answer['problem']}")
+        self._content = arrays[0].tobytes()
+        self.size = len(self._content)
+        return PassResult(Counter({f"for StableHLO {answer['version']} and later": 1}), heading="portable artifact")
+
+    def files(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Returns the files that are written beside a path."""
+        return self.text.files(path)
+
+    def write(self, stream: BinaryIO) -> None:
+        """Writes the artifact.
+
+        Raises:
+            ConversionError: There is a file beside it, which needs a path (`wrong-option`).
+        """
+        stream.write(self.to_bytes())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the artifact, and what is beside it to another file; each appears whole or not at all.
+
+        Raises:
+            ConversionError: It can't be written (`output-not-writable`), or a weight's checksum is wrong
+                (`bad-checksum`).
+        """
+        for beside in self.files(path):
+            Safetensors(self.text.weights).save(beside)
+        write_whole(path, lambda stream: stream.writelines([self._content]))
+
+    def to_bytes(self) -> bytes:
+        """Returns the artifact.
+
+        Raises:
+            ConversionError: As `write`.
+        """
+        if self.text.weights:
+            raise error("wrong-option", "what arguments hold is a file beside the artifact, which needs a path",
+                        hint="save it to a path, or choose other places of weights and state")  # fmt: skip
+        return self._content
