@@ -151,6 +151,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.pipeline.registry",
     "tfconvert.converter.report",
     "tfconvert.converter.rewrite.op_info",
+    "tfconvert.converter.stablehlo.artifact_child",
     "tfconvert.converter.targets",
     "tfconvert.converter.versions",
     "tfconvert.importers.graph.keras_outputs",

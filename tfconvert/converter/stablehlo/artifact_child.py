@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir, passmanager  # type: ignore[import-not-found,unused-ignore]
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext  # type: ignore[import-not-found,unused-ignore]
-from jaxlib.mlir.dialects import chlo, stablehlo  # type: ignore[import-not-found,unused-ignore]
 
 from tfconvert.converter.child_process import Message, serve
 from tfconvert.schema.dialects.boxes import Array
@@ -28,9 +25,13 @@ def _serialized(text: str) -> tuple[bytes, str]:
     """Returns a text as an artifact, and its version.
 
     Raises:
-        MLIRError: It can't be parsed.
-        ValueError: It can't be an artifact.
+        ValueError: It can't be parsed, or be an artifact.
     """
+    # Here, so that what imports every module doesn't need jaxlib.
+    from jaxlib.mlir import ir, passmanager  # type: ignore[import-not-found,unused-ignore]
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext  # type: ignore[import-not-found,unused-ignore]
+    from jaxlib.mlir.dialects import chlo, stablehlo  # type: ignore[import-not-found,unused-ignore]
+
     dialects = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(dialects)
     stablehlo.register_stablehlo_passes()
@@ -39,8 +40,11 @@ def _serialized(text: str) -> tuple[bytes, str]:
         context.load_all_available_dialects()
         stablehlo.register_dialect(context)
         chlo.register_dialect(context)
-        module = ir.Module.parse(text)
-        passmanager.PassManager.parse(_PASSES).run(module.operation)
+        try:
+            module = ir.Module.parse(text)
+            passmanager.PassManager.parse(_PASSES).run(module.operation)
+        except ir.MLIRError as refused:
+            raise ValueError(str(refused)) from refused
         plain = str(module)
         periods = stablehlo.StablehloCompatibilityRequirement
         versions = [
@@ -59,7 +63,7 @@ def _answer(header: Mapping[str, Any], arrays: list[Array]) -> Message:
     """Returns the artifact of a request's text."""
     try:
         artifact, version = _serialized(arrays[0].tobytes().decode())
-    except (ir.MLIRError, ValueError) as refused:
+    except ValueError as refused:
         return {"problem": str(refused).strip()[:_TOLD]}, []
     return {"problem": "", "version": version}, [np.frombuffer(artifact, np.uint8)]
 
