@@ -10,6 +10,30 @@ func.func @main(%x: tensor<1x8xi32>) -> tensor<1x4xi32> {
   func.return %places : tensor<1x4xi32>
 }
 // -----
+// op: stablehlo.concatenate
+// form: computed columns of an open size
+// inputs: i32=[3,1,2]
+func.func @main(%x: tensor<?xi32>) -> tensor<?x2xi32> {
+  %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?xi32>) -> tensor<i32>
+  %n1 = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+  %one = stablehlo.constant dense<1> : tensor<1xi32>
+  %s = "stablehlo.concatenate"(%n1, %one) <{dimension = 0 : i64}> : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+  %0 = "stablehlo.multiply"(%x, %x) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %1 = "stablehlo.add"(%0, %x) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+  %2 = "stablehlo.convert"(%0) : (tensor<?xi32>) -> tensor<?xi64>
+  %3 = "stablehlo.convert"(%1) : (tensor<?xi32>) -> tensor<?xi64>
+  %a = "stablehlo.dynamic_broadcast_in_dim"(%2, %s) <{
+    broadcast_dimensions = array<i64: 0>, known_nonexpanding_dimensions = array<i64: 0>
+  }> : (tensor<?xi64>, tensor<2xi32>) -> tensor<?x1xi64>
+  %b = "stablehlo.dynamic_broadcast_in_dim"(%3, %s) <{
+    broadcast_dimensions = array<i64: 0>, known_nonexpanding_dimensions = array<i64: 0>
+  }> : (tensor<?xi64>, tensor<2xi32>) -> tensor<?x1xi64>
+  %c = "stablehlo.concatenate"(%a, %b) <{dimension = 1 : i64}>
+    : (tensor<?x1xi64>, tensor<?x1xi64>) -> tensor<?x2xi64>
+  %4 = "stablehlo.convert"(%c) : (tensor<?x2xi64>) -> tensor<?x2xi32>
+  func.return %4 : tensor<?x2xi32>
+}
+// -----
 // op: stablehlo.convolution
 // form: an open image
 // inputs: f32[1,6,5,3] f32[3,3,3,4]
@@ -303,18 +327,15 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
     %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
     %two = stablehlo.constant dense<2> : tensor<i32>
-    %nn = "stablehlo.multiply"(%n, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
-    %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    %nn1 = "stablehlo.reshape"(%nn) : (tensor<i32>) -> tensor<1xi32>
-    %z = "stablehlo.dynamic_broadcast_in_dim"(%zero, %nn1) <{broadcast_dimensions = array<i64>}>
-      : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
-    %u = "stablehlo.dynamic_update_slice"(%z, %v, %d)
-      : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
-    %from = stablehlo.constant dense<0> : tensor<1xi32>
-    %to = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
-    %step = stablehlo.constant dense<1> : tensor<1xi32>
-    %s = "stablehlo.real_dynamic_slice"(%u, %from, %to, %step)
-      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    %n1 = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+    %far = "stablehlo.dynamic_broadcast_in_dim"(%d, %n1) <{broadcast_dimensions = array<i64>}>
+      : (tensor<i32>, tensor<1xi32>) -> tensor<?xi32>
+    %i = "stablehlo.dynamic_iota"(%n1) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xi32>
+    %from = "stablehlo.subtract"(%i, %far) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+    %s = "stablehlo.gather"(%v, %from) <{
+      dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+      indices_are_sorted = false, slice_sizes = array<i64: 1>
+    }> : (tensor<?xf32>, tensor<?xi32>) -> tensor<?xf32>
     %dd = "stablehlo.multiply"(%d, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
     %sum = "stablehlo.add"(%s, %v) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     "stablehlo.return"(%dd, %sum) : (tensor<i32>, tensor<?xf32>) -> ()
@@ -330,18 +351,15 @@ func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
   ^bb0(%d: tensor<i32>, %v: tensor<?xf32>):
     %n = "stablehlo.get_dimension_size"(%v) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
     %two = stablehlo.constant dense<2> : tensor<i32>
-    %nn = "stablehlo.multiply"(%n, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
-    %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    %nn1 = "stablehlo.reshape"(%nn) : (tensor<i32>) -> tensor<1xi32>
-    %z = "stablehlo.dynamic_broadcast_in_dim"(%zero, %nn1) <{broadcast_dimensions = array<i64>}>
-      : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
-    %u = "stablehlo.dynamic_update_slice"(%z, %v, %d)
-      : (tensor<?xf32>, tensor<?xf32>, tensor<i32>) -> tensor<?xf32>
-    %from = stablehlo.constant dense<0> : tensor<1xi32>
-    %to = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
-    %step = stablehlo.constant dense<1> : tensor<1xi32>
-    %s = "stablehlo.real_dynamic_slice"(%u, %from, %to, %step)
-      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    %n1 = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+    %far = "stablehlo.dynamic_broadcast_in_dim"(%d, %n1) <{broadcast_dimensions = array<i64>}>
+      : (tensor<i32>, tensor<1xi32>) -> tensor<?xi32>
+    %i = "stablehlo.dynamic_iota"(%n1) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xi32>
+    %from = "stablehlo.subtract"(%i, %far) : (tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32>
+    %s = "stablehlo.gather"(%v, %from) <{
+      dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+      indices_are_sorted = false, slice_sizes = array<i64: 1>
+    }> : (tensor<?xf32>, tensor<?xi32>) -> tensor<?xf32>
     %dd = "stablehlo.multiply"(%d, %two) : (tensor<i32>, tensor<i32>) -> tensor<i32>
     %sum = "stablehlo.add"(%s, %v) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     "stablehlo.return"(%dd, %sum) : (tensor<i32>, tensor<?xf32>) -> ()

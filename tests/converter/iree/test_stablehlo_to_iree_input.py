@@ -193,6 +193,42 @@ TEXTS = {
       }) : (tensor<?xf32>, tensor<?xi32>) -> (tensor<?xf32>, tensor<?xi32>)
       func.return %0#0, %0#1 : tensor<?xf32>, tensor<?xi32>
     }""",
+    "long integers are sorted by their lower halves first": """
+    // CHECK: %[[FLIPPED:.*]] = "stablehlo.xor"(%x,
+    // CHECK: %[[HIGH:.*]] = "stablehlo.shift_right_arithmetic"(%x,
+    // CHECK: "stablehlo.convert"(%[[FLIPPED]])
+    // CHECK: "stablehlo.convert"(%[[HIGH]])
+    // CHECK-COUNT-2: "stablehlo.sort"(%{{[0-9]+}}) <
+    // CHECK-NOT: "stablehlo.sort"
+    // CHECK: "tensor.extract"(%x
+    func.func @main(%x: tensor<?xi64>, %y: tensor<?xf32>) -> (tensor<?xi64>, tensor<?xf32>) {
+      %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 0 : i64, is_stable = true}> ({
+      ^bb0(%a: tensor<i64>, %b: tensor<i64>, %c: tensor<f32>, %d: tensor<f32>):
+        %1 = "stablehlo.compare"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+          : (tensor<i64>, tensor<i64>) -> tensor<i1>
+        "stablehlo.return"(%1) : (tensor<i1>) -> ()
+      }) : (tensor<?xi64>, tensor<?xf32>) -> (tensor<?xi64>, tensor<?xf32>)
+      func.return %0#0, %0#1 : tensor<?xi64>, tensor<?xf32>
+    }""",
+    "columns are chosen from": """
+    // CHECK: "tensor.collapse_shape"(%x)
+    // CHECK: "tensor.collapse_shape"(%y)
+    // CHECK: "linalg.generic"
+    // CHECK: "linalg.index"() <{dim = 1 : i64}>
+    // CHECK: "arith.select"
+    // CHECK-NOT: stablehlo.concatenate
+    func.func @main(%x: tensor<?x1xi32>, %y: tensor<?x1xi32>) -> tensor<?x2xi32> {
+      %0 = "stablehlo.concatenate"(%x, %y) <{dimension = 1 : i64}>
+        : (tensor<?x1xi32>, tensor<?x1xi32>) -> tensor<?x2xi32>
+      func.return %0 : tensor<?x2xi32>
+    }""",
+    "broader parts are joined as they are": """
+    // CHECK: "stablehlo.concatenate"(%x, %y)
+    func.func @main(%x: tensor<?x1xi32>, %y: tensor<?x2xi32>) -> tensor<?x3xi32> {
+      %0 = "stablehlo.concatenate"(%x, %y) <{dimension = 1 : i64}>
+        : (tensor<?x1xi32>, tensor<?x2xi32>) -> tensor<?x3xi32>
+      func.return %0 : tensor<?x3xi32>
+    }""",
     "an assertion about sizes": """
     // CHECK: "arith.cmpi"
     // CHECK: "cf.assert"(%{{.*}}) <{msg = "the batches differ"}>

@@ -16,7 +16,7 @@ from tfconvert.schema.dialects.verification import verify
 
 FLAGS = (
     "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host", "--iree-input-demote-f64-to-f32=false",
+    "--iree-llvmcpu-target-cpu=generic", "--iree-input-demote-f64-to-f32=false",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from tests.rings.iree.engine import Program
 
 NOT_IN_IREE: Mapping[str, Collection[str]] = {
     "linear algebra": ("cholesky", "triangle", "upper"),
-    "rows of sparse tensors": ("filled_0", "filled_1", "filled_3"),  # Sorts of computed sizes.
+    "rows of sparse tensors": ("filled_0", "filled_1", "filled_3"),  # Vectors of computed sizes that are joined.
 }
 """Cases that IREE 3.13 doesn't compile, by group."""
 
@@ -29,8 +29,6 @@ NOT_OPEN_IN_IREE: Mapping[str, Collection[str]] = {
     "boxes of classes": ("shared_0", "shared_1", "shared_2", "shared_3", "own", "padded", "wide"),
     "bytes": ("scan",),
     "chosen boxes": ("first", "second", "third", "fourth", "by_table", "scores", "of_none"),
-    # Wrong numbers, if the sizes of crops are an input and one of them is 1.
-    "crops of computed sizes": ("crops",),
 }
 """Cases that it compiles with known sizes only."""
 

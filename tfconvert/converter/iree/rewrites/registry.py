@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tfconvert.converter.iree.rewrites import (
     broadcasts,
     checks,
+    columns,
     lookups,
     products,
     random_numbers,
@@ -32,6 +33,9 @@ class Rule(NamedTuple):
 
 RULES: Mapping[str, Rule] = {
     "chlo.top_k": Rule(sorts.top_k, "finds equal integers in another order"),
+    "stablehlo.concatenate": Rule(
+        columns.concatenate, "fails, or reads wrong elements, if columns of an open size are computed"
+    ),
     "stablehlo.convolution": Rule(windows.convolution, "fails if the image, or with groups the batch, is open"),
     "stablehlo.custom_call": Rule(checks.custom_call, "ignores assertions about sizes"),
     "stablehlo.dot_general": Rule(products.dot_general, "makes a dynamic_reshape of several free dimensions"),

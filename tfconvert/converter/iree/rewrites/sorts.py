@@ -28,14 +28,13 @@ def sort(op: Operation, context: Context) -> Sequence[Value] | None:
     direction = _direction(op)
     key = op.operands[0]
     element = types.element_of(key.type)
-    if direction is None or element not in (types.F32, types.I32):
+    if direction is None or element not in (types.F32, types.I32, types.I64):
         return None
     axis = op.properties.get("dimension")
     dimension = axis.value if isinstance(axis, IntegerAttr) else -1
     dimension += len(shape_of(key)) if dimension < 0 else 0
     work = _Work(key, dimension, context)
-    packed = work.packed(is_descending=direction == "GT")
-    places = work.places(work.sorted(packed))
+    places = _order(key, dimension, context, is_descending=direction == "GT")
     return [work.taken(operand, places) for operand in op.operands]
 
 
@@ -46,12 +45,26 @@ def top_k(op: Operation, context: Context) -> Sequence[Value] | None:
     if types.element_of(value.type) is not types.I32 or not isinstance(count, IntegerAttr):
         return None
     work = _Work(value, len(shape) - 1, context)
-    places = work.places(work.sorted(work.packed(is_descending=True)))
+    places = _order(value, len(shape) - 1, context, is_descending=True)
     emit, sizes = context.emit, context.numbers.sizes(value)
     narrow = emit.one("stablehlo.convert", (places,), types.tensor(types.I32, shape_of(value)))
     within(context, 0, count.value, sizes[-1])
     kept, none, ones = [*sizes[:-1], count.value], [0] * len(sizes), [1] * len(sizes)
     return [extract(emit, each, none, kept, ones, shape) for each in (work.taken(value, places), narrow)]
+
+
+def _order(key: Value, axis: int, context: Context, *, is_descending: bool) -> Value:
+    """Returns where the elements were that are in order; equal ones stay in theirs.
+
+    Long integers are sorted by their lower halves and then, since that keeps what is equal, by their upper ones.
+    """
+    work = _Work(key, axis, context)
+    if types.element_of(key.type) is not types.I64:
+        return work.places(work.sorted(work.packed(is_descending=is_descending)))
+    low, high = work.halves()
+    first = _order(low, axis, context, is_descending=is_descending)
+    then = _order(work.taken(high, first), axis, context, is_descending=is_descending)
+    return work.taken(first, then)
 
 
 def _direction(op: Operation) -> str | None:
@@ -108,6 +121,13 @@ class _Work:
         high = self._unary("convert", key, types.I64)
         high = self._binary("shift_left", high, self._all(_BITS, types.I64))
         return self._binary("or", high, self._places())
+
+    def halves(self) -> tuple[Value, Value]:
+        """Returns the halves of long integers as integers of the same order."""
+        flipped = self._binary("xor", self._key, self._all(1 << (_BITS - 1), types.I64))
+        high = self._binary("shift_right_arithmetic", self._key, self._all(_BITS, types.I64))
+        low, upper = (self._unary("convert", each, types.I32) for each in (flipped, high))
+        return low, upper
 
     def _places(self) -> Value:
         emit, axis = self._context.emit, self._axis

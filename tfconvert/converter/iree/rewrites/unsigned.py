@@ -11,8 +11,8 @@ from tfconvert.schema.ir.values import OpResult, Value
 
 _MOVING = frozenset({
     f"stablehlo.{name}" for name in (
-        "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad", "dynamic_reshape", "dynamic_update_slice",
-        "gather", "get_dimension_size", "pad", "real_dynamic_slice",
+        "concatenate", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad", "dynamic_reshape",
+        "dynamic_update_slice", "gather", "get_dimension_size", "pad", "real_dynamic_slice",
     )
 })  # fmt: skip
 """Ops that don't look at the elements that they move, and that IREE or a rewrite takes to other ops."""
