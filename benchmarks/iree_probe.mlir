@@ -125,6 +125,44 @@ func.func @main(%x: tensor<6x4xf32>, %i: tensor<2xi32>, %s: tensor<2xi32>) -> te
   func.return %0 : tensor<2x?xf32>
 }
 // -----
+// op: stablehlo.dynamic_iota
+// form: a size that a loop carries
+// inputs: f32[5]
+func.func @main(%x: tensor<?xf32>) -> tensor<f32> {
+  %c = stablehlo.constant dense<1> : tensor<i32>
+  %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+  %v = "stablehlo.reshape"(%n) : (tensor<i32>) -> tensor<1xi32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0:2 = "stablehlo.while"(%c, %x) ({
+  ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+    %s = "stablehlo.reduce"(%a, %z) <{dimensions = array<i64: 0>}> ({
+    ^bb1(%d: tensor<f32>, %e: tensor<f32>):
+      %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+      "stablehlo.return"(%f) : (tensor<f32>) -> ()
+    }) : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+    %m = stablehlo.constant dense<1.0e3> : tensor<f32>
+    %l = "stablehlo.compare"(%s, %m) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %o = stablehlo.constant dense<9> : tensor<i32>
+    %p = "stablehlo.compare"(%i, %o) <{comparison_direction = #stablehlo<comparison_direction LT>}>
+      : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %q = "stablehlo.and"(%l, %p) : (tensor<i1>, tensor<i1>) -> tensor<i1>
+    "stablehlo.return"(%q) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%i: tensor<i32>, %a: tensor<?xf32>):
+    %h = "stablehlo.dynamic_iota"(%v) <{iota_dimension = 0 : i64}> : (tensor<1xi32>) -> tensor<?xf32>
+    %g = "stablehlo.add"(%h, %h) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    %j = "stablehlo.add"(%i, %i) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+    "stablehlo.return"(%j, %g) : (tensor<i32>, tensor<?xf32>) -> ()
+  }) : (tensor<i32>, tensor<?xf32>) -> (tensor<i32>, tensor<?xf32>)
+  %1 = "stablehlo.reduce"(%0#1, %z) <{dimensions = array<i64: 0>}> ({
+  ^bb0(%d: tensor<f32>, %e: tensor<f32>):
+    %f = "stablehlo.add"(%d, %e) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%f) : (tensor<f32>) -> ()
+  }) : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+  func.return %1 : tensor<f32>
+}
+// -----
 // op: stablehlo.dynamic_pad
 // form: amounts that are computed
 // inputs: f32[4] f32[] i32=[2]

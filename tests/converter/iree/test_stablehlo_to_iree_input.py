@@ -222,6 +222,24 @@ TEXTS = {
         : (tensor<?x1xi32>, tensor<?x1xi32>) -> tensor<?x2xi32>
       func.return %0 : tensor<?x2xi32>
     }""",
+    "vectors are padded to the length of all": """
+    // CHECK-COUNT-2: "tensor.pad"
+    // CHECK: "linalg.generic"
+    // CHECK: "arith.select"
+    // CHECK-NOT: stablehlo.concatenate
+    func.func @main(%x: tensor<?xi64>, %y: tensor<?xi64>) -> tensor<?xi64> {
+      %0 = "stablehlo.concatenate"(%x, %y) <{dimension = 0 : i64}> : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>
+      func.return %0 : tensor<?xi64>
+    }""",
+    "sizes are numbers": f"""
+    // CHECK: %[[N:.*]] = "tensor.dim"(%x
+    // CHECK: %[[S:.*]] = "tensor.from_elements"(%[[N]]) : (index) -> tensor<1xindex>
+    // CHECK: "stablehlo.dynamic_iota"(%[[S]])
+    func.func @main(%x: tensor<?xf32>) -> tensor<?xi32> {{
+      {_size("tensor<?xf32>")}
+      %0 = "stablehlo.dynamic_iota"(%v) <{{iota_dimension = 0 : i64}}> : (tensor<1xi32>) -> tensor<?xi32>
+      func.return %0 : tensor<?xi32>
+    }}""",
     "broader parts are joined as they are": """
     // CHECK: "stablehlo.concatenate"(%x, %y)
     func.func @main(%x: tensor<?x1xi32>, %y: tensor<?x2xi32>) -> tensor<?x3xi32> {
@@ -369,3 +387,20 @@ def test_a_check_that_iree_would_not_wait_for_is_told() -> None:
     with pytest.raises(ConversionError, match="a slice reaches out of its operand") as refused:
         StablehloToIreeInput().apply(IRParser(text).parse_module())
     assert refused.value.code == "unsupported-op"
+
+
+def test_a_loop_that_iree_may_mix_up_is_told() -> None:
+    text = """func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %c: tensor<i1>) -> tensor<?xf32> {
+      %r:2 = "stablehlo.while"(%x, %y) ({
+      ^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):
+        "stablehlo.return"(%c) : (tensor<i1>) -> ()
+      }, {
+      ^bb0(%a: tensor<?xf32>, %b: tensor<?xf32>):
+        "stablehlo.return"(%b, %a) : (tensor<?xf32>, tensor<?xf32>) -> ()
+      }) : (tensor<?xf32>, tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+      func.return %r#0 : tensor<?xf32>
+    }"""
+    result = StablehloToIreeInput().apply(IRParser(text).parse_module())
+    assert [(note.code, note.severity) for note in result.notes] == [("iree-loop", "warning")]
+    open_, known = "tensor<?xf32>", "tensor<4xf32>"
+    assert not StablehloToIreeInput().apply(IRParser(text.replace(open_, known)).parse_module()).notes

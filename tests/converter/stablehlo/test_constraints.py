@@ -36,6 +36,10 @@ CASES = {
     "product": Case(lambda tf, x: tf.matmul(x[0], x[1]), [[None, None], [None, None]],
                     [[[2, 3], [3, 4]]], [[2, 3], [4, 4]], "multiplies along must be equal"),
     "reshape": Case(lambda tf, x: tf.reshape(x[0], [-1, 3]), [[None]], [[[6]], [[3]]], [[7]], "as many elements"),
+    "boxes": Case(lambda tf, x: tf.cast(tf.raw_ops.NonMaxSuppressionV4(
+                      boxes=x[0], scores=x[1], max_output_size=2, iou_threshold=0.5, score_threshold=0.1,
+                      pad_to_max_output_size=True)[0], tf.float32),
+                  [[None, 4], [None]], [[[3, 4], [3]], [[1, 4], [1]]], [[3, 4], [2]], "as many scores as boxes"),
     "slice": Case(lambda tf, x: tf.slice(x[0], [2], [3]), [[None]], [[[5]], [[9]]], [[4]], "lie within its operand"),
 }  # fmt: skip
 

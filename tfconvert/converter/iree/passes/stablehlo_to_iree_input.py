@@ -29,7 +29,7 @@ from typing import ClassVar
 
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.ir.edit import walk
-from tfconvert.converter.iree.rewrites.checks import late
+from tfconvert.converter.iree.rewrites.checks import late, mixed_up
 from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
 from tfconvert.converter.iree.rewrites.numbers import Numbers
@@ -37,9 +37,10 @@ from tfconvert.converter.iree.rewrites.registry import REFUSED, RULES
 from tfconvert.converter.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 from tfconvert.schema.dialects import stablehlo, upstream
 from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import told_at
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -78,11 +79,18 @@ class StablehloToIreeInput:
         ]
         if left:
             raise ConversionError(list(dict.fromkeys(left)))
-        return PassResult(applied)
+        return PassResult(applied, [_warning(op) for op in mixed_up(module)])
 
 
 _OTHERS = "other engines may have it: write the text for them (--target stablehlo)"
+_VERIFIED = "compare the program with --verify, or pin the sizes that the loop works on (--input-shape, --batch)"
 _PINNED = "pin the sizes that the loop works on (--input-shape, --batch), so that there is nothing to check"
+
+
+def _warning(loop: Operation) -> Diagnostic:
+    message = "the loop carries several tensors of open sizes, of which IREE 3.13 may take one for another"
+    text, hint = told_at(loop.location, message), _VERIFIED
+    return Diagnostic("iree-loop", text, loop.name, severity=WARNING, hint=hint)
 
 
 def _message(op: Operation) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tfconvert.converter.iree.rewrites.context import Context, shape_of
 from tfconvert.converter.iree.rewrites.emit import EQ, Emit
+from tfconvert.converter.iree.rewrites.shapes import with_numbers
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attributes import DenseArrayAttr
 from tfconvert.schema.ir.operation import Operation
@@ -28,7 +29,7 @@ def dynamic_broadcast_in_dim(op: Operation, context: Context) -> Value | None:
     own, result = shape_of(value), shape_of(op.results[0])
     unknown = [axis for axis, dim in enumerate(own) if dim < 0 and axis not in hinted]
     if not unknown:
-        return None
+        return with_numbers(op, context)
     emit, numbers = context.emit, context.numbers
     sizes = numbers.elements(shape)
     single: dict[int, Value] = {}

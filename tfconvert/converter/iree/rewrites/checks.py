@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tfconvert.converter.ir.edit import walk
-from tfconvert.converter.iree.rewrites.context import Context
+from tfconvert.converter.iree.rewrites.context import Context, is_open
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
@@ -55,7 +55,26 @@ def _late_in(loop: Operation) -> Iterator[Operation]:
             has_worked = has_worked or not (op.name in _NO_WORK or op.dialect == "arith")
 
 
+def mixed_up(module: ModuleOp) -> Iterator[Operation]:
+    """Yields the loops that carry several tensors of open sizes.
+
+    IREE 3.13 takes the place of one in its buffer for a constant if it is the buffer's first one before the loop: steps
+    then read another one instead.
+    """
+    for loop in module.walk():
+        if loop.name == "stablehlo.while" and sum(is_open(operand) for operand in loop.operands) > 1:
+            yield loop
+
+
 _CHECK = "cf.assert"
 _NO_WORK = frozenset(
-    (_CHECK, "stablehlo.constant", "stablehlo.get_dimension_size", "tensor.cast", "tensor.dim", "tensor.extract")
+    (
+        _CHECK,
+        "stablehlo.constant",
+        "stablehlo.get_dimension_size",
+        "tensor.cast",
+        "tensor.dim",
+        "tensor.extract",
+        "tensor.from_elements",
+    )
 )

@@ -96,6 +96,12 @@ class Emit(OpBuilder):
         array = np.array(number).astype(types.numpy_dtype(element))
         return self.insert(stablehlo.constant(tensor_data.of_array(array, element))).results[0]
 
+    def vector(self, numbers: Sequence[Index]) -> Value:
+        """Inserts a vector of numbers."""
+        return self.one(
+            "tensor.from_elements", [self.index(each) for each in numbers], types.tensor(INDEX, (len(numbers),))
+        )
+
     def element(self, tensor: Value, *places: Index) -> Value:
         """Inserts a read of an element."""
         places_ = [self.index(place) for place in places]

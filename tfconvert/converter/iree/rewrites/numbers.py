@@ -147,6 +147,9 @@ class Numbers:
         if not isinstance(value, OpResult) or not _is_integer(value):
             return None
         op = value.op
+        if op.name == "tensor.from_elements":
+            found = op.operands[at]
+            return found if found.type is INDEX else None
         if op.name == "stablehlo.get_dimension_size":
             return self.size(op.operands[0], int_of(op, "dimension"))
         if op.name in _BINARY or op.name == "stablehlo.divide":
@@ -256,7 +259,8 @@ def _is_signed(value: Value) -> bool:
 
 
 def _is_integer(value: Value) -> bool:
-    return isinstance(types.element_of(value.type), IntegerType)
+    element = types.element_of(value.type)
+    return element is INDEX or isinstance(element, IntegerType)
 
 
 def _reshaped(op: Operation, at: int) -> tuple[Value, int]:

@@ -34,16 +34,18 @@ class Rule(NamedTuple):
 RULES: Mapping[str, Rule] = {
     "chlo.top_k": Rule(sorts.top_k, "finds equal integers in another order"),
     "stablehlo.concatenate": Rule(
-        columns.concatenate, "fails, or reads wrong elements, if columns of an open size are computed"
+        columns.concatenate, "fails, or reads wrong elements, if vectors or columns of an open size are computed"
     ),
     "stablehlo.convolution": Rule(windows.convolution, "fails if the image, or with groups the batch, is open"),
     "stablehlo.custom_call": Rule(checks.custom_call, "ignores assertions about sizes"),
     "stablehlo.dot_general": Rule(products.dot_general, "makes a dynamic_reshape of several free dimensions"),
     "stablehlo.dynamic_broadcast_in_dim": Rule(
-        broadcasts.dynamic_broadcast_in_dim, "fails if it is not known whether a size is 1"
+        broadcasts.dynamic_broadcast_in_dim,
+        "fails if it is not known whether a size is 1, loses sight of which are equal",
     ),
     "stablehlo.dynamic_conv": Rule(windows.convolution, "fails"),
     "stablehlo.dynamic_gather": Rule(lookups.gather, "fails"),
+    "stablehlo.dynamic_iota": Rule(shapes.with_numbers, "loses sight of which sizes are equal"),
     "stablehlo.dynamic_pad": Rule(slices.dynamic_pad, "fails"),
     "stablehlo.dynamic_reshape": Rule(shapes.dynamic_reshape, "fails"),
     "stablehlo.dynamic_update_slice": Rule(slices.dynamic_update_slice, "fails if a size is open"),

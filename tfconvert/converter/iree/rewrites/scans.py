@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tfconvert.converter.iree.rewrites.context import Context, shape_of
 from tfconvert.converter.iree.rewrites.emit import Emit, arithmetic, segments
 from tfconvert.converter.iree.rewrites.products import is_number
+from tfconvert.converter.iree.rewrites.unsigned import bits, is_unsigned
 from tfconvert.converter.stablehlo.legalize.scans import ADD, ADD_POWERS, MULTIPLY, SCAN
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
@@ -53,10 +54,14 @@ def loop(op: Operation, context: Context) -> Sequence[Value] | None:
     assert isinstance(name, StringAttr)
     combine, initial = _COMBINES[name.data]
     count, value = op.operands
-    element = types.element_of(value.type)
+    emit, kind = context.emit, value.type
+    # Sums and products of bits are those of unsigned integers.
+    held = bits(value, emit) if is_unsigned(value) else value
+    element = types.element_of(held.type)
     if not is_number(element):
         return None
-    return count, scan(value, context.emit.scalar(initial, element), axis.value, combine, context)
+    found = scan(held, emit.scalar(initial, element), axis.value, combine, context)
+    return count, found if held is value else emit.one("stablehlo.bitcast_convert", (found,), kind)
 
 
 def _arithmetic(name: str) -> Combine:

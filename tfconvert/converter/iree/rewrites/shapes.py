@@ -13,6 +13,7 @@ from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.types import INDEX
 from tfconvert.schema.ir.values import Value
 
 
@@ -29,6 +30,18 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     result = op.results[0]
     found = reshape(value, context.numbers.elements(shape), shape_of(result), context)
     return context.emit.one("tensor.reshape", (value, shape), result.type) if found is None else found
+
+
+def with_numbers(op: Operation, context: Context) -> Value | None:
+    """Returns an op that takes its result's sizes as numbers, so that equal sizes are one value.
+
+    IREE can't tell that a size that went through a tensor is still the same: loops that carry such values fail.
+    """
+    *operands, shape = op.operands
+    if types.element_of(shape.type) is INDEX:
+        return None
+    sizes = context.emit.vector(context.numbers.elements(shape))
+    return context.emit.one(op.name, (*operands, sizes), op.results[0].type, op.properties)
 
 
 def reshape(value: Value, sizes: Sequence[Index], shape: Shape, context: Context) -> Value | None:

@@ -152,6 +152,13 @@ def pad(
     emit = context.emit
     value = _cut(value, low, high, context)
     low, high = ([emit.compute("maxsi", each, 0) for each in amounts] for amounts in (low, high))
+    return grown(value, filling, low, high, shape, emit)
+
+
+def grown(
+    value: Value, filling: Value, low: Sequence[Index], high: Sequence[Index], shape: types.Shape, emit: Emit
+) -> Value:
+    """Returns a value with no less than no elements put around it."""
     rank = len(low)
     block = Block(arg_types=(INDEX,) * rank)
     Emit.at_block_end(block, emit.location).op("tensor.yield", (filling,), ())

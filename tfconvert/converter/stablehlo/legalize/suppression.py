@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.constants import constant_number
+from tfconvert.converter.stablehlo.legalize.constraints import require_equal
 from tfconvert.converter.stablehlo.legalize.emit import Emit, least
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, number
 from tfconvert.converter.stablehlo.legalize.gathering import gather
@@ -72,12 +73,11 @@ def _choose(scores: Value, overlap: Overlap, room: int, terms: _Terms, emit: Emi
         place = inner.reduce("minimum", inner.select(is_highest, counted, size), (last,), (1 << 31) - 1)
         is_it = inner.compare("EQ", counted, inner.broadcast(place, dims, range(last)))
         lowered = _lowered(left, overlap(is_it, inner), terms, inner)
-        starts = [*[inner.scalar(0, types.I32)] * last, step]
         return (
             inner.binary("add", step, 1),
             inner.select(is_it, nothing, lowered),
-            _written(places, place, starts, inner),
-            _written(best, highest, starts, inner),
+            _written(places, place, step, inner),
+            _written(best, highest, step, inner),
         )
 
     carried = (emit.scalar(0, types.I32), scores, indices, found)
@@ -85,11 +85,15 @@ def _choose(scores: Value, overlap: Overlap, room: int, terms: _Terms, emit: Emi
     return _Chosen(steps, places, best)
 
 
-def _written(room: Value, column: Value, starts: Sequence[Value], emit: Emit) -> Value:
-    """Emits an update of one element of each row."""
+def _written(room: Value, column: Value, step: Value, emit: Emit) -> Value:
+    """Emits an update of one element of each row.
+
+    The room is small: chosen from anew it costs little, and there is no slice that could reach out of it.
+    """
     dims = emit.dims(room)
-    narrow = emit.reshape(column, (*dims[:-1], 1))
-    return emit.one("dynamic_update_slice", (room, narrow, *starts), types.element_of(room.type), dims)
+    last = len(dims) - 1
+    is_there = emit.compare("EQ", emit.iota(dims, last, types.I32), step)
+    return emit.select(is_there, emit.broadcast(column, dims, range(last)), room)
 
 
 def _lowered(scores: Value, overlaps: Value, terms: _Terms, emit: Emit) -> Value:
@@ -169,11 +173,14 @@ def _suppress(op: Operation, emit: Emit) -> Sequence[Value]:
     wanted = requested_size(op.operands[2], emit)
     is_padded = bool(attribute(op, "pad_to_max_output_size", False))
     (size,) = emit.dims(scores)
+    own = emit.dims(boxes)
+    require_equal(own[0], size, "there must be as many scores as boxes", emit)
     room = wanted if is_padded else emit.size_of(emit.compute("minimum", emit.size(wanted), emit.size(size)))
     if op.name == "tf.NonMaxSuppressionWithOverlaps":
-        overlap = _of_table(boxes)
+        require_equal(own[1], size, "there must be as many scores as boxes", emit)
+        overlap = _of_table(emit.reshape(boxes, (size, size)))
     else:
-        overlap = _of_corners(_corners(boxes, emit), emit)
+        overlap = _of_corners(_corners(emit.reshape(boxes, (size, 4)), emit), emit)
     found = _choose(scores, overlap, room, _terms(op, emit), emit)
     is_taken = emit.compare("LT", emit.iota((room,), 0, types.I32), found.steps)
     results = [found.indices]
