@@ -76,9 +76,10 @@ def walk(op: Operation) -> list[Operation]:
     while pending:
         current = pending.pop()
         found.append(current)
-        for region in reversed(current.regions):
-            for block in reversed(region.blocks):
-                pending += reversed(block.ops)
+        if current.regions:
+            for region in reversed(current.regions):
+                for block in reversed(region.blocks):
+                    pending += reversed(block.ops)
     return found
 
 

@@ -57,12 +57,11 @@ def named(op: Operation, attribute: str) -> str:
 
 def names(op: Operation) -> list[str]:
     """Returns the names that an op's attributes refer to."""
-    found: list[str] = []
-    for attributes in (op.properties, op.attributes):
-        for attribute in attributes.values():
-            if type(attribute) in REFERRING:
-                found += symbols(attribute)
-    return found
+    # Most ops have none, which is seen at a glance.
+    attributes = [*op.properties.values(), *op.attributes.values()] if op.attributes else op.properties.values()
+    if REFERRING.isdisjoint(map(type, attributes)):
+        return []
+    return [name for attribute in attributes if type(attribute) in REFERRING for name in symbols(attribute)]
 
 
 def names_outside(module: ModuleOp) -> list[str]:

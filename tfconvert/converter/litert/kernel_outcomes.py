@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tfconvert.schema.dialects import tfl, types
-from tfconvert.schema.dialects.tfl_calls import call_of
+from tfconvert.schema.dialects.tfl_calls import call_of, is_constant
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.tflite import kernels
@@ -34,11 +35,13 @@ OTHERS = frozenset((*tfl.BESIDE, tfl.CUSTOM))
 class KernelOutcomes:
     """Answers what becomes of ops, for as long as the types of a module are alive."""
 
-    __slots__ = ("_fine",)
+    __slots__ = ("_fine", "_known")
 
     def __init__(self) -> None:
         # By identity, since types are interned, and hashing one takes longer than all else here.
         self._fine: dict[tuple[object, ...], int] = {}
+        # Networks repeat their calls. The attributes are held, so that none of another op takes their place in memory.
+        self._known: dict[tuple[object, ...], tuple[Outcome | None, tuple[Attribute, ...]]] = {}
 
     def problem(self, op: Operation) -> Outcome | None:
         """Returns what the runtime does with an op instead of computing it right, `None` if it does, or nobody knows.
@@ -46,6 +49,17 @@ class KernelOutcomes:
         Args:
             op: An operator.
         """
+        options = tuple(op.properties.values())
+        key = (
+            op.name, *[(id(value.type), is_constant(value)) for value in op.operands], 0,
+            *[id(value.type) for value in op.results], 0, *op.properties, *map(id, options),
+        )  # fmt: skip
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = (self._problem(op), options)
+        return known[0]
+
+    def _problem(self, op: Operation) -> Outcome | None:
         found = [types.element_of(value.type) for value in op.operands]
         key = (op.name, *map(id, found), 0, *[id(types.element_of(value.type)) for value in op.results])
         fine = self._fine.get(key)

@@ -75,12 +75,18 @@ def _merge(outermost: Block) -> int:
         elif op.regions:
             stack += [(iter(tuple(block.ops)), []) for region in op.regions for block in region.blocks]
         elif op.results and not _is_unique(op):
-            key = (op.name, tuple(map(id, op.operands)), frozenset(op.properties.items()))
-            equal = known.setdefault(key, [])
+            properties = op.properties
+            content = frozenset(properties.items()) if len(properties) > 1 else tuple(properties.items())
+            key = (op.name, tuple(map(id, op.operands)), content)
+            equal = known.get(key)
             first = _of_same_type(equal, op) if equal else None
             if first is None:
-                equal.append(op)
-                added.append(key)
+                if equal is None:
+                    known[key] = [op]
+                else:
+                    equal.append(op)
+                if len(stack) > 1:
+                    added.append(key)
             else:
                 merged += 1
                 replace_op(op, first.results)

@@ -53,6 +53,7 @@ class OperatorCodes:
         self._fixed = fixed or {}
         self._are_least = are_least
         self._codes: dict[tuple[str, str], _Code] = {}
+        self._forms: dict[tuple[object, ...], tuple[dict[str, Any], int, tuple[object, ...]]] = {}
 
     def use(self, name: str, number: int, version: int, custom: str = "") -> int:
         """Notes a use of an operator and returns its index.
@@ -70,6 +71,36 @@ class OperatorCodes:
         code.version = fixed if fixed and not self._are_least else max(fixed, code.version, version)
         self.calls[custom or name] += 1
         return code.index
+
+    def form(
+        self,
+        op: tfl.TFLOp,
+        name: str,
+        operands: Sequence[tuple[int, Operand]],
+        results: Sequence[tuple[int, Operand]],
+        subgraph: SubgraphIndex,
+    ) -> tuple[dict[str, Any], int]:
+        """Returns the fields of a call's options, which the caller must not change, and its version.
+
+        Args:
+            op: The op.
+            name: Enumerator of `BuiltinOperator`.
+            operands: Indices and types of the operands' tensors.
+            results: Indices and types of the results' tensors.
+            subgraph: Finds the subgraphs that the op calls.
+        """
+        inputs, outputs = ([operand for _, operand in each] for each in (operands, results))
+        # Networks repeat their calls. By identity: types and attributes are interned, and are held here.
+        held = (*op.properties.values(), *inputs, *outputs)
+        key = (name, len(inputs), *op.properties, *map(id, held))
+        known = self._forms.get(key)
+        if known is None:
+            fields = options(op, subgraph)
+            version = operator_version(name, Call(tuple(inputs), tuple(outputs), fields)) if name in RULES else 1
+            known = (fields, version, held)
+            if op.op_name not in tfl.SUBGRAPHS:
+                self._forms[key] = known
+        return known[0], known[1]
 
     def uses(self) -> list[tuple[str, int]]:
         """Returns the builtin operators with the versions that they must have."""
@@ -177,12 +208,8 @@ def _tree(
         return _custom(op, codes, operands, results)
     operator = operators.lookup(op.op_name)
     assert operator is not None
-    fields = options(op, subgraph)
     name = operator.name.upper()
-    version = 1
-    if name in RULES:
-        inputs, outputs = (tuple(operand for _, operand in each) for each in (operands, results))
-        version = operator_version(name, Call(inputs, outputs, fields))
+    fields, version = codes.form(op, name, operands, results, subgraph)
     codes.note(name, version, op)
     result = _call(codes.use(name, operator.code, version), operands, results)
     if operator.options:

@@ -249,6 +249,11 @@ def defer(
         parameter: The function's parameter.
         element: The result's element type.
     """
+    if function == "transpose" and isinstance(parameter, tuple) and isinstance(arguments[0], DenseElementsAttr):
+        # The commonest one: what is small is transposed before an expression of it would be made.
+        moved = to_array(arguments[0]).transpose(parameter)
+        budget().take_bytes(moved.nbytes, "computing a constant")
+        return of_array(moved, arguments[0].type.element_type)
     handles = tuple(map(as_handle, arguments))
     tensor_type = types.tensor(element or handles[0].type.element_type, shape)
     assert isinstance(tensor_type, TensorType)

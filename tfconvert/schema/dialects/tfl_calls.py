@@ -8,6 +8,12 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.tflite.versions import ABSENT, Call, Operand
 
 
+def is_constant(value: Value) -> bool:
+    """Returns whether a value is known before the model runs."""
+    owner = value.owner
+    return isinstance(owner, Operation) and owner.name.removeprefix(tfl.PREFIX) in tfl.CONSTANTS
+
+
 def _operand_of(value: Value) -> Operand:
     """Returns the facts about a value, `ABSENT` if it is absent or of a type that LiteRT does not have."""
     element = types.element_of(value.type)
@@ -15,13 +21,11 @@ def _operand_of(value: Value) -> Operand:
     if row is None or not row.tflite:
         return ABSENT
     shape = types.shape_of(value.type)
-    owner = value.owner
-    is_constant = isinstance(owner, Operation) and owner.name.removeprefix(tfl.PREFIX) in tfl.CONSTANTS
     if isinstance(element, quant.UniformType):
         data = element.data
-        return Operand(row.tflite, shape, data.scales, False, data.zero_points, data.axis, 0, is_constant)
+        return Operand(row.tflite, shape, data.scales, False, data.zero_points, data.axis, 0, is_constant(value))
     block_size = element.data.block_size if isinstance(element, quant.BlockedType) else 0
-    return Operand(row.tflite, shape, block_size=block_size, is_constant=is_constant)
+    return Operand(row.tflite, shape, block_size=block_size, is_constant=is_constant(value))
 
 
 def call_of(op: tfl.TFLOp) -> Call:
