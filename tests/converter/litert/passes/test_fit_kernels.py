@@ -15,6 +15,7 @@ from benchmarks.kernel_probe.draw import fed, fixed
 from benchmarks.kernel_probe.tensors import Array, Tensor
 from tests.support.run_text import parse
 from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.litert.kernel_outcomes import KernelOutcomes
 from tfconvert.converter.litert.passes.fit_kernels import FitKernels
 from tfconvert.exporters.tflite.model import export
 from tfconvert.schema.diagnostics import ConversionError
@@ -158,3 +159,24 @@ def test_all_problems_are_told_at_once() -> None:
     with pytest.raises(ConversionError) as caught:
         FitKernels().apply(parse(text, with_relations=False))
     assert len(caught.value.diagnostics) == 2
+
+
+PADDED = """
+func.func @main(%x: tensor<1x1x1x1x1x2xf32>, %p: tensor<6x2xi32>) -> tensor<?x?x?x?x?x?xf32> {
+  %c = "tfl.pseudo_const"() <{value = dense<1> : tensor<6x2xi32>}> : () -> tensor<6x2xi32>
+  %0 = "tfl.pad"(%x, %c) : (tensor<1x1x1x1x1x2xf32>, tensor<6x2xi32>) -> tensor<?x?x?x?x?x?xf32>
+  %1 = "tfl.pad"(%x, %p) : (tensor<1x1x1x1x1x2xf32>, tensor<6x2xi32>) -> tensor<?x?x?x?x?x?xf32>
+  %2 = "tfl.pad"(%x, %c) : (tensor<1x1x1x1x1x2xf32>, tensor<6x2xi32>) -> tensor<?x?x?x?x?x?xf32>
+  func.return %1 : tensor<?x?x?x?x?x?xf32>
+}
+"""
+
+
+def test_equal_types_alone_make_no_equal_calls() -> None:
+    ops = [op for op in parse(PADDED, with_relations=False).walk() if op.name == "tfl.pad"]
+    shared = KernelOutcomes()
+    told = [shared.problem(op) for op in ops]
+    assert told == [KernelOutcomes().problem(op) for op in ops]
+    assert told[0] == told[2] != told[1]
+    assert told[1] is not None
+    assert told[1].conditions == {"computed"}
