@@ -140,6 +140,17 @@ def _selecting(tf: ModuleType) -> Any:
     return _serving(tf, run, (None, 4))
 
 
+def _suppressing(tf: ModuleType) -> Any:
+    """Boxes with scores: the best of those that overlap, as detectors end."""
+
+    def run(x: Tensor) -> Tensor:
+        corner, size, scores = x[:, :2], tf.abs(x[:, 2:4]), tf.sigmoid(x[:, 4])
+        kept = tf.image.non_max_suppression(tf.concat([corner, corner + size], 1), scores, 10, 0.3, 0.2)
+        return tf.gather(x, kept)
+
+    return _serving(tf, run, (None, 5))
+
+
 def _remembering(tf: ModuleType) -> Any:
     """Attention over all that came in before: each run adds its rows to a cache, which is state."""
     cache, filled = tf.Variable(tf.zeros((64, 8))), tf.Variable(0)
@@ -174,6 +185,9 @@ MODELS: Mapping[str, OpenModel] = {
         _segmenting, ((1, 16, 16, 3), (2, 17, 23, 3), (3, 9, 31, 3), (1, 20, 13, 3), (2, 8, 8, 3))
     ),
     "`tf.where` and `tf.unique`, open length": OpenModel(_selecting, ((9, 4), (1, 4), (40, 4), (3, 4), (16, 4))),
+    "`tf.image.non_max_suppression`, open number of boxes": OpenModel(
+        _suppressing, ((9, 5), (1, 5), (60, 5), (2, 5), (25, 5))
+    ),
     "attention over a cache, open length": OpenModel(_remembering, ((3, 8), (1, 8), (8, 8), (2, 8), (20, 8))),
 }
 """The models, by what they are."""

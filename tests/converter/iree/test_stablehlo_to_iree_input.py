@@ -231,6 +231,19 @@ TEXTS = {
       %0 = "stablehlo.concatenate"(%x, %y) <{dimension = 0 : i64}> : (tensor<?xi64>, tensor<?xi64>) -> tensor<?xi64>
       func.return %0 : tensor<?xi64>
     }""",
+    "what is computed from sizes stays on the host": """
+    // CHECK: %[[N:.*]] = "tensor.dim"(%x
+    // CHECK: %[[M:.*]] = arith.minsi %{{.*}}, %[[N]]
+    // CHECK: %[[I:.*]] = "arith.index_cast"(%[[M]]) : (index) -> i32
+    // CHECK: %[[T:.*]] = "tensor.from_elements"(%[[I]]) : (i32) -> tensor<i32>
+    // CHECK-NOT: stablehlo.minimum
+    // CHECK: func.return %[[T]]
+    func.func @main(%x: tensor<?xf32>) -> tensor<i32> {
+      %c = stablehlo.constant dense<9> : tensor<i32>
+      %n = "stablehlo.get_dimension_size"(%x) <{dimension = 0 : i64}> : (tensor<?xf32>) -> tensor<i32>
+      %0 = "stablehlo.minimum"(%c, %n) : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      func.return %0 : tensor<i32>
+    }""",
     "sizes are numbers": f"""
     // CHECK: %[[N:.*]] = "tensor.dim"(%x
     // CHECK: %[[S:.*]] = "tensor.from_elements"(%[[N]]) : (index) -> tensor<1xindex>

@@ -34,6 +34,7 @@ from tfconvert.converter.iree.rewrites.context import Context
 from tfconvert.converter.iree.rewrites.emit import Emit
 from tfconvert.converter.iree.rewrites.numbers import Numbers
 from tfconvert.converter.iree.rewrites.registry import REFUSED, RULES
+from tfconvert.converter.iree.rewrites.shapes import number
 from tfconvert.converter.iree.rewrites.unsigned import without_sign
 from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.stablehlo.passes.legalize_to_stablehlo import POLYMORPHIC
@@ -107,10 +108,12 @@ def _rewrite(function: FuncOp, applied: Counter[str]) -> None:
             continue
         without_sign(op)
         rule = RULES.get(op.name)
-        found = rule.rewrite(op, Context(Emit(op), numbers)) if rule is not None else None
+        context = Context(Emit(op), numbers)
+        found = rule.rewrite(op, context) if rule is not None else number(op, context)
         if found is None:
             continue
-        applied[op.name] += 1
+        if rule is not None:
+            applied[op.name] += 1
         for old, new in zip(op.results, (found,) if isinstance(found, Value) else found, strict=True):
             old.replace_all_uses_with(new)
         if op.regions:

@@ -31,6 +31,9 @@ _BINARY = {
     "stablehlo.maximum": "maxsi",
     "stablehlo.minimum": "minsi",
 }
+NUMERIC = frozenset({"stablehlo.get_dimension_size", *_BINARY})
+"""Ops that make a size, or a number of numbers."""
+
 _OF_TRUTHS = {"stablehlo.and": "arith.andi", "stablehlo.or": "arith.ori"}
 _COMPARISONS = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 
@@ -94,7 +97,7 @@ class Numbers:
         return self._read(origin, place) if known is None else known
 
     def _read(self, value: Value, axis: int) -> Value:
-        emit = _after(value)
+        emit = after(value)
         held = bits(value, emit) if is_unsigned(value) else value
         found = emit.one("tensor.dim", (held, emit.index(axis)), INDEX)
         self._dims[value, axis] = found
@@ -134,7 +137,7 @@ class Numbers:
         if found is None:
             found = self._element(value, at, depth + 1) if depth < _DEEPEST else None
             if found is None:
-                emit = _after(value)
+                emit = after(value)
                 number = emit.element(value, *_places(value, at))
                 found = number if number.type is INDEX else emit.one("arith.index_cast", (number,), INDEX)
             self._elements[value, at] = found
@@ -148,8 +151,7 @@ class Numbers:
             return None
         op = value.op
         if op.name == "tensor.from_elements":
-            found = op.operands[at]
-            return found if found.type is INDEX else None
+            return _before_cast(op.operands[at])
         if op.name == "stablehlo.get_dimension_size":
             return self.size(op.operands[0], int_of(op, "dimension"))
         if op.name in _BINARY or op.name == "stablehlo.divide":
@@ -166,7 +168,7 @@ class Numbers:
     def _computed(self, value: Value, one: Index, other: Index) -> Index:
         op = value.owner
         assert isinstance(op, Operation)
-        emit = _after(value)
+        emit = after(value)
         if op.name != "stablehlo.divide":
             found = emit.compute(_BINARY[op.name], one, other)
             if op.name == "stablehlo.multiply" and isinstance(found, Value):
@@ -188,12 +190,12 @@ class Numbers:
             return one
         place = at if types.shape_of(condition.type) else 0
         truth = self.truth(condition, place, depth)
-        emit = _after(op.results[0])
+        emit = after(op.results[0])
         return emit.choose(truth, emit.index(one), emit.index(other))
 
     def truth(self, condition: Value, at: int = 0, depth: int = 0) -> Value:
         """Returns an element of a tensor of truth values."""
-        emit = _after(condition)
+        emit = after(condition)
         op = condition.owner
         if isinstance(op, Operation) and op.name == "stablehlo.compare" and depth < _DEEPEST:
             direction = op.properties["comparison_direction"]
@@ -231,7 +233,7 @@ _SIZE_OPERANDS: Mapping[str, Callable[[Operation], int]] = {
 """The number of the first of the operands that are the result's open sizes."""
 
 
-def _after(value: Value) -> Emit:
+def after(value: Value) -> Emit:
     """Returns what inserts right after a value is defined."""
     owner = value.owner
     if isinstance(owner, Operation):
@@ -251,6 +253,25 @@ def _places(value: Value, at: int) -> list[Index]:
         at, place = divmod(at, dim)
         places.insert(0, place)
     return places
+
+
+def _before_cast(number: Value) -> Value | None:
+    """Returns a number as it is of type `index`, `None` if it never was."""
+    if number.type is INDEX:
+        return number
+    op = number.owner
+    is_cast = isinstance(op, Operation) and op.name == "arith.index_cast" and op.operands[0].type is INDEX
+    return op.operands[0] if isinstance(op, Operation) and is_cast else None
+
+
+def is_number(value: Value) -> bool:
+    """Returns whether a scalar is a number that the host has: a constant, or one that was made a tensor."""
+    op = value.owner
+    if not isinstance(op, Operation):
+        return False
+    if op.name == "tensor.from_elements":
+        return _before_cast(op.operands[0]) is not None
+    return op.name == "stablehlo.constant"
 
 
 def _is_signed(value: Value) -> bool:

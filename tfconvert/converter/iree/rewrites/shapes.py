@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from tfconvert.converter.iree.rewrites.context import Context, shape_of
 from tfconvert.converter.iree.rewrites.emit import Index, split
+from tfconvert.converter.iree.rewrites.numbers import NUMERIC, after, is_number
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.types import Shape
@@ -30,6 +31,26 @@ def dynamic_reshape(op: Operation, context: Context) -> Value:
     result = op.results[0]
     found = reshape(value, context.numbers.elements(shape), shape_of(result), context)
     return context.emit.one("tensor.reshape", (value, shape), result.type) if found is None else found
+
+
+def number(op: Operation, context: Context) -> Value | None:
+    """Returns a size, or what is computed from sizes, as a scalar of a number that the host has.
+
+    As a tensor it would be computed by a program of its own on the device; IREE may lose that among loops and checks.
+    """
+    if op.name not in NUMERIC:
+        return None
+    result = op.results[0]
+    if types.shape_of(result.type) != () or types.element_of(result.type) is not types.I32:
+        return None
+    if op.name != "stablehlo.get_dimension_size" and not all(map(is_number, op.operands)):
+        return None
+    found = context.numbers.element(result)
+    # A number that is known earlier may be computed later: there its tensor is made.
+    emit = context.emit if isinstance(found, int) else after(found)
+    found = emit.index(found)
+    narrow = emit.one("arith.index_cast", (found,), types.I32)
+    return emit.one("tensor.from_elements", (narrow,), result.type)
 
 
 def with_numbers(op: Operation, context: Context) -> Value | None:
