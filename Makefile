@@ -14,7 +14,7 @@ TEST_FLAGS ?=
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-all lint format schema bench docs dist native wheel clean distclean
+.PHONY: help run serve test test-all lint format schema bench docs dist clean distclean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -35,8 +35,8 @@ test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
-	$(BIN)/ruff check $(CODE) .ci native
-	$(BIN)/ruff format --check $(CODE) .ci native
+	$(BIN)/ruff check $(CODE) .ci
+	$(BIN)/ruff format --check $(CODE) .ci
 	$(BIN)/mypy
 
 format: $(VENV)/.installed-test ## put imports and layout in order
@@ -60,20 +60,12 @@ dist: $(VENV)/.installed-release ## build the wheel and the source distribution 
 	$(BIN)/python .ci/check_wheel.py dist/*.whl
 	$(BIN)/python .ci/check_sdist.py dist/*.tar.gz
 
-native: $(VENV)/.installed-native ## compile the modules where the time goes, beside their sources; needs a C compiler
-	$(BIN)/python native/build.py inplace
-
-wheel: $(VENV)/.installed-native ## build a wheel with compiled modules for this platform in dist/
-	$(BIN)/python native/build.py wheel
-	$(BIN)/python .ci/check_wheel.py --compiled dist/tfconvert-*-cp*.whl
-
 docs: $(VENV)/.installed-docs ## build the site of the documentation: out/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build
 
 clean: ## remove what was built, but keep .venv
 	rm -rf $(OUT) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
-	find tfconvert '(' -name '*.so' -o -name '*.pyd' -o -name native_sources.record ')' -delete
 
 distclean: clean ## remove .venv too
 	rm -rf $(VENV)
@@ -105,10 +97,6 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 
 $(VENV)/.installed-release: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[release]'
-	@touch $@ $(VENV)/.installed-core
-
-$(VENV)/.installed-native: pyproject.toml | $(BIN)/python
-	$(PIP) --editable '.[native]'
 	@touch $@ $(VENV)/.installed-core
 
 $(VENV)/.installed-docs: pyproject.toml | $(BIN)/python

@@ -10,7 +10,6 @@ Names are loaded when they are first used, so that importing the package costs n
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -89,12 +88,6 @@ _HOMES = {
 }
 _MODULES = frozenset(("client", "compat", "composites", "experimental", "patterns"))
 """Names that represent a whole module."""
-
-# The record that `make native` leaves; no path of pathlib's, which takes longer to load than all that is above.
-if "TFCONVERT_COMPILED" in os.environ or os.access(f"{__path__[0]}/native_sources.record", os.F_OK):
-    from tfconvert.schema.compiled_form import choose_form
-
-    choose_form()
 
 
 def __getattr__(name: str) -> Any:

@@ -148,7 +148,7 @@ def test_machine_paths_are_found(line: str, expected: bool) -> None:
 
 def test_every_top_level_folder_has_its_place(root: Path) -> None:
     """Only these names belong in the repository's root."""
-    expected = {"tfconvert", "tests", "benchmarks", "deploy", "examples", "docs", "native", ".ci"}
+    expected = {"tfconvert", "tests", "benchmarks", "deploy", "examples", "docs", ".ci"}
     folders = {path.relative_to(root).parts[0] for path in _committed(root) if path.parent != root}
     assert folders <= expected
 

@@ -7,11 +7,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import pytest
-
 from tests.support.run_text import parse
 from tfconvert.converter.pipeline.stage import Pass
-from tfconvert.schema.compiled_form import form
 
 _SLACK = 1.15
 """The limit of the growth of work relative to ops."""
@@ -36,8 +33,6 @@ def calls(function: Callable[[], object]) -> int:
 
 def check_linear(rewrite: Pass, small: str, large: str, times: int) -> None:
     """Checks that the work of a pass grows no faster than the ops."""
-    if form() == "compiled":
-        pytest.skip("calls between compiled functions are not seen")
     rewrite.apply(parse(small))  # tables are built on first use
     few, many = parse(small), parse(large)
     assert calls(lambda: rewrite.apply(many)) < _SLACK * times * calls(lambda: rewrite.apply(few))

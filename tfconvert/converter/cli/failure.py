@@ -108,10 +108,8 @@ def _hint() -> str:
     import platform
     from importlib.metadata import version
 
-    from tfconvert.schema.compiled_form import form
-
     python = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    versions = f"tfconvert {version('tfconvert')}, modules {form()}, {python}"
+    versions = f"tfconvert {version('tfconvert')}, {python}"
     return (
         f"this is a mistake in tfconvert, not in the model: please report it with this line ({versions}), the model "
         f"if you can, and what the same command prints with {DEBUG}"

@@ -112,9 +112,8 @@ class MainCommand(click.Group):
 def _print_versions(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         from tfconvert.converter.versions import own_version, versions
-        from tfconvert.schema.compiled_form import form
 
-        named = {"tfconvert": own_version(), "modules": form(), **versions()}
+        named = {"tfconvert": own_version(), **versions()}
         lines = [f"{name} {version}" for name, version in named.items()]
         click.echo("\n".join(lines))
         context.exit()

@@ -16,7 +16,6 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.builder import OpBuilder
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 _NO_MASKS = {"begin_mask": 0, "ellipsis_mask": 0, "end_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
 
@@ -25,7 +24,6 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Builder(OpBuilder):
     """Creates ops of both dialects."""
 
@@ -190,7 +188,6 @@ class Builder(OpBuilder):
         return self.tf("ConcatV2", (*values, 0), result_type)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class TflBuilder(Builder):
     """Creates `tfl` ops where an op of either dialect would do."""
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from tfconvert.schema.dialects.types import Shape, element_of, shape_of
 from tfconvert.schema.ir.attribute import Attribute
-from tfconvert.schema.native import mypyc_attr
 
 Partial = tuple[int, ...]
 """Elements of an integer scalar or vector: values, symbols, or `UNKNOWN`."""
@@ -21,7 +20,6 @@ UNKNOWN = -(1 << 64)
 """An element of a shape tensor of which nothing is known; no 64-bit value, and every symbol is less."""
 
 
-@mypyc_attr(native_class=False)
 class MismatchError(ValueError):
     """An op's operands or attributes contradict each other; the message is the end of a sentence about the op."""
 

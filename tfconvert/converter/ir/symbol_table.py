@@ -13,7 +13,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import FunctionType
-from tfconvert.schema.native import mypyc_attr
 
 _PRIVATE = "private"
 
@@ -100,7 +99,6 @@ def callees_first(
     return order
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class FunctionMaker:
     """Adds private functions to a module, each under a name of its own.
 

@@ -10,14 +10,12 @@ from tfconvert.schema.ir.dialect import Dialect
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ConstantOp(Operation):
     """`arith.constant`: a constant."""
 
@@ -68,7 +66,6 @@ def _type_of(value: Attribute) -> Attribute | None:
     return kind if isinstance(kind, Attribute) else None
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class BinaryOp(Operation):
     """`arith.addi` and similar ops: two operands and a result of one type."""
 

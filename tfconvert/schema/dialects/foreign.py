@@ -18,7 +18,6 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.type_syntax import PLAIN_TYPES, parse_leading_dimensions
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.printer import Printer
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class StableHLOConstantOp(ConstantOp):
     """`stablehlo.constant`: a constant."""
 
@@ -36,7 +34,6 @@ class StableHLOConstantOp(ConstantOp):
     NAME: ClassVar[str] = "stablehlo.constant"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class MHLOConstantOp(ConstantOp):
     """`mhlo.constant`: a constant."""
 
@@ -45,7 +42,6 @@ class MHLOConstantOp(ConstantOp):
     NAME: ClassVar[str] = "mhlo.constant"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class VHLOConstantOp(ConstantOp):
     """`vhlo.constant_v1`: a constant."""
 
@@ -54,7 +50,6 @@ class VHLOConstantOp(ConstantOp):
     NAME: ClassVar[str] = "vhlo.constant_v1"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class StatsOp(Operation):
     """`quantfork.stats`: the operand, with the range in which it was seen to be.
 
@@ -79,7 +74,6 @@ class StatsOp(Operation):
             raise VerifyError(f"{self.name} needs the property 'layerStats', a tensor<2xf32>")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class QuantCastOp(Operation):
     """`quantfork.qcast` and `quantfork.dcast`: the operand in another type that represents the same numbers."""
 
@@ -97,7 +91,6 @@ class QuantCastOp(Operation):
             raise VerifyError(f"the operand and the result of {self.name} must have the same shape")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class TensorCastOp(Operation):
     """`tensor.cast`: the operand, of whose shape the result's type states more or less."""
 

@@ -16,7 +16,6 @@ from tfconvert.schema.ir.symbol_table import SYMBOL_NAME, SymbolTable
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.types import FunctionType
 from tfconvert.schema.ir.values import BlockArgument, Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.name_scopes import Argument
@@ -33,7 +32,6 @@ _IN_THE_TEXT = (SYMBOL_NAME, FUNCTION_TYPE, VISIBILITY, ARGUMENT_ATTRIBUTES, RES
 _VISIBILITIES = ("public", "private", "nested")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class FuncOp(Operation):
     """`func.func`: a function; one without a block is only declared."""
 
@@ -279,7 +277,6 @@ def _dictionaries(attributes: ArrayAttr | None) -> list[Mapping[str, Attribute]]
     return found if any(found) else []
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ReturnOp(Operation):
     """`func.return`: ends a function with its results."""
 
@@ -331,7 +328,6 @@ class ReturnOp(Operation):
         return cls.create(operands=values, attributes=attributes)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class CallOp(Operation):
     """`func.call`: calls a function of the module."""
 

@@ -20,7 +20,6 @@ from tfconvert.schema.ir.attribute import Attribute, AttributePrinter
 from tfconvert.schema.ir.types import FloatType, IntegerType, TensorType
 from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.limits import budget
-from tfconvert.schema.native import mypyc_attr
 
 Array = boxes.Array
 Source = sources.Source
@@ -44,7 +43,6 @@ _KNOWN = CONSTANT_OPS - {"tfl.pseudo_qconst"}
 """Those whose property is the value; a quantised constant holds the integers that represent its value."""
 
 
-@mypyc_attr(native_class=False)
 class DenseElementsAttr(Attribute):
     """`dense<[1, 2]> : tensor<2xi32>`: a small tensor of numbers, compared by value.
 
@@ -73,7 +71,6 @@ class DenseElementsAttr(Attribute):
         print_dense(printer, to_array(self), self.type)
 
 
-@mypyc_attr(native_class=False)
 class DenseResourceAttr(Attribute):
     """`dense_resource<name> : type`: a tensor whose value is at the end of the text, or left out."""
 
@@ -102,7 +99,6 @@ def print_dense(printer: AttributePrinter, value: Array, type: TensorType) -> No
     printer.attribute(type)
 
 
-@mypyc_attr(native_class=False)
 class TensorData(Attribute):
     """The handle of a constant: a static tensor type and a source.
 

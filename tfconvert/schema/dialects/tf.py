@@ -32,7 +32,6 @@ from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
 from tfconvert.schema.ir.types import TensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
@@ -60,7 +59,6 @@ _TRAITS: Mapping[str, frozenset[Trait]] = {
 _SAME_TYPE = full_names(SAME_TYPE)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class TFOp(Operation):
     """A `tf` op of any name."""
 

@@ -23,7 +23,6 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
-from tfconvert.schema.native import mypyc_attr
 from tfconvert.schema.tensorflow import op_defs
 
 ANY = "any state"
@@ -51,7 +50,6 @@ NO_EFFECTS = Effects()
 ANY_EFFECTS = Effects(frozenset({ANY}), frozenset({ANY}))
 
 
-@mypyc_attr(native_class=False)
 class _Kind(Enum):
     """The effects of an op, as far as its name determines them.
 

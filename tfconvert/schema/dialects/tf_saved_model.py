@@ -19,7 +19,6 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.native import mypyc_attr
 
 SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
@@ -81,7 +80,6 @@ def port_names(function: FuncOp, which: str) -> list[str]:
     ]
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class GlobalTensorOp(Operation):
     """`tf_saved_model.global_tensor`: a variable with its value in the checkpoint."""
 
@@ -120,7 +118,6 @@ class GlobalTensorOp(Operation):
         return name.data
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class AssetOp(Operation):
     """`tf_saved_model.asset`: a file of the SavedModel's `assets` folder."""
 
@@ -150,7 +147,6 @@ def _need_texts(op: Operation, *names: str) -> None:
             raise VerifyError(f"{op.name} needs the property {name!r}, a string")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class SessionInitializerOp(Operation):
     """`tf_saved_model.session_initializer`: functions to run once."""
 

@@ -27,7 +27,6 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.types import NONE
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 from tfconvert.schema.tflite import operators
 from tfconvert.schema.tflite.tables import SCALARS, TFLITE, Field
 
@@ -80,7 +79,6 @@ _WIDE = frozenset(("long", "ulong"))
 _REAL = frozenset(("float", "double"))
 
 
-@mypyc_attr(native_class=False)
 class ConstBytesAttr(Attribute):
     """`#tfl<const_bytes : "0x...">`: bytes that only an operator's kernel understands."""
 
@@ -147,7 +145,6 @@ def property_names(op_name: str) -> frozenset[str]:
     return frozenset((*option_fields(op_name), *SUBGRAPHS.get(op_name, ()), *in_texts))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class TFLOp(Operation):
     """A `tfl` op of any name."""
 

@@ -18,14 +18,12 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.attribute_parser import AttributeParser
     from tfconvert.schema.ir.parser import Parser
 
 
-@mypyc_attr(native_class=False)
 class ControlType(Type):
     """`!tfl.control`: the type of values that only order ops."""
 
@@ -39,7 +37,6 @@ class ControlType(Type):
         return cls.intern()
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class YieldOp(Operation):
     """`tfl.yield`: ends a region with its results."""
 
@@ -80,7 +77,6 @@ def _check_region(op: Operation, arguments: Sequence[Attribute], results: Sequen
         raise VerifyError(f"the region of {op.name} must yield values of the types of its results")
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class CustomTfOp(Operation):
     """`tfl.custom_tf`: ops of TensorFlow in a region, whose arguments are the operands."""
 
@@ -97,7 +93,6 @@ class CustomTfOp(Operation):
         _check_region(self, self.operand_types, self.result_types)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ControlNodeOp(Operation):
     """`tfl.control_node`: ops in a region, which run after the operands; the last result orders what comes after."""
 
@@ -117,7 +112,6 @@ class ControlNodeOp(Operation):
         _check_region(self, (), self.result_types[:-1])
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class NumericVerifyOp(Operation):
     """`tfl.NumericVerify`: compares a quantized tensor with the same one of floats while the model runs."""
 

@@ -10,12 +10,10 @@ from tfconvert.schema.ir.block import Block, Region
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 Op = TypeVar("Op", bound=Operation)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class OpBuilder:
     """Inserts ops before an op, or at the end of a block, one after the other.
 

@@ -13,14 +13,12 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import NO_ATTRIBUTES, Operation
 from tfconvert.schema.ir.traits import Trait
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ModuleOp(Operation):
     """`builtin.module`: the symbols of a program."""
 

@@ -17,7 +17,6 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.printer import text_of
 from tfconvert.schema.ir.traits import NO_TRAITS, Trait
 from tfconvert.schema.ir.values import OpResult, Use, Value, link, unlink
-from tfconvert.schema.native import mypyc_attr
 
 Op = TypeVar("Op", bound="Operation")
 
@@ -25,7 +24,6 @@ NO_ATTRIBUTES: Mapping[str, Attribute] = {}
 """The attributes of an op without any; never written to."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Operation:
     """An operation; dialects derive classes with verifiers, printers and parsers of their own.
 

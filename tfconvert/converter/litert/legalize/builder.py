@@ -16,7 +16,6 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -28,7 +27,6 @@ INT32 = (-(1 << 31), (1 << 31) - 1)
 """The smallest and the largest `i32`."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Emit(TflBuilder):
     """Inserts ops before the op that is rewritten.
 

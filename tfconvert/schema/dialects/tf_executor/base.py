@@ -14,7 +14,6 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
@@ -29,7 +28,6 @@ SCALAR_BOOL = types.tensor(types.I1, ())
 SCALAR_INT32 = types.tensor(types.I32, ())
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ExecutorOp(Operation):
     """Base of the dialect's ops.
 
@@ -71,7 +69,6 @@ class ExecutorOp(Operation):
         self.signature.check(self)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ForwardingOp(ExecutorOp):
     """Base of the ops whose results are their first operand; the short form has its type alone."""
 
@@ -103,7 +100,6 @@ class ForwardingOp(ExecutorOp):
         syntax.print_attributes(printer, self)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class UnaryOp(ForwardingOp):
     """Base of the ops with one data operand and one data result."""
 

@@ -36,14 +36,12 @@ from tfconvert.schema.ir.attributes import IntegerAttr, StringAttr
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.values import OpResult, Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class SwitchOp(ForwardingOp):
     """`tf_executor.Switch`: data, predicate -> false output, true output, control; one output is alive."""
 
@@ -93,7 +91,6 @@ class SwitchOp(ForwardingOp):
         return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class SwitchNOp(ForwardingOp):
     """`tf_executor._SwitchN`: data, index -> N outputs, control; the indexed output is alive, or else the last."""
 
@@ -173,7 +170,6 @@ class SwitchNOp(ForwardingOp):
         )  # fmt: skip
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class MergeOp(ExecutorOp):
     """`tf_executor.Merge`: the first live input, its index, control; dead only if all inputs are."""
 
@@ -237,7 +233,6 @@ class MergeOp(ExecutorOp):
         return cls.create(operands=values, result_types=kinds, attributes=syntax.parse_attributes(parser))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ControlTriggerOp(ExecutorOp):
     """`tf_executor.ControlTrigger`: fires even if its control operands are dead."""
 
@@ -269,7 +264,6 @@ class ControlTriggerOp(ExecutorOp):
         return cls.create(operands=controls, result_types=(CONTROL,), attributes=syntax.parse_attributes(parser))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class _RendezvousOp(ExecutorOp):
     """Base of Send and Recv, which meet by name."""
 
@@ -324,7 +318,6 @@ class _RendezvousOp(ExecutorOp):
         )  # fmt: skip
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class SendOp(_RendezvousOp):
     """`tf_executor.Send`: sends a value to a Recv of the same name."""
 
@@ -349,7 +342,6 @@ class SendOp(_RendezvousOp):
         )  # fmt: skip
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class RecvOp(_RendezvousOp):
     """`tf_executor.Recv`: receives a value from a Send of the same name."""
 

@@ -26,7 +26,6 @@ from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.values import OpResult, Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
@@ -36,7 +35,6 @@ PARALLEL_ITERATIONS = 10
 """The default number of iterations of a loop that run in parallel."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class EnterOp(ForwardingOp):
     """`tf_executor.Enter`: brings a value into a frame, for its first iteration or, if constant, for every one."""
 
@@ -144,7 +142,6 @@ def _frame_properties(name: str, parallel_iterations: int, is_constant: bool) ->
     }
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class ExitOp(UnaryOp):
     """`tf_executor.Exit`: brings a value out of a frame; alive only in the iteration that ends the loop."""
 
@@ -154,7 +151,6 @@ class ExitOp(UnaryOp):
     signature = Signature((tensor("data"),), (tensor("output"),))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class LoopCondOp(UnaryOp):
     """`tf_executor.LoopCond`: the predicate that decides on another iteration."""
 
@@ -164,7 +160,6 @@ class LoopCondOp(UnaryOp):
     signature = Signature((scalar_bool("predicate"),), (scalar_bool("output"),))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class NextIterationSourceOp(ExecutorOp):
     """`tf_executor.NextIteration.Source`: the sink's operand of the last iteration; precedes its users."""
 
@@ -223,7 +218,6 @@ class NextIterationSourceOp(ExecutorOp):
         return cls.create(result_types=kinds, attributes=syntax.parse_attributes(parser))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class NextIterationSinkOp(ExecutorOp):
     """`tf_executor.NextIteration.Sink`: forwards a value to the next iteration."""
 

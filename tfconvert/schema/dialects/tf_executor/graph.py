@@ -15,14 +15,12 @@ from tfconvert.schema.ir.locations import UNKNOWN_LOC, Location
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.traits import Trait
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 if TYPE_CHECKING:
     from tfconvert.schema.ir.parser import Parser
     from tfconvert.schema.ir.printer import Printer
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class _TerminatorOp(ExecutorOp):
     """Base of the ops that end a block and name its values."""
 
@@ -51,7 +49,6 @@ class _TerminatorOp(ExecutorOp):
         return cls.create(operands=values, attributes=attributes)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class FetchOp(_TerminatorOp):
     """`tf_executor.fetch`: the graph's results, and the controls whose effects it waits for."""
 
@@ -61,7 +58,6 @@ class FetchOp(_TerminatorOp):
     signature = Signature((anything("fetches"),), many_operands=True, optional_operands=True, control=False)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class YieldOp(_TerminatorOp):
     """`tf_executor.yield`: an island's values."""
 
@@ -74,7 +70,6 @@ class YieldOp(_TerminatorOp):
     inside = "tf_executor.island"
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class _BodyOp(ExecutorOp):
     """An op with one block."""
 
@@ -125,7 +120,6 @@ class _BodyOp(ExecutorOp):
                 )
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class GraphOp(_BodyOp):
     """`tf_executor.graph`: runs its islands as their operands allow; its results are what `fetch` names."""
 
@@ -190,7 +184,6 @@ class GraphOp(_BodyOp):
         return cls._of(region, syntax.parse_attributes(parser))
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class IslandOp(_BodyOp):
     """`tf_executor.island`: runs its body once all operands are alive; else all its results are dead."""
 

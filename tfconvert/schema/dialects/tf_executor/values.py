@@ -15,10 +15,8 @@ from tfconvert.schema.ir.errors import VerifyError
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.types import TensorType, UnrankedTensorType
 from tfconvert.schema.ir.values import Value
-from tfconvert.schema.native import mypyc_attr
 
 
-@mypyc_attr(native_class=False)
 class ControlType(Type):
     """`!tf_executor.control`: happens after, and dead if dead."""
 
@@ -27,7 +25,6 @@ class ControlType(Type):
     NAME = "tf_executor.control"
 
 
-@mypyc_attr(native_class=False)
 class TokenType(Type):
     """`!tf_executor.token`: ties a NextIteration's source to its sink."""
 
