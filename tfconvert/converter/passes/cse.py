@@ -24,6 +24,7 @@ After:
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import cache
 from typing import ClassVar
 
 from tfconvert.converter.ir.edit import replace_op
@@ -67,29 +68,32 @@ def _merge(outermost: Block) -> int:
     merged = 0
     while stack:
         ops, added = stack[-1]
-        op = next(ops, None)
-        if op is None:
-            stack.pop()
-            for key in added:
-                known[key].pop()
-        elif op.regions:
-            stack += [(iter(tuple(block.ops)), []) for region in op.regions for block in region.blocks]
-        elif op.results and not _is_unique(op):
+        is_inside = len(stack) > 1
+        for op in ops:
+            if op.regions:
+                stack += [(iter(tuple(block.ops)), []) for region in op.regions for block in region.blocks]
+                break
+            if not op.results or _is_unique(op):
+                continue
             properties = op.properties
             content = frozenset(properties.items()) if len(properties) > 1 else tuple(properties.items())
             key = (op.name, tuple(map(id, op.operands)), content)
             equal = known.get(key)
             first = _of_same_type(equal, op) if equal else None
-            if first is None:
-                if equal is None:
-                    known[key] = [op]
-                else:
-                    equal.append(op)
-                if len(stack) > 1:
-                    added.append(key)
-            else:
+            if first is not None:
                 merged += 1
                 replace_op(op, first.results)
+                continue
+            if equal is None:
+                known[key] = [op]
+            else:
+                equal.append(op)
+            if is_inside:
+                added.append(key)
+        else:
+            stack.pop()
+            for left in added:
+                known[left].pop()
     return merged
 
 
@@ -105,17 +109,30 @@ def _is_unique(op: Operation) -> bool:
         return True
     if not isinstance(op, tfl.TFLOp):
         return not tf_effects.is_pure(op)
-    operator = op.operator
-    if operator is None:
-        return not op.operands and _holds_state(op.results[0])
-    return operator.has_effect or bool(operator.variables)
+    if not op.operands:
+        return _holds_state(op.results[0]) or _is_operator_unique(op.name)
+    return _is_operator_unique(op.name)
+
+
+@cache
+def _is_operator_unique(name: str) -> bool:
+    """Returns whether an operator has effects or a state of its own."""
+    operator = tfl.operator_of(name)
+    return operator is not None and (operator.has_effect or bool(operator.variables))
+
+
+@cache
+def _variables(name: str) -> Sequence[int]:
+    """Returns which operands of an operator are states that it changes in place."""
+    operator = tfl.operator_of(name)
+    return operator.variables if operator is not None else ()
 
 
 def _holds_state(value: Value) -> bool:
     """Returns whether an operator changes a value in place: two states that begin equal don't stay so."""
-    for use in value.uses:
-        user = use.operation
-        operator = user.operator if isinstance(user, tfl.TFLOp) else None
-        if operator is not None and use.index in operator.variables:
+    use = value.first_use
+    while use is not None:
+        if use.index in _variables(use.operation.name):
             return True
+        use = use.next
     return False

@@ -61,7 +61,10 @@ def names_in(module: ModuleOp) -> set[str]:
     while pending:
         for region in pending.pop().regions:
             for block in region.blocks:
-                ops = list(block.ops)
-                names.update([op.name for op in ops])
-                pending += [op for op in ops if op.regions]
+                op = block.first_op
+                while op is not None:
+                    names.add(op.name)
+                    if op.regions:
+                        pending.append(op)
+                    op = op.next_op
     return names

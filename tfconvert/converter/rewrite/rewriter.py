@@ -160,7 +160,8 @@ class Rewriter:
 
 def is_unused(op: Operation) -> bool:
     """Returns whether an op has results and nothing uses them."""
-    for result in op.results:
+    results = op.results
+    for result in results:
         if result.first_use is not None:
             return False
-    return bool(op.results)
+    return bool(results)

@@ -10,7 +10,7 @@ this order is one in which its ops can run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from tfconvert.importers.graph import executor_ops, op_forms
@@ -32,6 +32,12 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 _SHOWN_NODES = 8
 """Of a cycle so many nodes are named."""
 
+_CONSTANT = "Const"
+"""The op whose attributes are large and seldom equal."""
+
+_MOST_FORMS = 4096
+"""So many forms of nodes are remembered: most models have fewer, some tell apart each node by a private attribute."""
+
 _NOT_KEPT = frozenset({"_output_shapes", "_read_only_resource_inputs", "_collective_manager_ids"})
 """Private attributes that are in the types, or that are only hints to TensorFlow's executor."""
 
@@ -52,8 +58,11 @@ class TensorName(NamedTuple):
 
 def parse_graph_input(text: str) -> TensorName:
     """Parses an input of a main graph's node: `node` or `node:index`."""
-    node, colon, index = text.rpartition(":")
-    return TensorName(node, "", int(index)) if colon and _is_index(index) else TensorName(text, "", 0)
+    if ":" in text:
+        node, _, index = text.rpartition(":")
+        if _is_index(index):
+            return TensorName(node, "", int(index))
+    return TensorName(text, "", 0)
 
 
 def parse_function_input(text: str) -> TensorName:
@@ -93,6 +102,10 @@ class _Imported:
         return self.op.results[start + tensor.position] if tensor.position < count else None
 
 
+_Form = tuple[NodeTypes, Mapping[str, Attribute], Mapping[str, Attribute]]
+"""The types of a node, its declared attributes and its private ones."""
+
+
 class ImportContext:
     """The state that the graphs of one model share.
 
@@ -103,9 +116,10 @@ class ImportContext:
         is_raw: Whether graphs are imported as they are, legacy nodes included.
         is_functional: Whether graphs that need no executor are imported as plain ops.
         callees: Functions that the imported nodes name, each with the first such node.
+        forms: The forms of nodes that were met, by op, device and attributes.
     """
 
-    __slots__ = ("callees", "is_functional", "is_raw", "library", "registry", "source_of")
+    __slots__ = ("callees", "forms", "is_functional", "is_raw", "library", "registry", "source_of")
 
     def __init__(
         self,
@@ -122,6 +136,7 @@ class ImportContext:
         self.is_raw = is_raw
         self.is_functional = is_functional
         self.callees: dict[str, pb.NodeDef] = {} if callees is None else callees
+        self.forms: dict[Hashable, _Form] = {}
 
     def note_callees(self, node: pb.NodeDef, signature: OpSignature) -> pb.NodeDef:
         """Records the functions that a node names; returns the node, naming instances of those that have attributes.
@@ -149,7 +164,7 @@ class NodeGraphImporter:
     """
 
     __slots__ = (
-        "_block", "_done", "_entered", "_has_islands", "_inputs", "context", "feeds", "function", "nodes",
+        "_block", "_done", "_entered", "_fed_nodes", "_has_islands", "_inputs", "context", "feeds", "function", "nodes",
         "parse_input",
     )  # fmt: skip
 
@@ -166,6 +181,7 @@ class NodeGraphImporter:
         self.parse_input = parse_input
         self.function = function
         self.feeds: dict[tuple[str, int], Value] = {} if feeds is None else feeds
+        self._fed_nodes: Set[str] = frozenset()
         self._inputs: dict[str, tuple[list[TensorName], list[str]]] = {}
         self._done: dict[str, _Imported] = {}
         self._entered: dict[str, Value] = {}
@@ -187,6 +203,7 @@ class NodeGraphImporter:
         roots = [tensor.node for tensor in fetches if not self._is_fed(tensor)] + controls
         fed = [self.feeds.get((tensor.node, tensor.position)) for tensor in fetches]
         self._feed_frames()
+        self._fed_nodes = {name for name, _ in self.feeds}
         order = self._topological_order(roots)
         self._has_islands = not self.context.is_functional or any(node.op in executor_ops.OPS for node in order)
         if not self._has_islands:
@@ -263,7 +280,8 @@ class NodeGraphImporter:
 
     def _needed(self, node: pb.NodeDef) -> list[str]:
         """Parses a node's inputs, records them, and returns the nodes that must come before it."""
-        name, feeds = node.name, self.feeds
+        name, feeds, fed_nodes = node.name, self.feeds, self._fed_nodes
+        is_entered = name in self._entered
         tensors: list[TensorName] = []
         controls: list[str] = []
         needed: list[str] = []
@@ -271,18 +289,20 @@ class NodeGraphImporter:
             if text.startswith("^"):
                 if (text[1:], 0) not in feeds:
                     controls.append(text[1:])
-            elif name not in self._entered:
+            elif not is_entered:
                 tensor = self.parse_input(text)
                 tensors.append(tensor)
-                if (tensor.node, tensor.position) not in feeds:
-                    needed.append(tensor.node)
+                producer = tensor.node
+                if producer not in fed_nodes or (producer, tensor.position) not in feeds:
+                    needed.append(producer)
         self._inputs[name] = (tensors, controls)
         return needed + controls
 
     def _resolve(self, tensor: TensorName, user: str) -> Value:
-        fed = self.feeds.get((tensor.node, tensor.position))
-        if fed is not None:
-            return fed
+        if tensor.node in self._fed_nodes:
+            fed = self.feeds.get((tensor.node, tensor.position))
+            if fed is not None:
+                return fed
         value = self._done[tensor.node].value(tensor)
         if value is None:
             raise error(
@@ -309,9 +329,7 @@ class NodeGraphImporter:
         location = NameLoc.get(location_name, self.context.source_of(location_name))
         values = node.attr
         attr = {key: values[key] for key in values}
-        signature.check_attributes(node, attr)
-        types_of_node = signature.resolve(node, attr)
-        properties, attributes = _node_attributes(node, attr, signature)
+        types_of_node, properties, attributes = self._form(node, attr, signature)
         op: Operation
         if op_name in executor_ops.OPS:
             resolved = executor_ops.ExecutorNode(op_name, types_of_node.outputs, attr, properties, attributes, location)
@@ -326,6 +344,24 @@ class NodeGraphImporter:
                 op = tf_executor.IslandOp.wrap(op, tokens, location)
         self._block.add_op(op)
         return _Imported(op, types_of_node)
+
+    def _form(self, node: pb.NodeDef, attr: Mapping[str, pb.AttrValue], signature: OpSignature) -> _Form:
+        """Returns a node's types and attributes; nodes of one op with the same attributes share them.
+
+        Raises:
+            ConversionError: An attribute is missing, or isn't as the op demands (`bad-attribute`).
+        """
+        forms, key = self.context.forms, None
+        if node.op != _CONSTANT:
+            key = (node.op, node.device, tuple([(name, value.SerializeToString()) for name, value in attr.items()]))
+            known = forms.get(key)
+            if known is not None:
+                return known
+        signature.check_attributes(node, attr)
+        form = signature.resolve(node, attr), *_node_attributes(node, attr, signature)
+        if key is not None and len(forms) < _MOST_FORMS:
+            forms[key] = form
+        return form
 
     def _operands(self, node: pb.NodeDef, types_of_node: NodeTypes) -> tuple[list[Value], list[Value]]:
         """Returns a node's data and control operands, as many and of such element types as its op declares."""

@@ -40,7 +40,7 @@ def build(
     attr: Mapping[str, pb.AttrValue],
     types_of_node: NodeTypes,
     operands: Sequence[Value],
-    properties: dict[str, Attribute],
+    properties: Mapping[str, Attribute],
     attributes: Mapping[str, Attribute],
     location: Location,
 ) -> Operation:
@@ -51,7 +51,7 @@ def build(
         attr: Its attributes.
         types_of_node: The types of the op's arguments, resolved with these.
         operands: The data operands.
-        properties: The op's properties; the op gets this dictionary.
+        properties: The op's properties, but for those that only MLIR has.
         attributes: The private attributes.
         location: The location of the node.
 
@@ -61,8 +61,9 @@ def build(
     name = node.op
     if name in _CONTROL_FLOW:
         name, added = _CONTROL_FLOW[name]
-        properties.update(added)
-    properties.update(types_of_node.segments)
+        properties = {**properties, **added}
+    if types_of_node.segments:
+        properties = {**properties, **types_of_node.segments}
     result_type = _RESULT_TYPES.get(name)
     if result_type is not None:
         result_types = [result_type(node, properties, types_of_node.outputs[0])]

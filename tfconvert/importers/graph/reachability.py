@@ -55,7 +55,8 @@ def unused_nodes(nodes: Mapping[str, pb.NodeDef]) -> list[str]:
 
     The pivots of a condition are excluded: a branch without pivots does not use them.
     """
-    used = {parse_graph_input(text.removeprefix("^")).node for node in nodes.values() for text in node.input}
+    texts = [text.removeprefix("^") for node in nodes.values() for text in node.input]
+    used = {parse_graph_input(text).node if ":" in text else text for text in texts}
     return [name for name, node in nodes.items() if name not in used and not _is_pivot(node, nodes)]
 
 

@@ -119,8 +119,9 @@ def option_fields(op_name: str) -> Mapping[str, Field]:
 
 
 @cache
-def _operator(name: str) -> operators.Operator | None:
-    return operators.lookup(name[len(PREFIX) :])
+def operator_of(name: str) -> operators.Operator | None:
+    """Returns the builtin operator that ops of a full name (`tfl.conv_2d`) call; `None` if they call none."""
+    return operators.lookup(name[len(PREFIX) :]) if name.startswith(PREFIX) else None
 
 
 _OTHER_PROPERTIES: Mapping[str, frozenset[str]] = {
@@ -158,7 +159,7 @@ class TFLOp(Operation):
     @property
     def operator(self) -> operators.Operator | None:
         """The builtin operator; `None` for an op that does not call one."""
-        return _operator(self.name)
+        return operator_of(self.name)
 
     def verify_(self) -> None:
         """Checks numbers of operands and results, and that every property is known and of the right kind.

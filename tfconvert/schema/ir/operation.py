@@ -70,8 +70,8 @@ class Operation:
     ) -> None:
         self.name = name
         self.location = location
-        self.properties: dict[str, Attribute] = {**properties}
-        self.attributes: dict[str, Attribute] = {**attributes}
+        self.properties: dict[str, Attribute] = {**properties} if properties else {}
+        self.attributes: dict[str, Attribute] = {**attributes} if attributes else {}
         self.parent: Block | None = None
         self.prev_op: Operation | None = None
         self.next_op: Operation | None = None
@@ -79,13 +79,13 @@ class Operation:
         self.regions: tuple[Region, ...] = ()
         self.operands = self._operands = list(operands)
         self._uses: list[Use] = []
-        for index, value in enumerate(operands):
-            self._uses.append(Use(self, index, value))
-        self.results: tuple[OpResult, ...] = ()
-        if len(result_types) == 1:
-            self.results = (OpResult(result_types[0], self, 0),)
-        elif result_types:
-            self.results = tuple([OpResult(result, self, index) for index, result in enumerate(result_types)])
+        if operands:
+            self._uses += [Use(self, index, value) for index, value in enumerate(operands)]
+        self.results: tuple[OpResult, ...] = (
+            (OpResult(result_types[0], self, 0),)
+            if len(result_types) == 1
+            else tuple([OpResult(result, self, index) for index, result in enumerate(result_types)])
+        )
         if regions:
             self._add_regions(regions)
 

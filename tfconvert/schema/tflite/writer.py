@@ -11,7 +11,7 @@ written by the caller, after all tables. Equal strings, vectors of numbers and u
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,8 +59,8 @@ class _Layout:
     def __init__(
         self,
         packer: struct.Struct,
-        inline: list[tuple[str, int, Mapping[str, int] | None]],
-        references: list[tuple[str, int, Field]],
+        inline: list[tuple[str, bool, Mapping[str, int] | None]],
+        references: list[tuple[Field, int, Callable[[_Writer, int, Any, Field], None]]],
         vtable: bytes,
         align: int,
         place: int = -1,
@@ -102,14 +102,12 @@ class _Writer:
             data.extend(layout.vtable)
         place = self.pad(layout.align)
         numbers: list[Any] = [place - layout.place]
-        for field, mode, enum in layout.inline:
-            value: Any = 0 if mode == _REFERENCE else values[field]
-            if mode == _TYPE:
-                value = value[0]
+        for field, is_type, enum in layout.inline:
+            value: Any = values[field][0] if is_type else values[field]
             numbers.append(enum[value] if enum is not None and value.__class__ is str else value)
         data.extend(layout.packer.pack(*numbers))
-        for field, offset, info in layout.references:
-            self.reference(place + offset, values[field], info)
+        for info, offset, write in layout.references:
+            write(self, place + offset, values[info.name], info)
         return place
 
     def layout(self, name: str, values: Mapping[str, Any]) -> _Layout:
@@ -121,68 +119,63 @@ class _Writer:
             if field.kind in SCALARS:
                 items.append((-SIZES[field.kind], field.slot, SCALARS[field.kind], _SCALAR, field))
                 continue
-            items.append((-4, field.slot, "I", _REFERENCE, field))
+            items.append((-4, field.slot, "4x", _REFERENCE, field))
             if field.kind == "union":
                 items.append((-1, field.slot - 1, "B", _TYPE, field))
         items.sort(key=lambda item: item[:2])
         wide = bool(items) and items[0][0] == -8
         form, position = ("<i4x", 8) if wide else ("<i", 4)
         slots = [0] * max((item[1] + 1 for item in items), default=0)
-        inline: list[tuple[str, int, Mapping[str, int] | None]] = []
+        inline: list[tuple[str, bool, Mapping[str, int] | None]] = []
         references = []
         for size, slot, code, mode, field in items:
             slots[slot] = position
-            enum = self.schema.enums[field.refers] if mode != _REFERENCE and field.refers else None
-            inline.append((field.name, mode, enum))
             if mode == _REFERENCE:
-                references.append((field.name, position, field))
+                references.append((field, position, _WRITERS.get(field.kind, _Writer.numbers)))
+            else:
+                inline.append((field.name, mode == _TYPE, self.schema.enums[field.refers] if field.refers else None))
             form += code
             position -= size
         vtable = struct.pack(f"<{len(slots) + 2}H", 4 + 2 * len(slots), position, *slots)
         return _Layout(struct.Struct(form), inline, references, vtable, 8 if wide else 4)
 
-    def reference(self, place: int, value: Any, field: Field) -> None:
-        """Writes the target of a field, or queues it, and stores its offset at `place`."""
-        kind = field.kind
-        if value.__class__ is Later:
-            self.later.append((place, value.key))
-        elif kind == "table":
-            _OFFSET.pack_into(self.data, place, self.table(field.refers, value) - place)
-        elif kind == "union":
-            name, content = value
-            try:
-                self.unions.setdefault((name, tuple(content.items())), (content, []))[1].append(place)
-            except TypeError:  # a list among the values: not worth a key
-                _OFFSET.pack_into(self.data, place, self.table(name, content) - place)
-        elif kind == "string":
-            self.leaf(place, _string(value), 4)
-        elif kind == "[table]":
-            self.children(place, value, field.refers)
-        elif kind == "[string]":
-            for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
-                self.leaf(slot, _string(item), 4)
-        else:
-            self.numbers(place, value, field)
+    # What a field refers to: each of these writes it, or queues it, and stores its offset at `place`.
 
-    def offsets(self, place: int, count: int) -> range:
-        """Writes a vector of offsets, all open; returns their places."""
-        start = self.pad(4)
-        _OFFSET.pack_into(self.data, place, start - place)
-        self.data.extend(_OFFSET.pack(count) + bytes(4 * count))
-        return range(start + 4, start + 4 + 4 * count, 4)
+    def own_table(self, place: int, value: Mapping[str, Any], field: Field) -> None:
+        """Writes a table."""
+        _OFFSET.pack_into(self.data, place, self.table(field.refers, value) - place)
 
-    def children(self, place: int, values: Sequence[Mapping[str, Any]], name: str) -> None:
+    def union(self, place: int, value: tuple[str, Mapping[str, Any]], field: Field) -> None:
+        """Queues the table of a union."""
+        name, content = value
+        try:
+            self.unions.setdefault((name, tuple(content.items())), (content, []))[1].append(place)
+        except TypeError:  # a list among the values: not worth a key
+            _OFFSET.pack_into(self.data, place, self.table(name, content) - place)
+
+    def string(self, place: int, value: str, field: Field) -> None:
+        """Queues a string."""
+        self.leaf(place, _string(value), 4)
+
+    def strings(self, place: int, value: Sequence[str], field: Field) -> None:
+        """Writes a vector of strings."""
+        for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
+            self.leaf(slot, _string(item), 4)
+
+    def children(self, place: int, value: Sequence[Mapping[str, Any]], field: Field) -> None:
         """Writes a vector of tables."""
-        for slot, value in zip(self.offsets(place, len(values)), values, strict=True):
-            target = self.table(name, value)
-            _OFFSET.pack_into(self.data, slot, target - slot)
+        for slot, item in zip(self.offsets(place, len(value)), value, strict=True):
+            _OFFSET.pack_into(self.data, slot, self.table(field.refers, item) - slot)
 
     def numbers(self, place: int, value: Any, field: Field) -> None:
-        """Writes a vector of numbers."""
+        """Writes or queues a vector of numbers."""
+        if value.__class__ is Later:
+            self.later.append((place, value.key))
+            return
         kind = field.kind[1:-1]
-        if isinstance(value, bytes | bytearray):
+        if value.__class__ is not tuple and isinstance(value, bytes | bytearray):
             content, count = bytes(value), len(value) // SIZES[kind]
-        elif isinstance(value, np.ndarray):
+        elif value.__class__ is np.ndarray:
             content, count = value.astype(f"<{SCALARS[kind]}", copy=False).tobytes(), value.size
         else:
             count = len(value)
@@ -197,6 +190,13 @@ class _Writer:
         else:
             _OFFSET.pack_into(self.data, place, self.pad(align, 4) - place)
             self.data.extend(content)
+
+    def offsets(self, place: int, count: int) -> range:
+        """Writes a vector of offsets, all open; returns their places."""
+        start = self.pad(4)
+        _OFFSET.pack_into(self.data, place, start - place)
+        self.data.extend(_OFFSET.pack(count) + bytes(4 * count))
+        return range(start + 4, start + 4 + 4 * count, 4)
 
     def leaf(self, place: int, content: bytes, align: int) -> None:
         """Notes that a vector is to be written with those that are shared."""
@@ -214,6 +214,16 @@ class _Writer:
             for place in places:
                 _OFFSET.pack_into(self.data, place, target - place)
         return Encoded(self.data, self.later)
+
+
+_WRITERS: Mapping[str, Callable[[_Writer, int, Any, Field], None]] = {
+    "table": _Writer.own_table,
+    "union": _Writer.union,
+    "string": _Writer.string,
+    "[table]": _Writer.children,
+    "[string]": _Writer.strings,
+}
+"""How the targets of fields of each kind are written, but for vectors of numbers."""
 
 
 def _string(value: str) -> bytes:

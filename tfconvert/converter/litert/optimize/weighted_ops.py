@@ -83,6 +83,8 @@ def bias_of(op: Operation) -> Constant | Failure | None:
 
 def is_zero(constant: Constant) -> bool:
     """Returns whether a constant is known to hold zeros only; one that would have to be read from a file is not."""
+    if isinstance(constant, tensor_data.DenseElementsAttr) and not constant.data.strip(b"\0"):
+        return True
     if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return False
     return not tensor_data.to_array(constant).any()
