@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -10,9 +9,6 @@ from types import FunctionType
 from typing import Any
 
 from tfconvert.converter.rewrite.pattern import PatternError
-
-_COMPILED = re.compile(r"\(([\w, ]*)\)")
-"""What a compiled function says of its parameters, if none has a default."""
 
 
 @lru_cache(4096)
@@ -23,9 +19,6 @@ def parameters_of(function: Callable[..., Any]) -> tuple[str, ...]:
         PatternError: It is not a plain function, or takes parameters that no name can fill.
     """
     if not isinstance(function, FunctionType):
-        compiled = _COMPILED.fullmatch(getattr(function, "__text_signature__", None) or "")
-        if compiled is not None:
-            return tuple([name for name in compiled[1].split(", ") if name])
         raise PatternError(f"the parameters of {function!r} are unknown; wrap it in a lambda")
     code = function.__code__
     if code.co_flags & (CO_VARARGS | CO_VARKEYWORDS) or code.co_kwonlyargcount:
