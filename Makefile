@@ -13,6 +13,9 @@ TEST_FLAGS ?=
 # Each of these processes loads TensorFlow, which takes a gigabyte.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 
+# Hundreds of processes are started by the tests: they share the byte code of the modules instead of compiling each anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run serve test test-all lint format schema bench docs dist clean distclean
 .DELETE_ON_ERROR:
