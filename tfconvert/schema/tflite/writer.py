@@ -174,16 +174,17 @@ class _Writer:
             return
         kind = field.kind[1:-1]
         if value.__class__ is not tuple and isinstance(value, bytes | bytearray):
-            content, count = bytes(value), len(value) // SIZES[kind]
+            count = len(value) // SIZES[kind]
+            content = _OFFSET.pack(count) + bytes(value)
         elif value.__class__ is np.ndarray:
-            content, count = value.astype(f"<{SCALARS[kind]}", copy=False).tobytes(), value.size
+            count = value.size
+            content = _OFFSET.pack(count) + value.astype(f"<{SCALARS[kind]}", copy=False).tobytes()
         else:
             count = len(value)
             if field.refers:
                 enum = self.schema.enums[field.refers]
                 value = [enum[item] if item.__class__ is str else item for item in value]
-            content = struct.pack(f"<{count}{SCALARS[kind]}", *value)
-        content = _OFFSET.pack(count) + content
+            content = struct.pack(f"<I{count}{SCALARS[kind]}", count, *value)
         align = max(field.align, SIZES[kind], 4)
         if count <= SHARED_ITEMS:
             self.leaf(place, content, align)
