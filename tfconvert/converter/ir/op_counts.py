@@ -13,7 +13,7 @@ _NO_WORK = frozenset({"tf.Const", "tf.VarHandleOp", "tf.ReadVariableOp", "tf.NoO
 
 def count_operations(module: ModuleOp) -> Counter[str]:
     """Returns how many ops of each name compute something, without their dialect's prefix."""
-    names = Counter(op.name for op in walk(module))
+    names = Counter([op.name for op in walk(module)])
     return Counter({
         name.partition(".")[2]: count
         for name, count in names.items()

@@ -71,6 +71,8 @@ class Inline:
         functions = functions_of(module)
         inside = {name: walk(function)[1:] for name, function in functions.items()}
         calls = {name: [op for op in ops if op.name in CALLS] for name, ops in inside.items()}
+        if not any(calls.values()) and not any(map(is_private, functions.values())):
+            return NOTHING_DONE._replace(operations=count_operations(module))
         outside = names_outside(module)
         references = _count_references(functions, inside.values()) + Counter(outside)
         shared = {name for name, count in references.items() if count > 1}

@@ -97,6 +97,12 @@ class TFOp(Operation):
         tf_verify.verify(self, self.op_name)
 
 
+@lru_cache(4096)
+def _full(op_name: str) -> str:
+    """Returns the full name of an op: all ops of a name share one string, whose hash is known."""
+    return PREFIX + op_name
+
+
 def create(
     op_name: str,
     *,
@@ -108,7 +114,7 @@ def create(
     location: Location = UNKNOWN_LOC,
 ) -> TFOp:
     """Returns a detached `tf` op by its name in TensorFlow's registry (`Relu`)."""
-    return TFOp(PREFIX + op_name, operands, result_types, properties, attributes, regions, location)
+    return TFOp(_full(op_name), operands, result_types, properties, attributes, regions, location)
 
 
 def build(
@@ -128,7 +134,7 @@ def build(
         location: The location of the op.
     """
     converted = {name: attrs.of(value) for name, value in properties.items()} if properties else NO_ATTRIBUTES
-    return TFOp(PREFIX + op_name, operands, result_types, converted, location=location)
+    return TFOp(_full(op_name), operands, result_types, converted, location=location)
 
 
 def constant(value: tensor_data.Constant, location: Location = UNKNOWN_LOC) -> TFOp:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX = "tfl."
 
 PSEUDO_CONST = "pseudo_const"
+_CONSTANT = PREFIX + PSEUDO_CONST
 PSEUDO_QCONST = "pseudo_qconst"
 PSEUDO_SPARSE_CONST = "pseudo_sparse_const"
 EXTERNAL_CONST = "external_const"
@@ -260,6 +261,14 @@ def class_of(name: str) -> type[TFLOp] | None:
     return TFLOp if is_known(name[len(PREFIX) :]) else None
 
 
+@cache
+def _full(name: str) -> str:
+    """Returns the full name of an op: all ops of a name share one string, whose hash is known."""
+    if not is_known(name):
+        raise KeyError(name)
+    return PREFIX + name
+
+
 def create(
     name: str,
     *,
@@ -274,9 +283,7 @@ def create(
     Raises:
         KeyError: LiteRT has no such operator.
     """
-    if not is_known(name):
-        raise KeyError(name)
-    return TFLOp(PREFIX + name, operands, result_types, properties, attributes, (), location)
+    return TFLOp(_full(name), operands, result_types, properties, attributes, (), location)
 
 
 def to_attribute(field: Field, value: attrs.Value) -> Attribute:
@@ -343,7 +350,7 @@ def constant(
     if result_type is not None and result_type != value.type:
         properties = {"value": value, "qtype": result_type}
         return create(PSEUDO_QCONST, result_types=(result_type,), properties=properties, location=location)
-    return TFLOp(PREFIX + PSEUDO_CONST, (), (value.type,), {"value": value}, location=location)
+    return TFLOp(_CONSTANT, (), (value.type,), {"value": value}, location=location)
 
 
 def no_value() -> TFLOp:
