@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
-from tests.converter.stablehlo import cases_arrays, cases_computed, cases_detection, cases_images, cases_sparse
+from tests.converter.stablehlo import (
+    cases_arrays,
+    cases_computed,
+    cases_detection,
+    cases_images,
+    cases_rare,
+    cases_sparse,
+)
 from tests.converter.stablehlo.cases_images import kernel as _kernel
 from tests.converter.stablehlo.group import Case, Group, Input
 
@@ -191,6 +198,7 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
         **cases_computed.groups(tf),
         **cases_detection.groups(tf),
         **cases_images.groups(tf),
+        **cases_rare.groups(tf),
         **cases_sparse.groups(tf),
     }  # fmt: skip
 

@@ -27,7 +27,7 @@ _UNARY = {
 _BINARY = {
     "Add": "add", "AddV2": "add", "Atan2": "atan2", "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor",
     "Div": "divide", "LogicalAnd": "and", "LogicalOr": "or", "Maximum": "maximum",
-    "Minimum": "minimum", "Mul": "multiply", "Pow": "power", "RealDiv": "divide", "Sub": "subtract",
+    "Minimum": "minimum", "Mod": "remainder", "Mul": "multiply", "Pow": "power", "RealDiv": "divide", "Sub": "subtract",
     "TruncateDiv": "divide", "TruncateMod": "remainder",
 }  # fmt: skip
 
@@ -226,7 +226,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
     **dict.fromkeys(("Round", "Rint"), _round),
     **dict.fromkeys(("Reciprocal", "Inv"), _reciprocal),
-    **dict.fromkeys(("FloorMod", "Mod"), _floor_mod),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _add_n),
     "Abs": _abs,
     "ComplexAbs": _abs,
@@ -236,6 +235,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "ClipByValue": _clip,
     "DivNoNan": _guarded("divide", 1),
     "FloorDiv": _floor_div,
+    "FloorMod": _floor_mod,
     "IsFinite": _is_finite,
     "IsInf": _is_inf,
     "IsNan": _is_nan,

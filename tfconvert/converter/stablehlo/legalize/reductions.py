@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.stablehlo.legalize import computed_axes
+from tfconvert.converter.stablehlo.legalize.complex_numbers import conjugated
 from tfconvert.converter.stablehlo.legalize.emit import Emit, highest, lowest
 from tfconvert.converter.stablehlo.legalize.entry import Lowering, attribute, axes_of, axis_of, ints
 from tfconvert.schema.dialects import stablehlo, types
@@ -66,22 +67,15 @@ def _mean(op: Operation, emit: Emit) -> Value:
     return _finish(emit.convert(mean, element), op, axes, emit)
 
 
-def _log_sum_exp(op: Operation, emit: Emit) -> Value:
-    value = op.operands[0]
-    dims = emit.dims(value)
-    axes = axes_of(op, 1, len(dims))
-    left = [axis for axis in range(len(dims)) if axis not in axes]
-    greatest = emit.reduce("maximum", value, axes, lowest(types.element_of(value.type)))
-    shifted = emit.binary("subtract", value, emit.broadcast(greatest, dims, left))
-    total = emit.reduce("add", emit.unary("exponential", shifted), axes, 0)
-    return _finish(emit.binary("add", emit.unary("log", total), greatest), op, axes, emit)
-
-
 def _euclidean_norm(op: Operation, emit: Emit) -> Value:
+    """Emits the root of the sum of squares; TensorFlow computes that of integers in doubles, and cuts it off."""
     value = op.operands[0]
+    element = types.element_of(value.type)
     axes = axes_of(op, 1, len(emit.dims(value)))
-    total = emit.reduce("add", emit.binary("multiply", value, value), axes, 0)
-    return _finish(emit.unary("sqrt", total), op, axes, emit)
+    total = emit.reduce("add", emit.binary("multiply", value, conjugated(value, emit)), axes, 0)
+    if types.numpy_dtype(element).kind in "iu":
+        total = emit.convert(total, types.F64)
+    return _finish(emit.convert(emit.unary("sqrt", total), element), op, axes, emit)
 
 
 def _l2_loss(op: Operation, emit: Emit) -> Value:
@@ -139,7 +133,6 @@ LOWERINGS: Mapping[str, Lowering] = {
     "ArgMin": _arg("LT"),
     "EuclideanNorm": _euclidean_norm,
     "L2Loss": _l2_loss,
-    "LogSumExp": _log_sum_exp,
     "Max": _max,
     "Mean": _mean,
     "Min": _min,
