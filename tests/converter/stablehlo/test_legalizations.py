@@ -81,6 +81,8 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
             text = bytes(converted).decode()
             program = Program(text, [(each.dtype, each.shape) for each in results]) if group.in_xla else None
             module = IRParser(text).parse_module()
+            if program is None:
+                tf.mlir.experimental.run_pass_pipeline(text, "", False)  # It verifies what it reads.
         inputs = _inputs(group, sizes)
         expected = function(*[tf.constant(each) for each in inputs])
         if program is not None:

@@ -9,9 +9,11 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.schema.dialects import types
+from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.types import ComplexType
+from tfconvert.schema.ir.types import ComplexType, IntegerType, Signedness
 from tfconvert.schema.ir.values import Value
 
 _UNARY = {
@@ -192,14 +194,58 @@ def _cast(op: Operation, emit: Emit) -> Value:
 
 
 def _bitcast(op: Operation, emit: Emit) -> Value:
+    """Emits the same bits as elements of another type; the last dimension holds those that are one wider element."""
     value, element = op.operands[0], types.element_of(op.results[0].type)
-    before, after = (types.numpy_dtype(each).itemsize for each in (types.element_of(value.type), element))
+    source = types.element_of(value.type)
+    before, after = (types.numpy_dtype(each).itemsize for each in (source, element))
     dims = emit.dims(value)
+    is_plain = min(dims, default=0) >= 0 or ComplexType in map(type, (source, element))
     if after > before:
+        if not is_plain and dims[-1] >= 0:
+            return _merged(value, element, emit)
         dims = dims[:-1]
     elif after < before:
+        if not is_plain:
+            return _cut(value, element, emit)
         dims = (*dims, before // after)
     return emit.one("bitcast_convert", (value,), element, dims)
+
+
+def _bits(value: Value, emit: Emit) -> Value:
+    """Emits the bits of numbers as whole numbers."""
+    element = types.element_of(value.type)
+    width = 8 * types.numpy_dtype(element).itemsize
+    return emit.one("bitcast_convert", (value,), _unsigned(width), emit.dims(value))
+
+
+def _unsigned(width: int) -> IntegerType:
+    return IntegerType.get(width, Signedness.UNSIGNED)
+
+
+def _merged(value: Value, element: Attribute, emit: Emit) -> Value:
+    """Emits wider elements as sums of bits: engines take no such conversion of open sizes."""
+    *outer, count = emit.dims(value)
+    width = 8 * types.numpy_dtype(element).itemsize
+    bits, found = emit.convert(_bits(value, emit), _unsigned(width)), None
+    for at in range(count):
+        here = emit.reshape(part(bits, len(outer), at, at + 1, emit), outer)
+        here = emit.binary("shift_left", here, at * (width // count))
+        found = here if found is None else emit.binary("or", found, here)
+    assert found is not None
+    return emit.one("bitcast_convert", (found,), element, outer)
+
+
+def _cut(value: Value, element: Attribute, emit: Emit) -> Value:
+    """Emits narrower elements, of the lowest bits first, likewise."""
+    dims, bits = emit.dims(value), _bits(value, emit)
+    width = 8 * types.numpy_dtype(element).itemsize
+    count = 8 * types.numpy_dtype(types.element_of(value.type)).itemsize // width
+    parts = []
+    for at in range(count):
+        here = emit.convert(emit.binary("shift_right_logical", bits, at * width), _unsigned(width))
+        parts.append(emit.reshape(here, (*dims, 1)))
+    whole = concatenate(parts, len(dims), emit)
+    return emit.one("bitcast_convert", (whole,), element, (*dims, count))
 
 
 def _add_n(op: Operation, emit: Emit) -> Value:

@@ -13,6 +13,15 @@ from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
+_OF_SIZES = frozenset(
+    f"stablehlo.{name}"
+    for name in ("add", "convert", "divide", "get_dimension_size", "maximum", "minimum", "multiply", "reshape")
+)
+"""Ops that make numbers of at least 0 of such numbers."""
+
+_MOST_LOOKED_AT = 64
+"""Of so many scalars it is asked how they are computed."""
+
 _COUNT = "the new shape must hold as many elements as the old one"
 
 
@@ -116,14 +125,30 @@ def _reshape(op: Operation, emit: Emit) -> Value:
         require_count(own, declared, _COUNT, emit)
         return emit.reshape(value, declared)
     dims = list(requested(op, 1, emit))
-    if all(dim >= 0 or dim < UNKNOWN for dim in dims) and emit.sizes.elements(op.operands[1]) is not None:
-        pass
-    elif dims.count(-1) == 1:
+    elements = emit.sizes.elements(op.operands[1]) or (UNKNOWN,) * len(dims)
+    if dims.count(-1) == 1:
         dims[dims.index(-1)] = _rest(own, dims, emit)
-    else:
+    elif any(each == UNKNOWN and not _is_size(dim, emit) for each, dim in zip(elements, dims, strict=True)):
         dims = _solved(own, dims, emit)
     require_count(own, dims, _COUNT, emit)
     return emit.reshape(value, dims)
+
+
+def _is_size(dim: int, emit: Emit) -> bool:
+    """Returns whether a number of a shape is computed of nothing but sizes, so that it is not -1."""
+    pending: list[Value | int] = [emit.size(dim)]
+    for scalar in pending:
+        known = scalar if isinstance(scalar, int) else constant_number(scalar)
+        if known is not None and known < 0:
+            return False
+        if known is not None or isinstance(scalar, int):
+            continue
+        owner = scalar.owner
+        if not isinstance(owner, Operation) or owner.name not in _OF_SIZES or len(pending) > _MOST_LOOKED_AT:
+            return False
+        if owner.name != "stablehlo.get_dimension_size":
+            pending += owner.operands
+    return True
 
 
 def _rest(own: Sequence[int], dims: Sequence[int], emit: Emit) -> int:
