@@ -213,6 +213,7 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                     logits=tf.math.log(x[..., 0]), num_samples=tf.shape(x)[2], seed=s, output_dtype=tf.int32),
                 "algorithm": lambda x, s: tf.cast(raw.StatelessRandomGetKeyCounterAlg(seed=s).alg, tf.int32),
             },
+            on_buffers=False,
         ),
         "numbers of the engine": Group(
             [Input("float32", ("n", 3, "m"))],

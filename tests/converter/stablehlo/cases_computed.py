@@ -44,6 +44,7 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                     input=tf.tile(x, [i[0], 1, 1]), block_shape=i[:1], crops=[[1, 0]]),
             },
             in_xla=False,
+            on_buffers=False,
         ),
         "further slices": Group(
             [Input("float32", ("n", 6, "m")), Input("int32", (3,), 0, 4), Input("float32", (1, 2, 1))],

@@ -138,6 +138,7 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                 "near_bytes": lambda x, y: tf.image.resize(y, tf.shape(y)[1:3] * 2, "nearest"),
                 "as_another": lambda x, y: tf.image.resize(tf.cast(y, tf.float32), tf.shape(x)[1:3]),
             },
+            on_buffers=False,
         ),
         "colours": Group(
             [Input("float32", ("n", "h", "w", 3), 0, 1)],

@@ -34,6 +34,7 @@ class Group(NamedTuple):
         is_open: Whether the group is also tried with open sizes.
         in_xla: Whether XLA can be a judge: it takes nothing of `chlo`, and no sizes that only computing tells.
         in_executor: Whether our executor can be one: it makes no random numbers of its own.
+        on_buffers: Whether it is also tried on buffers, with open sizes: programs of thousands of ops take long.
     """
 
     inputs: Sequence[Input]
@@ -41,3 +42,4 @@ class Group(NamedTuple):
     is_open: bool = True
     in_xla: bool = True
     in_executor: bool = True
+    on_buffers: bool = True

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tfconvert.converter.executor import buffers
 from tfconvert.converter.executor.executor import Executor, run
 from tfconvert.converter.ir import symbol_table
 from tfconvert.converter.kernels.call import Results
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline import registry
 from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.stablehlo.buffers import analysis
 from tfconvert.converter.stablehlo.formulas.analysis import Formulas
 from tfconvert.converter.stablehlo.formulas.formula import ELEMENT
 from tfconvert.converter.stablehlo.formulas.functions import SUFFIX, arguments, results
@@ -84,3 +86,15 @@ def _taken(function: FuncOp, functions: dict[str, FuncOp], inputs: Results) -> l
         value = inputs[number]
         numbers.append(value.reshape(-1)[at] if leaf.kind == ELEMENT else value.shape[at])
     return [np.array(each, np.int64) for each in numbers]
+
+
+def on_buffers(module: ModuleOp, inputs: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """Returns what a module's program on buffers makes of inputs; asserts that no more lives than formulas tell."""
+    program = staged(module, "legalize-to-buffers", "lower-to-library-calls")
+    names = [f"x{index}" for index in range(len(inputs))]
+    done = buffers.run(program, "main", inputs)
+    sizes = {f"{name}.{axis}": size for name, each in zip(names, inputs, strict=True)
+             for axis, size in enumerate(each.shape)}  # fmt: skip
+    peak = analysis.at(analysis.cost_of(program, "main", names), sizes).peak.number
+    assert peak is None or peak >= done.peak
+    return done.results

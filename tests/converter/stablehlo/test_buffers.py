@@ -9,7 +9,7 @@ import pytest
 
 from tests.converter.stablehlo.random_modules import module_text
 from tfconvert.converter.executor import buffers, executor
-from tfconvert.converter.stablehlo.buffers import analysis
+from tfconvert.converter.stablehlo.buffers import analysis, polynomials
 from tfconvert.converter.stablehlo.passes.legalize_to_buffers import LegalizeToBuffers
 from tfconvert.converter.stablehlo.passes.lower_to_library_calls import LowerToLibraryCalls
 from tfconvert.schema.diagnostics import ConversionError
@@ -230,3 +230,16 @@ def test_a_fusion_is_one_kernel_without_buffers_inside() -> None:
     assert (run.peak, run.allocations) == (4 * 2 + 4 * 2 * 8, 2)
     assert 'dhlo.kernel = "input"' in str(module)
     assert 'dhlo.kernel = "loop"' in str(module)
+
+
+def test_formulas_that_share_parts_stay_small() -> None:
+    """Written out, the last one would have 2^100 sizes."""
+    found, number = polynomials.symbol("x.0"), 5
+    for step in range(100):
+        found = polynomials.apply("minsi", polynomials.apply("divsi", found, polynomials.constant(2)), found)
+        found = polynomials.add(found, polynomials.constant(step + 1))
+        number = min(number // 2, number) + step + 1
+    assert polynomials.is_natural(found)
+    assert polynomials.substitute(found, {"x.0": 5}).number == number
+    again = polynomials.apply("maxsi", found, polynomials.constant(-1))
+    assert again == found

@@ -14,7 +14,7 @@ import tfconvert
 from tests.converter.stablehlo.cases import SIZES, groups
 from tests.converter.stablehlo.engine import Program
 from tests.converter.stablehlo.group import Group, Input
-from tests.converter.stablehlo.stage_checks import check_sizes, staged
+from tests.converter.stablehlo.stage_checks import check_sizes, on_buffers, staged
 from tfconvert.converter.executor import executor
 from tfconvert.schema.dialects.parsing import IRParser
 
@@ -93,6 +93,8 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
             stages = staged(module, "place-shape-values", "fuse-instructions", "add-shape-functions")
             _compare(names, executor.run(stages, "main", inputs), expected)
             assert check_sizes(stages, inputs) > 0
+            if group.on_buffers and index:
+                _compare(names, on_buffers(module, inputs), expected)
         if not is_open:
             return
 

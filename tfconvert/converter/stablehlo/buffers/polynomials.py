@@ -5,22 +5,34 @@ What is not a sum or a product, such as a quotient, is a factor that has argumen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count as counted
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from tfconvert.converter.kernels.integers import COMPARISONS, FOLDS
 
 
-class Call(NamedTuple):
-    """A factor that is computed: `divsi(x.0 + 1, 2)`.
+class Call:
+    """A factor that is computed: `divsi(x.0 + 1, 2)`. Equal ones are one object: written out, they may be endless.
 
     Attributes:
         name: An op of `arith`, or `cmpi` with the predicate's number, or `select`.
         arguments: What it is computed from.
+        number: Its number, in the order in which calls are made.
+        is_natural: Whether it is surely never negative.
     """
 
-    name: str
-    arguments: tuple[Polynomial, ...]
+    __slots__ = ("__weakref__", "arguments", "is_natural", "name", "number")
+
+    def __init__(self, name: str, arguments: tuple[Polynomial, ...]) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.number = next(_NUMBERS)
+        self.is_natural = _is_never_negative(name, arguments)
+
+    def __repr__(self) -> str:
+        return f"Call(name={self.name!r}, arguments={self.arguments!r})"
 
     def __str__(self) -> str:
         if self.name in _CHAINED:
@@ -37,6 +49,11 @@ class Call(NamedTuple):
             found += call._chain() if isinstance(call, Call) and call.name == self.name else [argument]  # noqa: SLF001
         return found
 
+
+_NUMBERS = counted()
+
+_CALLS: WeakValueDictionary[tuple[str, tuple[Polynomial, ...]], Call] = WeakValueDictionary()
+"""All calls there are."""
 
 _CHAINED = frozenset({"maxsi", "minsi"})
 """Calls whose arguments may be such calls themselves, and are shown as one."""
@@ -63,7 +80,8 @@ class Polynomial(NamedTuple):
 
     def __str__(self) -> str:
         text = ""
-        for factors, count in sorted(self.terms, key=lambda term: (-len(term[0]), str(term[0]))):
+        rows = [(tuple(sorted(factors, key=str)), count) for factors, count in self.terms]
+        for factors, count in sorted(rows, key=lambda row: (-len(row[0]), str(row[0]))):
             size = "*".join([*([str(abs(count))] if abs(count) != 1 or not factors else []), *map(str, factors)])
             sign = " - " if count < 0 else " + "
             text += size if not text and count > 0 else "-" + size if not text else sign + size
@@ -91,11 +109,20 @@ def symbol(name: str) -> Polynomial:
 ZERO, ONE = constant(0), constant(1)
 
 
+def _place(factor: Factor) -> tuple[str, int]:
+    """Returns what factors are sorted by."""
+    return (factor, -1) if isinstance(factor, str) else ("", factor.number)
+
+
+def _term_place(term: tuple[Term, int]) -> list[tuple[str, int]]:
+    return list(map(_place, term[0]))
+
+
 def _sum(terms: Iterable[tuple[Term, int]]) -> Polynomial:
     counts: dict[Term, int] = {}
     for factors, count in terms:
         counts[factors] = counts.get(factors, 0) + count
-    return Polynomial(tuple(sorted(((key, count) for key, count in counts.items() if count), key=str)))
+    return Polynomial(tuple(sorted(((key, count) for key, count in counts.items() if count), key=_term_place)))
 
 
 def add(x: Polynomial, y: Polynomial) -> Polynomial:
@@ -111,7 +138,7 @@ def subtract(x: Polynomial, y: Polynomial) -> Polynomial:
 def multiply(x: Polynomial, y: Polynomial) -> Polynomial:
     """Returns the product of two polynomials."""
     return _sum(
-        (tuple(sorted((*some, *others), key=str)), count * number)
+        (tuple(sorted((*some, *others), key=_place)), count * number)
         for some, count in x.terms
         for others, number in y.terms
     )
@@ -133,12 +160,16 @@ def is_natural(x: Polynomial) -> bool:
 def _is_natural(factor: Factor) -> bool:
     if isinstance(factor, str):
         return not factor.endswith("]")  # A number that is read from a tensor may be anything.
-    if factor.name == "maxsi":
-        return any(map(is_natural, factor.arguments))
-    if factor.name == "select":
-        return all(map(is_natural, factor.arguments[1:]))
-    return factor.name.startswith("cmpi") or (
-        factor.name in ("ceildivsi", "divsi", "minsi", "remsi") and all(map(is_natural, factor.arguments))
+    return factor.is_natural
+
+
+def _is_never_negative(name: str, arguments: Sequence[Polynomial]) -> bool:
+    if name == "maxsi":
+        return any(map(is_natural, arguments))
+    if name == "select":
+        return all(map(is_natural, arguments[1:]))
+    return name.startswith("cmpi") or (
+        name in ("ceildivsi", "divsi", "minsi", "remsi") and all(map(is_natural, arguments))
     )
 
 
@@ -166,7 +197,10 @@ def apply(name: str, *arguments: Polynomial) -> Polynomial:
 
 
 def _call(name: str, arguments: tuple[Polynomial, ...]) -> Polynomial:
-    return Polynomial((((Call(name, arguments),), 1),))
+    found = _CALLS.get((name, arguments))
+    if found is None:
+        found = _CALLS[name, arguments] = Call(name, arguments)
+    return Polynomial((((found,), 1),))
 
 
 def _computed(name: str, numbers: list[int]) -> int:
@@ -179,26 +213,20 @@ def _computed(name: str, numbers: list[int]) -> int:
 
 def substitute(x: Polynomial, values: Mapping[str, int]) -> Polynomial:
     """Returns a polynomial with numbers for some of its sizes."""
+    return _substituted(x, values, {})
+
+
+def _substituted(x: Polynomial, values: Mapping[str, int], done: dict[Call, Polynomial]) -> Polynomial:
     found = ZERO
-    for factors, count in x.terms:
-        term = constant(count)
+    for factors, number in x.terms:
+        term = constant(number)
         for factor in factors:
             if isinstance(factor, Call):
-                new = apply(factor.name, *(substitute(argument, values) for argument in factor.arguments))
+                if factor not in done:
+                    done[factor] = apply(factor.name, *(_substituted(each, values, done) for each in factor.arguments))
+                new = done[factor]
             else:
                 new = constant(values[factor]) if factor in values else symbol(factor)
             term = multiply(term, new)
         found = add(found, term)
-    return found
-
-
-def symbols(x: Polynomial) -> set[str]:
-    """Returns the names of the sizes that a polynomial depends on."""
-    found: set[str] = set()
-    for factors, _ in x.terms:
-        for factor in factors:
-            if isinstance(factor, Call):
-                found.update(*(symbols(argument) for argument in factor.arguments))
-            else:
-                found.add(factor)
     return found
