@@ -91,6 +91,13 @@ def _windows(tf: ModuleType) -> Mapping[str, Group]:
                 "same": _transposed(tf, 3, 2, "SAME"), "same_wide": _transposed(tf, 5, 2, "SAME"),
                 "small": _transposed(tf, 2, 3, "SAME"), "valid": _transposed(tf, 3, 2, "VALID"),
                 "small_valid": _transposed(tf, 2, 3, "VALID"), "plain": _transposed(tf, 3, 1, "SAME"),
+                "explicit": lambda x: raw.Conv2DBackpropInput(
+                    input_sizes=tf.shape(x) * [1, 2, 2, 1] + [0, -1, 0, 1], filter=kernel(tf, 3, 3, 5, 4),
+                    out_backprop=x, strides=[1, 2, 2, 1], padding="EXPLICIT",
+                    explicit_paddings=[0, 0, 1, 1, 0, 1, 0, 0]),
+                "rows_and_columns": lambda x: raw.Conv2DBackpropInput(
+                    input_sizes=tf.shape(x)[1:3] * 2 - 1, filter=kernel(tf, 3, 2, 5, 4), out_backprop=x,
+                    strides=[1, 2, 2, 1], padding="SAME"),
                 "odd": lambda x: nn.conv2d_transpose(
                     x, kernel(tf, 3, 3, 5, 4), tf.concat([tf.shape(x)[:1], tf.shape(x)[1:3] * 2 - 1, [5]], 0), 2,
                     "SAME"),

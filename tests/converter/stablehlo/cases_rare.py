@@ -82,6 +82,17 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
             },
             in_xla=False,
         ),
+        "numbers between limits": Group(
+            [Input("float32", ("n", 3, "m"))],
+            {
+                "of_all": lambda x: _limited(tf, tf.shape(x), [1.0], [0.5], [0.5], [2.0]),
+                "of_rows": lambda x: _limited(
+                    tf, tf.stack([3, tf.shape(x)[2]]), [0.0, 9.0, -9.0], [1.0, 2.0, 0.1], [-1.0, 8.0, -9.5],
+                    [3.0, 9.5, -9.0]),
+            },
+            in_xla=False,
+            in_executor=False,
+        ),
         "volumes of waves": Group(
             [Input("float32", ("n", 24)), Input("float32", ("n", 24))],
             {
@@ -101,6 +112,15 @@ def _of_first(run: Case) -> Case:
 
 def _volume(tf: ModuleType, x: Tensor, y: Tensor) -> Tensor:
     return tf.reshape(tf.complex(x, y), (-1, 2, 3, 4))
+
+
+def _limited(tf: ModuleType, shape: Tensor, *numbers: list[float]) -> Tensor:
+    """Returns where random numbers are between their limits: everywhere; means, deviations and limits are of rows."""
+    found = tf.raw_ops.ParameterizedTruncatedNormal(
+        shape=shape, means=numbers[0], stdevs=numbers[1], minvals=numbers[2], maxvals=numbers[3]
+    )
+    low, high = (tf.reshape(each, [-1] + [1] * (shape.shape[0] - 1)) for each in numbers[2:])
+    return tf.logical_and(found >= low, found <= high)
 
 
 def _updated(value: Tensor, update: Tensor, at: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ NAMES = (
     "computed operands", "shifts", "spread letters", "crops", "crops of computed sizes", "scaled images", "boxes",
     "chosen boxes", "boxes of classes",
     "further slices", "open parts", "axes of gradients", "sparse tensors", "rows of sparse tensors", "ragged tensors",
-    "special functions", "raw numbers", "raw arrays", "volumes of waves",
+    "special functions", "raw numbers", "raw arrays", "volumes of waves", "numbers between limits",
 )  # fmt: skip
 
 
