@@ -57,6 +57,7 @@ ROWS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Fill", ([2], np.array(b"x", object)), {}),
     ("Fill", (EMPTY, np.array(2, ml_dtypes.bfloat16)), {}),
     *[("Range", row, {}) for row in ((0, 10, 3), (10, 0, -3), (0, 0, 1), (0.0, 1.0, 0.3), (1.0, -1.0, -0.25))],
+    ("Range", (0.0, 0.3, 0.1), {}),
     *[("LinSpace", (0.0, 3.0, count), {}) for count in (1, 2, 7)],
     ("LinSpace", (np.array(1.0), np.array(-1.0), 5), {}),
     ("BroadcastTo", ("f32[3,1]", [2, 3, 4]), {}),

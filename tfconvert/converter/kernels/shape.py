@@ -166,7 +166,12 @@ def _range(call: Call) -> Results:
         raise call.bad(f"a range from {start} to {limit} can't have steps of {delta}")
     if is_integer(dtype):
         return (np.array(range(int(start), int(limit), int(delta)), dtype),)
-    count = max(math.ceil((float(limit) - float(start)) / float(delta)), 0)
+    # In the operands' own type: 0.3 / 0.1 is 3 in float32, though their doubles' ratio is more.
+    with np.errstate(all="ignore"):
+        count = float(np.ceil((limit - start) / delta))
+    if not math.isfinite(count):
+        raise call.bad(f"a range from {start} to {limit} in steps of {delta} has no end")
+    count = int(count)
     return (typed(start + np.arange(count).astype(dtype) * delta, dtype),)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from tfconvert.converter.ir.dims import MismatchError, Partial, dim_of_element, text, with_rank, with_rank_at_least
 from tfconvert.converter.shapes.ops.operands import Operands, ShapeFunction
 from tfconvert.schema.dialects.types import Shape
@@ -31,19 +33,23 @@ def _range(operands: Operands) -> Shapes:
     for index, what in enumerate(("start", "limit", "delta")):
         with_rank(operands.shape(index), 0, what)
     values = [operands.value(index) for index in range(3)]
-    numbers = [value.reshape(-1)[0].item() for value in values if value is not None and value.size == 1]
-    if len(numbers) == 3 and not any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
-        start, limit, delta = numbers
-        if delta == 0:
-            raise MismatchError("its step is 0")
-        if any(isinstance(number, float) for number in numbers):
-            count = max(math.ceil((limit - start) / delta), 0)
-        else:
-            count = len(range(start, limit, delta))
-        if count > MAX_LENGTH:
-            raise MismatchError(f"{count} elements are too many")
-        return ((count,),)
-    return (_symbolic_range(operands),)
+    numbers = [value.reshape(-1)[0] for value in values if value is not None and value.size == 1]
+    if len(numbers) < 3:
+        return (_symbolic_range(operands),)
+    start, limit, delta = numbers
+    if delta == 0:
+        raise MismatchError("its step is 0")
+    if delta.dtype.kind in "iu":
+        count: float = len(range(int(start), int(limit), int(delta)))
+    else:
+        # TensorFlow divides in the operands' own type: 0.3 / 0.1 is 3 in float32, though their doubles' ratio is more.
+        with np.errstate(all="ignore"):
+            count = max(float(np.ceil((limit - start) / delta)), 0.0)
+    if math.isnan(count):
+        return ((-1,),)
+    if count > MAX_LENGTH:
+        raise MismatchError(f"{count} elements are too many")
+    return ((int(count),),)
 
 
 def _symbolic_range(operands: Operands) -> Shape:
