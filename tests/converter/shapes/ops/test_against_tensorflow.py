@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.converter.shapes.ops.tiny_graphs import Inferred, operand
+from tests.converter.shapes.ops.tiny_graphs import Inferred, Veil, build, operand, zeros
+from tfconvert.converter.passes.shape_inference import ShapeInference
 from tfconvert.converter.shapes.ops.registry import SHAPES, shape_function
+from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects.types import Shape
 
 Case = tuple[str, list[Any], dict[str, Any]]
@@ -35,6 +39,17 @@ ELEMENTWISE: list[Case] = [
     ("ReverseSequence", ["f32[?,?,3]", "i32[2]"], {"seq_dim": 1, "batch_dim": 0}),
     ("ClipByValue", ["f32[?,3]", 0.0, 1.0], {}),
     ("ReluGrad", ["f32[?,3]", "f32[2,?]"], {}),
+    ("IdentityN", [["f32[?,3]", "i32[2]"]], {}),
+    ("InvertPermutation", ["i32[4]"], {}),
+    ("PlaceholderWithDefault", ["f32[2,3]"], {"shape": [None, 3]}),
+    ("BiasAdd", ["f32[*]", "f32[7]"], {}),
+    ("ReverseSequence", ["f32[*]", "i32[2]"], {"seq_dim": 1, "batch_dim": 0}),
+    ("Bitcast", ["f32[*]"], {"type": tf.int32}),
+    ("Bitcast", ["f32[3,?]"], {"type": tf.float64}),
+    ("Equal", ["f32[2,1]", "f32[1,3]"], {"incompatible_shape_error": False}),
+    ("Equal", ["f32[2,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
+    ("Equal", ["f32[?,3]", "f32[4,3]"], {"incompatible_shape_error": False}),
+    ("Select", ["i1[]", "f32[4,5]", "f32[?,5]"], {}),
 ]
 
 CONVOLUTION: list[Case] = [
@@ -58,6 +73,21 @@ CONVOLUTION: list[Case] = [
     ("SpaceToBatchND", ["f32[2,5,6,3]", [2, 3], [[1, 0], [0, 0]]], {}),
     ("BatchToSpaceND", ["f32[12,5,6,3]", [2, 3], [[1, 0], [0, 2]]], {}),
     ("BatchToSpaceND", ["f32[12,?,6,3]", [2, 3], "i32[2,2]"], {}),
+    ("Conv2DBackpropInput", ["i32[4]", "f32[3,3,3,4]", "f32[2,4,4,4]"],
+     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", ["i32[?]", "f32[3,3,3,4]", "f32[2,4,4,4]"],
+     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropInput", [[8, 8], "f32[3,3,3,4]", "f32[2,4,4,4]"], {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("Conv2DBackpropFilter", ["f32[2,8,8,3]", [3, 3, 3, 4], "f32[2,4,4,4]"],
+     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("DepthwiseConv2dNativeBackpropFilter", ["f32[2,8,8,3]", "i32[4]", "f32[2,4,4,6]"],
+     {"strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("DepthToSpace", ["f32[?,8,4,4]"], {"block_size": 2, "data_format": "NCHW"}),
+    ("SpaceToDepth", ["f32[?,2,4,?]"], {"block_size": 2, "data_format": "NCHW"}),
+    ("SpaceToBatch", ["f32[2,5,6,3]", [[1, 0], [0, 0]]], {"block_size": 2}),
+    ("SpaceToBatchND", ["f32[2,5,6,3]", "i32[2]", [[1, 0], [0, 0]]], {}),
+    ("BatchToSpace", ["f32[8,5,6,3]", [[1, 0], [0, 0]]], {"block_size": 2}),
+    ("BatchToSpaceND", ["f32[*]", [2, 3], [[1, 0], [0, 2]]], {}),
 ]  # fmt: skip
 
 POOLING: list[Case] = [
@@ -68,6 +98,12 @@ POOLING: list[Case] = [
     ("MaxPool3D", ["f32[1,8,8,8,2]"], {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}),
     ("MaxPoolV2", ["f32[1,8,8,2]", [1, 2, 2, 1], [1, 2, 2, 1]], {"padding": "SAME"}),
     ("MaxPoolWithArgmax", ["f32[?,8,8,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("MaxPoolV2", ["f32[1,8,8,2]", "i32[4]", [1, 2, 2, 1]], {"padding": "SAME"}),
+    ("MaxPoolGrad", ["f32[1,8,8,2]", "f32[1,4,4,2]", "f32[1,4,4,2]"],
+     {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("AvgPoolGrad", [[1, 8, 8, 2], "f32[1,4,4,2]"],
+     {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
+    ("AvgPoolGrad", ["i32[4]", "f32[1,4,4,2]"], {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}),
 ]  # fmt: skip
 
 MATMUL: list[Case] = [
@@ -82,6 +118,18 @@ MATMUL: list[Case] = [
     ("MatrixTriangularSolve", ["f32[2,3,3]", "f32[2,3,4]"], {}),
     ("Qr", ["f32[2,3,4]"], {}),
     ("MatrixDeterminant", ["f32[2,3,3]"], {}),
+    ("BatchMatMulV2", ["f32[*]", "f32[7,4,5]"], {}),
+    ("Einsum", [["f32[*]", "f32[4,5]"]], {"equation": "...c,cd->...d"}),
+    ("Einsum", [["f32[*]", "f32[4,5]"]], {"equation": "bc,cd->bd"}),
+    ("MatrixTriangularSolve", ["f32[*]", "f32[2,3,4]"], {}),
+    ("MatrixTriangularSolve", ["f32[7,1,3,3]", "f32[2,3,4]"], {}),
+    ("MatrixSolve", ["f32[?,3,3]", "f32[2,3,4]"], {}),
+    ("Qr", ["f32[*]"], {}),
+    ("Qr", ["f32[2,3,4]"], {"full_matrices": True}),
+    ("Svd", ["f32[*]"], {}),
+    ("Svd", ["f32[2,3,4]"], {}),
+    ("Svd", ["f32[2,?,4]"], {"full_matrices": True}),
+    ("Svd", ["f32[2,3,4]"], {"compute_uv": False}),
 ]
 
 REDUCTION: list[Case] = [
@@ -109,6 +157,12 @@ REDUCTION: list[Case] = [
     ("SparseReshape", ["i64[?,2]", "i64[2]", np.array([4, -1, 2])], {}),
     ("SoftmaxCrossEntropyWithLogits", ["f32[?,3]", "f32[4,3]"], {}),
     ("SparseSoftmaxCrossEntropyWithLogits", ["f32[4,3]", "i32[?]"], {}),
+    ("ArgMax", ["f32[*]", 1], {}),
+    ("BiasAddGrad", ["f32[*]"], {}),
+    ("BiasAddGrad", ["f32[2,7,4,3]"], {"data_format": "NCHW"}),
+    ("UnsortedSegmentSum", ["f32[*]", "i32[5]", 4], {}),
+    ("SegmentSum", ["f32[*]", "i32[5]"], {}),
+    ("SoftmaxCrossEntropyWithLogits", ["f32[*]", "f32[4,3]"], {}),
 ]
 
 REARRANGE: list[Case] = [
@@ -145,6 +199,34 @@ REARRANGE: list[Case] = [
     ("MatrixDiag", ["f32[2,3]"], {}),
     ("MatrixDiagV3", ["f32[2,3]", 0, -1, -1, 0.0], {}),
     ("MatrixDiagPartV3", ["f32[2,3,5]", 0, 0.0], {}),
+    ("ExpandDims", ["f32[*]", 0], {}),
+    ("Squeeze", ["f32[*]"], {"axis": [0]}),
+    ("Transpose", ["f32[*]", "i32[3]"], {}),
+    ("Transpose", ["f32[*]", [2, 0, 1]], {}),
+    ("Concat", [1, ["f32[2,?]", "f32[2,3]"]], {}),
+    ("ConcatV2", [["f32[2,?]", "f32[2,3]"], "i32[]"], {}),
+    ("ConcatV2", [["f32[*]", "f32[*]"], 0], {}),
+    ("ConcatOffset", [1, [[2, 3], [2, 4]]], {}),
+    ("Pack", [["f32[*]", "f32[*]"]], {"axis": 0}),
+    ("Unpack", ["f32[*]"], {"num": 3, "axis": 1}),
+    ("Split", [1, "f32[*]"], {"num_split": 3}),
+    ("Split", ["i32[]", "f32[?,6]"], {"num_split": 3}),
+    ("SplitV", ["f32[*]", [1, 5], 1], {"num_split": 2}),
+    ("SplitV", ["f32[?,6]", "i32[2]", "i32[]"], {"num_split": 2}),
+    ("SplitV", ["f32[?,6]", "i32[?]", 1], {"num_split": 2}),
+    ("SplitV", ["f32[?,?]", [1, -1], 1], {"num_split": 2}),
+    ("Tile", ["f32[*]", "i32[?]"], {}),
+    ("Tile", ["f32[*]", "i32[2]"], {}),
+    ("Tile", ["f32[2,?]", "i32[?]"], {}),
+    ("Pad", ["f32[*]", "i32[2,2]"], {}),
+    ("BroadcastTo", ["f32[2,1]", "i32[?]"], {}),
+    ("BroadcastTo", ["f32[2,1]", "i32[3]"], {}),
+    ("BroadcastArgs", ["i32[2]", "i32[3]"], {}),
+    ("BroadcastArgs", ["i32[2]", "i32[?]"], {}),
+    ("Diag", ["f32[*]"], {}),
+    ("DiagPart", ["f32[*]"], {}),
+    ("MatrixDiag", ["f32[*]"], {}),
+    ("MatrixDiagPart", ["f32[2,?,5]"], {}),
 ]
 
 _MASKS = {"begin_mask": 0, "end_mask": 0, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
@@ -159,6 +241,7 @@ INDEXING: list[Case] = [
     ("StridedSlice", ["f32[?,7]", [-3], [-1], [1]], _MASKS),
     ("Slice", ["f32[5,?]", [1, 0], [-1, 3]], {}),
     ("Slice", ["f32[5,?]", "i32[2]", [2, 3]], {}),
+    ("Gather", ["f32[5,6,7]", "i32[2,?]"], {}),
     ("GatherV2", ["f32[5,6,7]", "i32[2,?]", 1], {}),
     ("GatherV2", ["f32[2,6,7]", "i32[?,3]", 1], {"batch_dims": 1}),
     ("GatherNd", ["f32[5,6,7]", "i32[?,2]"], {}),
@@ -170,6 +253,31 @@ INDEXING: list[Case] = [
     ("DynamicPartition", ["f32[4,3]", "i32[4]"], {"num_partitions": 2}),
     ("DynamicStitch", [[[0, 2], [1, 3]], ["f32[2,3]", "f32[2,?]"]], {}),
     ("LowerBound", ["f32[2,9]", "f32[2,3]"], {}),
+    ("InTopK", ["f32[?,3]", "i32[4]"], {"k": 2}),
+    ("StridedSlice", ["f32[?,7]", [3], [2], [1]], _MASKS),
+    ("StridedSlice", ["f32[?,7]", [0], [0], [1]], {**_MASKS, "begin_mask": 1}),
+    ("StridedSlice", ["f32[?,7]", "i32[?]", "i32[?]", "i32[?]"], _MASKS),
+    ("StridedSlice", ["f32[*]", [0], [1], [1]], _MASKS),
+    ("Slice", ["f32[*]", "i32[?]", "i32[?]"], {}),
+    ("Slice", ["f32[*]", "i32[2]", "i32[2]"], {}),
+    ("Slice", ["f32[5,?]", "i32[?]", [2, 3]], {}),
+    ("Slice", ["f32[5,?]", [1, 2], [-1, -1]], {}),
+    ("GatherV2", ["f32[5,6,7]", "i32[2,?]", "i32[]"], {}),
+    ("GatherV2", ["f32[2,6,7]", "i32[?,3]", -1], {"batch_dims": -1}),
+    ("GatherNd", ["f32[5,6,7]", "i32[2,?]"], {}),
+    ("ScatterNd", ["i32[?,1]", "f32[?,3]", "i32[?]"], {}),
+    ("ScatterNd", ["i32[?,1]", "f32[?,3]", "i32[2]"], {}),
+    ("TensorScatterAdd", ["f32[4,3]", "i32[?,1]", "f32[?,3]"], {}),
+    ("OneHot", ["i32[*]", 4, 1.0, 0.0], {}),
+    ("OneHot", ["i32[2]", "i32[]", 1.0, 0.0], {}),
+    ("TopKV2", ["f32[*]", 3], {}),
+    ("ApproxTopK", ["f32[2,9]"], {"k": 3}),
+    ("UniqueV2", ["f32[4,?]", [1]], {}),
+    ("UniqueV2", ["f32[4,?]", "i32[1]"], {}),
+    ("UniqueWithCountsV2", ["f32[4]", np.zeros([0], np.int32)], {}),
+    ("DynamicPartition", ["f32[*]", "i32[4]"], {"num_partitions": 2}),
+    ("DynamicStitch", [[[0, 2], [1, 3]], ["f32[*]", "f32[*]"]], {}),
+    ("DynamicStitch", [["i32[2]", [1, 3]], ["f32[2,3]", "f32[2,?]"]], {}),
 ]  # fmt: skip
 
 IMAGES_AND_MORE: list[Case] = [
@@ -194,19 +302,82 @@ IMAGES_AND_MORE: list[Case] = [
     ("Multinomial", ["f32[2,3]", 4], {}),
     ("RFFT", ["f32[2,8]", [8]], {}),
     ("RFFT2D", ["f32[2,8,9]", [8, 9]], {}),
+    ("ResizeBilinear", ["f32[?,4,4,3]", "i32[?]"], {}),
+    ("ResizeBilinearGrad", ["f32[?,8,9,3]", "f32[2,4,4,3]"], {}),
+    ("ResizeNearestNeighborGrad", ["f32[?,8,9,3]", [4, 5]], {}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", 4, "i32[]", 0.5, 0.0], {}),
+    ("CombinedNonMaxSuppression", ["f32[2,9,1,4]", "f32[2,9,3]", "i32[]", 5, 0.5, 0.0], {"pad_per_class": True}),
+    ("Range", [0.0, 0.3, 0.1], {}),
+    ("RFFT", ["f32[*]", [8]], {}),
+    ("RFFT2D", ["f32[2,8,9]", "i32[?]"], {}),
+    ("IRFFT", ["c64[2,5]", [8]], {}),
 ]  # fmt: skip
+
+# What TensorFlow refuses to compute.
+CONTRADICTIONS: list[Case] = [
+    ("AddV2", ["f32[2,3]", "f32[4,3]"], {}),
+    ("BatchMatMulV2", ["f32[2,3,4]", "f32[2,5,4]"], {}),
+    ("BatchToSpace", ["f32[12,1,6,3]", [[1, 2], [0, 2]]], {"block_size": 2}),
+    ("BatchToSpace", ["f32[12,5,6,3]", [[0, 0]]], {"block_size": 2}),
+    ("Bitcast", ["f32[2,3]"], {"type": tf.float64}),
+    ("BroadcastTo", ["f32[2,3]", [3]], {}),
+    ("BroadcastTo", ["f32[2,3]", [2, 4]], {}),
+    ("ConcatV2", [["f32[2]", "f32[2,3]"], 0], {}),
+    ("ConcatV2", [["f32[2,4]", "f32[3,3]"], 0], {}),
+    ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,3,8]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
+    ("Conv2D", ["f32[1,9,9,4]", "f32[3,3,2,5]"], {"strides": [1, 1, 1, 1], "padding": "VALID"}),
+    ("Cumsum", ["f32[2,3]", 2], {}),
+    ("DiagPart", ["f32[2,3,2]"], {}),
+    ("Einsum", [["f32[2,3]"]], {"equation": "a->a"}),
+    ("Einsum", [["f32[2]"]], {"equation": "a...b->ab"}),
+    ("Fill", [[2, -3], 1.0], {}),
+    ("GatherNd", ["f32[5,6]", "i32[2,3]"], {}),
+    ("GatherV2", ["f32[5,6]", "i32[2]", 1], {"batch_dims": 2}),
+    ("GatherV2", ["f32[2,6]", "i32[2,3]", 0], {"batch_dims": 1}),
+    ("InvertPermutation", ["i32[2,2]"], {}),
+    ("MatMul", ["f32[2,3]", "f32[2,3]"], {}),
+    ("OneHot", ["i32[2]", -1, 1.0, 0.0], {}),
+    ("Pad", ["f32[2]", [[1, -2]]], {}),
+    ("Range", [0, 10, 0], {}),
+    ("Reshape", ["f32[2,6]", [-1, -1]], {}),
+    ("Reshape", ["f32[2,6]", [5, -1]], {}),
+    ("Reshape", ["f32[2,6]", [13]], {}),
+    ("Reshape", ["f32[2,6]", [-2, 6]], {}),
+    ("ResizeBilinear", ["f32[1,4,4,3]", [8]], {}),
+    ("RFFT2D", ["f32[2,8,9]", [8]], {}),
+    ("Slice", ["f32[5,6]", [0], [1]], {}),
+    ("Slice", ["f32[5,6]", [0, 0], [1]], {}),
+    ("Slice", ["f32[5,6]", [3, 0], [3, 6]], {}),
+    ("SoftmaxCrossEntropyWithLogits", ["f32[3]", "f32[3]"], {}),
+    ("SpaceToBatch", ["f32[2,5]", [[1, 0], [0, 0]]], {"block_size": 2}),
+    ("Split", [1, "f32[2,7]"], {"num_split": 3}),
+    ("SplitV", ["f32[6]", [1, 4], 0], {"num_split": 2}),
+    ("Squeeze", ["f32[1,2]"], {"axis": [1]}),
+    ("StridedSlice", ["f32[5]", [0, 0], [1, 1], [1, 1]], _MASKS),
+    ("StridedSlice", ["f32[5]", [0], [1], [0]], _MASKS),
+    ("StridedSlice", ["f32[5]", [0], [1, 1], [1]], _MASKS),
+    ("StridedSlice", ["f32[5]", [5], [6], [1]], {**_MASKS, "shrink_axis_mask": 1}),
+    ("TensorScatterAdd", ["f32[4,3]", "i32[2,3]", "f32[2]"], {}),
+    ("TopKV2", ["f32[2]", 3], {}),
+    ("Transpose", ["f32[2,3]", [0, 0]], {}),
+    ("Unpack", ["f32[2,3]"], {"num": 2, "axis": 1}),
+]
 
 CASES = [*ELEMENTWISE, *CONVOLUTION, *POOLING, *MATMUL, *REDUCTION, *REARRANGE, *INDEXING, *IMAGES_AND_MORE]
 
 
-def _build(case: Case) -> Any:
+def _build(case: Case, made: Callable[[Any], Any] = operand) -> Any:
     name, operands, attributes = case
-    values = [[operand(item) for item in spec] if isinstance(spec, list) else operand(spec) for spec in operands]
+    values = [[made(item) for item in spec] if _is_several(spec) else made(spec) for spec in operands]
     if name == "Slice":
         values[1:] = [tf.convert_to_tensor(value, tf.int32) for value in values[1:]]
     function = getattr(tf.raw_ops, name)
     parameters = [key for key in _parameters(name) if key not in attributes]
     return function(**dict(zip(parameters, values, strict=False)), **attributes)
+
+
+def _is_several(spec: Any) -> bool:
+    return isinstance(spec, list) and any(isinstance(item, str) for item in spec)
 
 
 def _parameters(name: str) -> list[str]:
@@ -229,6 +400,17 @@ def _at_least(ours: Shape | None, theirs: Shape | None) -> bool:
 def test_shapes_are_tensorflows(case: Case, inferred: Inferred) -> None:
     expected, actual = inferred(lambda: _build(case))
     assert all(map(_at_least, actual, expected)), f"TensorFlow: {expected}, ours: {actual}"
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS, ids=lambda case: case[0])
+def test_what_tensorflow_refuses_is_refused(case: Case, tmp_path: Path) -> None:
+    with pytest.raises((tf.errors.OpError, ValueError)):
+        _build(case, zeros)
+    veil = Veil()
+    module, _ = build(tmp_path / "graph.pb", lambda: _build(case, veil), veil.lift)
+    with pytest.raises(ConversionError) as refused:
+        ShapeInference().apply(module)
+    assert refused.value.code == "shape-mismatch"
 
 
 def test_cases_are_of_known_ops() -> None:

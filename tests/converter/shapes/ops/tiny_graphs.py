@@ -19,6 +19,9 @@ from tfconvert.schema.ir.builtin import ModuleOp
 Builder = Callable[[], Any]
 Infer = Callable[[Builder], ModuleOp]
 Inferred = Callable[[Builder], tuple[list[Shape | None], list[Shape | None]]]
+_DTYPES = {
+    "c64": tf.complex64, "f32": tf.float32, "f64": tf.float64, "i1": tf.bool, "i32": tf.int32, "i64": tf.int64,
+}  # fmt: skip
 _SPEC = re.compile(r"(\w+)\[([^]]*)\]")
 
 
@@ -27,9 +30,37 @@ def operand(spec: Any) -> Any:
     match = _SPEC.fullmatch(spec) if isinstance(spec, str) else None
     if match is None:
         return spec
-    dtype = {"f32": tf.float32, "i32": tf.int32, "i64": tf.int64, "i1": tf.bool, "f64": tf.float64}[match[1]]
     shape = None if match[2] == "*" else [None if dim == "?" else int(dim) for dim in match[2].split(",") if dim]
-    return tf.compat.v1.placeholder(dtype, shape)
+    return tf.compat.v1.placeholder(_DTYPES[match[1]], shape)
+
+
+def zeros(spec: Any) -> Any:
+    """Returns a value for `f32[2,3]`, and anything else as it is."""
+    match = _SPEC.fullmatch(spec) if isinstance(spec, str) else None
+    return spec if match is None else tf.zeros([int(dim) for dim in match[2].split(",") if dim], _DTYPES[match[1]])
+
+
+class Veil:
+    """Operands of which TensorFlow sees no sizes until they are lifted, so that it builds what it would refuse."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Any] = {}
+
+    def __call__(self, spec: Any) -> Any:
+        """Returns a placeholder for an operand, of unknown shape; of a constant, the rank is known."""
+        value = tf.convert_to_tensor(operand(spec))
+        veiled = tf.compat.v1.placeholder(value.dtype, None if isinstance(spec, str) else [None] * value.shape.rank)
+        self._nodes[veiled.op.name] = value.op.node_def
+        return veiled
+
+    def lift(self, graph: Any) -> None:
+        """Puts the operands in the place of their placeholders."""
+        for node in graph.node:
+            own = self._nodes.get(node.name)
+            if own is not None:
+                name = node.name
+                node.CopyFrom(own)
+                node.name = name
 
 
 def _shapes(outputs: Any) -> list[Shape | None]:
@@ -45,8 +76,15 @@ def output_shapes(module: ModuleOp) -> list[Shape | None]:
     return [types.shape_of(output) for output in main.function_type.results]
 
 
-def build(path: Path, builder: Builder) -> tuple[ModuleOp, list[Shape | None]]:
+def build(
+    path: Path, builder: Builder, change: Callable[[Any], None] | None = None
+) -> tuple[ModuleOp, list[Shape | None]]:
     """Builds a graph and imports it, without what TensorFlow knows of its shapes.
+
+    Args:
+        path: Where the graph is written.
+        builder: Builds it, and returns its outputs.
+        change: Changes the GraphDef before it is written.
 
     Returns:
         The functional module, and the shapes that TensorFlow infers.
@@ -55,7 +93,10 @@ def build(path: Path, builder: Builder) -> tuple[ModuleOp, list[Shape | None]]:
         outputs = builder()
         outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
         expected = _shapes(outputs)
-        path.write_bytes(graph.as_graph_def().SerializeToString())
+        graph_def = graph.as_graph_def()
+        if change is not None:
+            change(graph_def)
+        path.write_bytes(graph_def.SerializeToString())
     module = import_graph_def(path, None, [output.name for output in outputs])
     ExecutorToFunctional().apply(module)
     return module, expected

@@ -105,9 +105,7 @@ def _transposed(operands: Operands) -> Shapes:
     kernel = operands.shape(1)
     rank = 5 if "3D" in operands.op.name else 4
     sizes = operands.elements(0)
-    if sizes is None:
-        return ((-1,) * rank,)
-    shape = tuple(map(dim_of_element, sizes))
+    shape = (-1,) * rank if sizes is None else tuple(map(dim_of_element, sizes))
     is_first = channels_first(operands)
     if len(shape) == rank - 2 and kernel is not None:
         shape = image_shape(-1, shape, with_rank(kernel, rank, "the filter")[-2], is_first)
@@ -213,8 +211,12 @@ def _batch_to_space(operands: Operands) -> Shapes:
 
 
 def _same_rank(operands: Operands) -> Shapes:
-    shape = operands.shape(0)
-    return (None if shape is None else (-1,) * len(shape),)
+    """What comes after the blocks, of which only the number may be known, stays as it is."""
+    shape, blocks = operands.shape(0), operands.elements(1)
+    if shape is None:
+        return (None,)
+    kept = shape[1 + len(blocks) :] if blocks is not None else ()
+    return ((*(-1,) * (len(shape) - len(kept)), *kept),)
 
 
 SHAPES: Mapping[str, ShapeFunction] = {

@@ -65,7 +65,12 @@ def _equality(operands: Operands) -> Shapes:
     if operands.attribute("incompatible_shape_error", True):
         return _binary(operands)
     first, second = operands.shape(0), operands.shape(1)
-    return (first if first is not None and first == second else None,)
+    if first is None or second is None or (first != second and min((*first, *second), default=0) < 0):
+        return (None,)
+    try:
+        return (broadcast(first, second),)
+    except MismatchError:
+        return ((),)
 
 
 def _ternary(operands: Operands) -> Shapes:

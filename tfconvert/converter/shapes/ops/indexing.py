@@ -152,7 +152,7 @@ def _unique_along(operands: Operands) -> Shapes:
     shape, axes = operands.shape(0), operands.ints(1)
     counts = ((-1,),) * (len(operands.op.results) - 2)
     if shape is None or axes is None:
-        return (None, (-1,), *counts)
+        return (None if shape is None else (-1,) * len(shape), (-1,), *counts)
     place = axis_of(axes[0], len(shape)) if axes else 0
     with_rank_at_least(shape, 1)
     return ((*shape[:place], -1, *shape[place + 1 :]), (shape[place],), *counts)
@@ -205,18 +205,6 @@ def _in_top_k(operands: Operands) -> Shapes:
     return (merge(predictions[:1], targets),)
 
 
-def _embedding(operands: Operands) -> Shapes:
-    """`ResourceGather`: the table's shape is known where the handle's type has it."""
-    producer = operands.producer(0)
-    indices = operands.shape(1)
-    if producer is None or producer.name != "tf.VarHandleOp" or indices is None:
-        return (None,)
-    shape = operands.declared_shape("shape", producer)
-    if not shape or operands.attribute("batch_dims", 0):
-        return (None,)
-    return (indices + shape[1:],)
-
-
 def _read_variable(operands: Operands) -> Shapes:
     producer = operands.producer(0)
     if producer is None or producer.name != "tf.VarHandleOp":
@@ -240,7 +228,6 @@ SHAPES: Mapping[str, ShapeFunction] = {
     "NthElement": _nth_element,
     "OneHot": _one_hot,
     "ReadVariableOp": _read_variable,
-    "ResourceGather": _embedding,
     "ScatterNd": _scatter_nd,
     **dict.fromkeys(
         ("TensorScatterAdd", "TensorScatterMax", "TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate"),

@@ -120,7 +120,7 @@ def _svd(operands: Operands) -> Shapes:
     *batch, rows, columns = shape
     less = min(rows, columns) if rows >= 0 and columns >= 0 else -1
     if not operands.attribute("compute_uv", True):
-        return ((*batch, less), None, None)
+        return ((*batch, less), (0,), (0,))
     if operands.attribute("full_matrices", False):
         return ((*batch, less), (*batch, rows, rows), (*batch, columns, columns))
     return ((*batch, less), (*batch, rows, less), (*batch, columns, less))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tfconvert.converter.ir.dims import (
-    MismatchError,
     axis_of,
+    broadcast,
     dim_of_element,
     merge,
-    text,
     with_rank,
     with_rank_at_least,
 )
@@ -96,16 +95,12 @@ def _histogram(operands: Operands) -> Shapes:
 
 def _losses(operands: Operands) -> Shapes:
     """Softmax cross entropy: a loss for each row, and the gradient."""
-    logits, labels = operands.shape(0), operands.shape(1)
-    if logits is None or labels is None:
-        return ((-1,), (-1, -1))
-    if len(logits) != 2:
-        raise MismatchError(f"logits should be a matrix, but have shape {text(logits)}")
+    logits = with_rank(operands.shape(0), 2, "the logits")
     if "Sparse" in operands.op.name:
-        rows = merge(logits[:1], with_rank(labels, 1, "the labels"))
-        return (rows, logits)
-    shape = merge(logits, labels) if 1 not in logits[:1] + labels[:1] else None
-    return ((-1,) if shape is None else shape[:1], shape or (-1, -1))
+        return (merge(logits[:1], with_rank(operands.shape(1), 1, "the labels")), logits)
+    shape = broadcast(logits, with_rank(operands.shape(1), 2, "the labels"))
+    assert shape is not None
+    return (shape[:1], shape)
 
 
 _REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "ReduceJoin", "Sum")
