@@ -1,10 +1,13 @@
-"""Our verifier refuses what TensorFlow's refuses, and nothing else, on random forms of ops with rules."""
+"""Our verifier refuses what TensorFlow's refuses, and nothing else, on forms of ops with rules: random, and chosen."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
-from tests.mlir import op_variants, oracle
+import pytest
+
+from tests.mlir import op_forms, op_variants, oracle
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -29,9 +32,18 @@ def _reason(text: str) -> str:
     return ""
 
 
-def test_our_verdicts_are_tensorflows() -> None:
+def _of_chance() -> dict[str, str]:
     chance = random.Random(13)
-    texts = {f"{name} {number}": op_variants.variant(name, chance) for name in _OPS.split() for number in range(_EACH)}
+    return {f"{name} {number}": op_variants.variant(name, chance) for name in _OPS.split() for number in range(_EACH)}
+
+
+def _of_relations() -> dict[str, str]:
+    return {f"{form.name} {number}": op_forms.text(form) for number, form in enumerate(op_forms.FORMS)}
+
+
+@pytest.mark.parametrize("made", [_of_chance, _of_relations])
+def test_our_verdicts_are_tensorflows(made: Callable[[], dict[str, str]]) -> None:
+    texts = made()
     theirs = oracle.problems(texts)
     ours = {key: reason for key, text in texts.items() if (reason := _reason(text))}
     assert len(texts) - 20 > len(theirs) > len(texts) // 3, "the sample is one-sided"

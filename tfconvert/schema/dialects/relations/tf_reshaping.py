@@ -248,12 +248,6 @@ def _bits(view: View, name: str) -> int:
     return 1 if row.name == "bool" else row.dtype.itemsize * 8
 
 
-def _bounds(view: View) -> None:
-    shape, count = view.shape("input"), view.dim("static_shape", 0)
-    if shape is not None and count not in (-1, len(shape)):
-        view.fail(f"'static_shape' must have as many elements as 'input' has dimensions ({len(shape)}), found {count}")
-
-
 def _squeeze(view: View) -> None:
     shape = view.shape("input")
     for axis in view.list("squeeze_dims") if shape is not None else ():
@@ -273,7 +267,6 @@ RULES: Mapping[str, Rule] = {
     "Pad": rank("paddings", 2),
     "PadV2": rank("paddings", 2),
     "Reshape": every(vector("shape"), _reshape),
-    "SetStaticDimensionBounds": every(rank_at_most("input", 2), vector("static_shape"), _bounds),
     "Slice": every(vector("begin", "size"), within),
     "Split": every(scalar("split_dim"), _split),
     "SplitV": every(vector("size_splits"), _split_sizes),

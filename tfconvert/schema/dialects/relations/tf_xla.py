@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.relations.rules import (
     Rule,
-    check_axis,
     contradict,
     every,
     rank,
@@ -97,7 +96,7 @@ def _dynamic_size(view: View) -> None:
     if source is None:
         return
     if axis is not None and not 0 <= axis[0] < len(source):
-        check_axis(view, "'dim_index'", axis[0] if axis[0] >= 0 else -len(source) - 1, len(source))
+        view.fail(f"'dim_index' must be from 0 to {len(source) - 1}, found {axis[0]}")
     expected = [-1 if axis is None or index == axis[0] else dim for index, dim in enumerate(source)]
     if result is not None and contradict(expected, result):
         view.fail(f"'output' must have the shape of 'input', found {view.type('output')}")
