@@ -6,9 +6,12 @@ import io
 
 import numpy as np
 import pytest
+import tensorflow as tf_oracle
+from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tensorflow.core.framework import tensor_pb2
 
 from tests.mlir import oracle
 from tfconvert.schema.dialects import tensor_data, tf, types
@@ -52,6 +55,10 @@ def parsed(literal: str, type: str) -> np.ndarray:
     constant = f'%0 = "tf.Const"() <{{value = {literal} : {type}}}> : () -> {type}'
     text = f"func.func @f() -> {type} {{ {constant} return %0 : {type} }}"
     return tensor_data.to_array(constant_in(text))
+
+
+def _proto(text: str) -> str:
+    return f'#tf_type<tensor_proto : "0x{(b"tftensor$" + text.encode()).hex()}">'
 
 
 @st.composite
@@ -122,11 +129,39 @@ def test_forms_of_mlir_are_read(literal: str, type: str, expected: object) -> No
         ("dense<0>", "tensor<?xf32>", "static shape"),
         ("dense<0>", "tensor<!tf_type.resource>", "numbers or strings"),
         ('#tf_type<tensor_proto : "0x00">', "tensor<1x!tf_type.qint8>", "not a tensor"),
+        ('#tf_type<tensor_proto : "00">', "tensor<1x!tf_type.qint8>", "begins with 0x"),
+        ('#tf_type<tensor_proto : "0x0z">', "tensor<1x!tf_type.qint8>", "expected hexadecimal digits"),
+        (_proto("dtype:"), "tensor<1x!tf_type.qint8>", "not a tensor"),
+        (_proto("dtype: DT_INT8"), "tensor<1x!tf_type.qint8>", "another element type"),
+        (_proto("dtype: DT_QINT8 int_val: [1, 2]"), "tensor<1x!tf_type.qint8>", "another size"),
+        (_proto('dtype: DT_QINT8 tensor_content: "ab"'), "tensor<1x!tf_type.qint8>", "another size"),
+        (_proto("dtype: DT_COMPLEX64 scomplex_val: [1, 2, 3]"), "tensor<2xcomplex<f32>>", "another size"),
     ],
 )
 def test_wrong_constants_are_refused_with_their_place(literal: str, type: str, message: str) -> None:
     with pytest.raises(ParseError, match=message):
         parsed(literal, type)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "contents", "element"),
+    [
+        ("DT_COMPLEX64", "scomplex_val: [1, -2, 3, 4]", "complex<f32>"),
+        ("DT_COMPLEX64", "", "complex<f32>"),
+        ("DT_COMPLEX128", "dcomplex_val: [1, -2, 3, 4, 5, 6]", "complex<f64>"),
+        ("DT_QUINT8", "int_val: [1, 200]", "!tf_type.quint8"),
+        ("DT_QINT32", r'tensor_content: "\001\000\000\000\002\000\000\000\003\000\000\000"', "!tf_type.qint32"),
+        ("DT_INT16", "int_val: -7", "i16"),
+        ("DT_INT64", "int64_val: [1, -5000000000]", "i64"),
+        ("DT_UINT32", "uint32_val: [4000000000]", "ui32"),
+        ("DT_UINT64", "uint64_val: [1, 10000000000000000000]", "ui64"),
+    ],
+)
+def test_tensors_are_read_as_tensorflow_reads_them(dtype: str, contents: str, element: str) -> None:
+    text = f"dtype: {dtype} tensor_shape {{ dim {{ size: 3 }} }} {contents}"
+    expected = tf_oracle.make_ndarray(text_format.Parse(text, tensor_pb2.TensorProto()))
+    numbers = expected[expected.dtype.names[0]] if expected.dtype.names else expected
+    assert parsed(_proto(text), f"tensor<3x{element}>").tolist() == numbers.tolist()
 
 
 def test_brackets_nest_without_recursion() -> None:

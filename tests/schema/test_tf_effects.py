@@ -75,6 +75,14 @@ def test_what_may_be_erased_and_merged(op: str, must_run: bool, pure: bool) -> N
         ),
         (f'%i = "tf.Unheard"(%v) : ({V}) -> {V} %0 = "tf.ReadVariableOp"(%i) : ({V}) -> tensor<f32>', {ANY}, set()),
         (f'%0 = "tf.StatefulPartitionedCall"(%v) <{{f = @g}}> : ({V}) -> tensor<f32>', {ANY}, {ANY}),
+        (
+            '%0 = "tf.IfRegion"(%x) <{is_stateless = false}> ({ '
+            f'%1 = "tf.ReadVariableOp"(%v) : ({V}) -> tensor<f32> '
+            '"tf.Yield"(%1) : (tensor<f32>) -> () }, { "tf.Yield"(%x) : (tensor<f32>) -> () }) '
+            ": (tensor<f32>) -> tensor<f32>",
+            {NAMED_V},
+            set(),
+        ),
     ],
 )
 def test_states(op: str, reads: set[object], writes: set[object]) -> None:

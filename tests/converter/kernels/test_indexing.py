@@ -142,3 +142,20 @@ def test_a_single_index_has_a_positive_stride(tf: ModuleType, stride: int) -> No
     with pytest.raises(ConversionError) as caught:
         evaluate(Call("StridedSlice", (x, *bounds), masks(shrink=1)))
     assert caught.value.code == "bad-operand"
+
+
+@pytest.mark.parametrize(("place", "row"), [((1, 0), 1), ((9, 5), 2), ((-1, 0), 0)])
+def test_a_slice_of_xla_is_moved_to_where_it_fits(place: tuple[int, int], row: int) -> None:
+    x, begin, size = np.arange(12.0).reshape(4, 3), np.array(place, np.int32), np.array([2, 3], np.int32)
+    (result,) = evaluate(Call("XlaDynamicSlice", (x, begin, size), {}))
+    np.testing.assert_array_equal(result, x[row : row + 2])
+    with pytest.raises(ConversionError, match="larger than shape"):
+        evaluate(Call("XlaDynamicSlice", (x, begin, size + 3), {}))
+
+
+def test_a_depth_is_not_negative(tf: ModuleType) -> None:
+    operands = [np.array(value, np.int32) for value in ([0, 1], -1, 1, 0)]
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.raw_ops.OneHot(indices=operands[0], depth=operands[1], on_value=operands[2], off_value=operands[3])
+    with pytest.raises(ConversionError, match="is negative"):
+        evaluate(Call("OneHot", tuple(operands), {}))

@@ -126,7 +126,21 @@ def _places(ops: Any) -> Sequence[Any]:
     return [*(_stack(ops, each) for each in (sparse, least, into)), some, *shapes]
 
 
-@pytest.mark.parametrize("program", [_items, _zeros, _ends, _whole, _places])
+def _batches(ops: Any) -> Sequence[Any]:
+    lists = ops.TensorListFromTensor(tensor=X[:2], element_shape=(3,)), _of(ops)
+    both = ops.Pack(values=lists, axis=0) if isinstance(ops, Raw) else _boxes(lists)
+    longer = ops.TensorListPushBackBatch(input_handles=both, tensor=X[2:])
+    parts = ops.Unpack(value=longer, num=2, axis=0) if isinstance(ops, Raw) else [np.array(each) for each in longer]
+    return [_stack(ops, each) for each in parts]
+
+
+def _boxes(lists: Sequence[np.ndarray]) -> np.ndarray:
+    both = np.empty(len(lists), object)
+    both[:] = [each.item() for each in lists]
+    return both
+
+
+@pytest.mark.parametrize("program", [_items, _zeros, _ends, _whole, _places, _batches])
 def test_lists(tf: ModuleType, program: Program) -> None:
     for got, expected in zip(program(Kernels()), program(Raw(tf)), strict=True):
         compare(got, expected.numpy())
@@ -168,6 +182,10 @@ def test_tensor_arrays(tf: ModuleType) -> None:
         lambda ops: ops.TensorListPopBack(input_handle=_reserve(ops, 0), element_shape=(3,), element_dtype=F32),
         lambda ops: ops.TensorListSplit(tensor=X, element_shape=(-1, 3), lengths=np.array([1, 2], np.int64)),
         lambda ops: ops.TensorListLength(input_handle=X),
+        lambda ops: ops.TensorListFromTensor(tensor=1.0, element_shape=()),
+        lambda ops: ops.TensorListPushBackBatch(input_handles=X[:, 0].astype(object), tensor=X),
+        lambda ops: ops.TensorListStack(input_handle=_of(ops), element_shape=(3,), element_dtype=F32, num_elements=3),
+        lambda ops: ops.TensorListConcat(input_handle=_reserve(ops, 0, -1), element_dtype=F32),
         lambda ops: ops.TensorArraySizeV3(handle=np.array(0.0), flow_in=0.0),
     ],
 )
@@ -175,6 +193,11 @@ def test_what_lists_refuse(program: Program) -> None:
     with pytest.raises(ConversionError) as caught:
         program(Kernels())
     assert caught.value.code == "bad-operand"
+
+
+def test_an_update_fits() -> None:
+    with pytest.raises(ConversionError, match="doesn't fit"):
+        evaluate(Call("XlaDynamicUpdateSlice", (X[:1], X, np.zeros(2, np.int32)), {}))
 
 
 @pytest.mark.parametrize(("place", "row"), [((1, 0), 1), ((9, 5), 3), ((-1, 0), 0)])

@@ -94,12 +94,13 @@ def _value(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) ->
         return values.view(row.dtype).reshape(shape)
     if row.dtype.kind == "c":
         return _complex(proto, row, shape)
-    numbers = list(proto.int_val)
+    numbers = [*proto.int_val, *proto.int64_val, *proto.uint32_val, *proto.uint64_val]
     if len(numbers) > count or not types.is_static(shape):
         raise VerifyError("the tensor has another size")
     # The last number is repeated for all that follow.
     numbers += (numbers[-1:] or [0]) * (count - len(numbers))
-    return np.array(numbers, np.int64).astype(row.dtype).reshape(shape)
+    wide = np.uint64 if row.dtype.kind == "u" else np.int64
+    return np.array(numbers, wide).astype(row.dtype).reshape(shape)
 
 
 def _complex(proto: pb.TensorProto, row: types.ElementType, shape: types.Shape) -> tensor_data.Array:

@@ -170,7 +170,7 @@ def is_pure(op: Operation) -> bool:
 
 def effects(op: Operation) -> Effects:
     """Returns the states that an op reads and writes; a call may touch any, but `ModuleEffects` knows better."""
-    if op.name.startswith("tf."):
+    if op.name.startswith("tf.") and op.name != "tf.Yield":
         kind = _kind(op.name[3:])
         if kind is _Kind.CALLS:
             return NO_EFFECTS if _is_stateless(op) else _of_regions(op) if op.regions else ANY_EFFECTS

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import Any
 
 from tfconvert.schema.ir.attribute import Attribute, AttributePrinter, Type, interned, keep
 
@@ -140,6 +141,9 @@ class TensorType(Type):
     def is_static(self) -> bool:
         """Whether every dimension is known."""
         return DYNAMIC not in self.shape
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return TensorType.get, (self.element_type, self.shape, self.encoding)
 
     def print(self, printer: AttributePrinter) -> None:
         """Prints `tensor<2x?xf32>`."""

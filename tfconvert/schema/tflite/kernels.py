@@ -263,12 +263,6 @@ def required(operator: str, call: Call) -> frozenset[str]:
     return min(missing, key=len, default=frozenset())
 
 
-def is_right_on_specials(operator: str, call: Call) -> bool:
-    """Returns whether infinite numbers, and such that are none, make no difference to whether a call is right."""
-    found = table().of(operator, signature(operator, call))
-    return all(row.is_ok for row in found if "special" in row.conditions)
-
-
 def outcome(operator: str, call: Call) -> Outcome | None:
     """Returns what the runtime makes of a call, `None` if that was not tried.
 

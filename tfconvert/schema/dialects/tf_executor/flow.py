@@ -100,27 +100,6 @@ class SwitchNOp(ForwardingOp):
     signature = Signature((tensor("data"), scalar_int32("index")), (tensor("outputs"),), many_results=True)
     PROPERTIES = ("num_outs",)
 
-    @classmethod
-    def build(
-        cls,
-        data: Value,
-        index: Value,
-        count: int,
-        controls: Sequence[Value] = (),
-        attributes: Attributes = NOTHING,
-        location: Location = UNKNOWN_LOC,
-    ) -> Self:
-        """Returns a SwitchN whose `count` outputs have the data's type."""
-        return cls.create(
-            operands=(data, index, *controls), result_types=(*(data.type,) * count, CONTROL),
-            properties={"num_outs": attrs.integer(count)}, attributes=attributes, location=location,
-        )  # fmt: skip
-
-    @property
-    def index(self) -> Value:
-        """The `i32` that selects the live output."""
-        return self.operands[1]
-
     @property
     def outputs(self) -> Sequence[OpResult]:
         """The outputs."""
