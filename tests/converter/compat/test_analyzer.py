@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -93,6 +93,7 @@ def test_the_table_names_operators_of_the_format() -> None:
 
 
 FLOATS, INDICES, FIXED = Operand("FLOAT32", (1, 4, 4, 2)), Operand("INT32", (3,)), Operand("INT32", (2,), True)
+ONE = Operand("FLOAT32", (), True)
 
 
 @pytest.mark.parametrize(("name", "inputs", "outputs", "why"), [
@@ -112,10 +113,70 @@ FLOATS, INDICES, FIXED = Operand("FLOAT32", (1, 4, 4, 2)), Operand("INT32", (3,)
     ("SELECT_V2", [Operand("BOOL", (2,)), INDICES, INDICES], [INDICES], "of INT32 and INT32 by BOOL"),
     ("CUMSUM", [FLOATS, INDICES], [FLOATS], "its axis an INT32 constant"),
     ("WHERE", [FLOATS], [INDICES], "no such operator"),
+    ("BATCH_MATMUL", [FLOATS] * 3, [FLOATS], "it has 3 inputs, not 2"),
+    ("MEAN", [FLOATS, INDICES], [FLOATS], "2 of its inputs are computed, not 1"),
+    ("MEAN", [FLOATS], [FLOATS], "0 of its inputs are constants, not 1"),
+    ("CONV_2D", [FLOATS], [FLOATS], "a convolution must have a filter"),
+    ("SUM", [FIXED, INDICES], [FLOATS], "its axes must be constants"),
+    ("SUM", [FLOATS, Operand("INT64", (1,), True)], [FLOATS], "its axes must be INT32, not INT64"),
+    ("FULLY_CONNECTED", [FIXED, FLOATS], [FLOATS], "its input must be computed"),
+    ("GATHER", [FLOATS, Operand("INT32", (1, 1))], [FLOATS], "its indices must be INT32, of one dimension"),
+    ("ONE_HOT", [INDICES, FIXED, ONE, ONE], [FLOATS], "its axis the last"),
+    ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", ())], [FLOATS], ""),
+    ("SELECT", [Operand("BOOL", (2,)), FLOATS, Operand("FLOAT32", (2,))], [FLOATS], "must have the result's shape"),
+    ("SPACE_TO_DEPTH", [FLOATS], [FLOATS], "its blocks must be larger than 1"),
+    ("LSTM", [FLOATS] * 5, [FLOATS], "it has 5 inputs, not 20 or 24"),
+    ("LSTM", [FLOATS] * 24, [FLOATS], "it has another activation"),
 ])  # fmt: skip
 def test_conditions(name: str, inputs: list[Operand], outputs: list[Operand], why: str) -> None:
     found = gpu.objection(Use(name, False, inputs, outputs, None))
     assert why in found if why else not found
+
+
+def _with_options(tf: ModuleType) -> Callable[..., Any]:
+    shapes: Sequence[Sequence[int]] = ([1, 8, 8, 1], [1, 4], [3, 1, 1], [])
+    kinds = (tf.float32, tf.int32, tf.int32, tf.float32)
+
+    @traced(tf, *(tf.TensorSpec(*spec, name=f"x{i}") for i, spec in enumerate(zip(shapes, kinds, strict=True))))
+    def call(image: Any, places: Any, batch: Any, on: Any) -> Any:
+        return {
+            "a_hot": tf.one_hot(places[:, :1], 5),
+            "b_rows": tf.one_hot(batch, 5),
+            "c_first": tf.one_hot(places[:, :1], 5, axis=0),
+            "d_computed": tf.one_hot(places[:, :1], 5, on_value=on, off_value=0.0),
+            "e_blocks": tf.nn.depth_to_space(tf.nn.space_to_depth(image, 2), 2),
+            "f_one": tf.nn.depthwise_conv2d(image, tf.ones([3, 3, 1, 2]), [1, 1, 1, 1], "SAME"),
+            "g_two": tf.nn.depthwise_conv2d(tf.tile(image, [1, 1, 1, 2]), tf.ones([3, 3, 2, 2]), [1, 1, 1, 1], "SAME"),
+        }
+
+    result: Callable[..., Any] = call
+    return result
+
+
+def test_options_count(tf: ModuleType) -> None:
+    found = Analyzer.rows(model_content=bytes(tfconvert.convert(_with_options(tf))), gpu_compatibility=True).operators
+    names = ("ONE_HOT", "DEPTHWISE_CONV_2D", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
+    assert [(row.name, row.gpu) for row in found if row.name in names] == [
+        ("ONE_HOT", ""),
+        ("ONE_HOT", "only the batch and the channels may be larger than 1"),
+        ("ONE_HOT", "its indices must be INT32, and its axis the last"),
+        ("ONE_HOT", "its values must be FLOAT32, and single constants"),
+        ("SPACE_TO_DEPTH", ""),
+        ("DEPTH_TO_SPACE", ""),
+        ("DEPTHWISE_CONV_2D", ""),
+        ("DEPTHWISE_CONV_2D", "a depth multiplier of 2 with 2 channels"),
+    ]
+
+
+@pytest.mark.parametrize(("options", "why"), [
+    ({"fused_activation_function": 4}, ""),
+    ({"fused_activation_function": 1}, "not by tanh"),
+    ({"fused_activation_function": 4, "cell_clip": 1.0}, "numbers are clipped"),
+])  # fmt: skip
+def test_the_basic_lstm(options: dict[str, Any], why: str) -> None:
+    stored: Any = {"cell_clip": 0.0, "proj_clip": 0.0, "kernel_type": 1, **options}
+    inputs = [FLOATS, FLOATS, FIXED, FIXED, FLOATS]
+    assert gpu.objection(Use("LSTM", False, inputs, [FLOATS] * 4, stored)) == why
 
 
 def test_custom_operators_are_not_taken() -> None:

@@ -47,17 +47,21 @@ def check_pair(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> CheckPa
 
     def run(first: Case, last: Case, to_last: Sequence[int], to_first: Sequence[int]) -> None:
         operands = [operand(spec, zlib.crc32(first.op.encode()) + i) for i, spec in enumerate(first.operands)]
-        image = operands[0].value
+        inputs = {f"x{i}": each.value for i, each in enumerate(operands) if each.shape is not None}
         path = tmp_path / "graph.pb"
         path.write_bytes(graph(first, operands).SerializeToString())
-        model = tfconvert.convert(path, inputs=["x0"], outputs=["y"])
-        moved = np.ascontiguousarray(image.transpose(to_last))
-        operands[0] = Operand(moved, moved.shape)
+        model = tfconvert.convert(path, inputs=list(inputs), outputs=["y"])
+        (got,) = run_tflite(bytes(model), list(inputs.values()))
+        for i, each in enumerate(operands):
+            if each.shape is None and not isinstance(last.operands[i], str):
+                operands[i] = operand(last.operands[i], 0)
+            elif each.shape is not None and len(each.shape) == len(to_last):
+                inputs[f"x{i}"] = np.ascontiguousarray(each.value.transpose(to_last))
+                operands[i] = Operand(inputs[f"x{i}"], inputs[f"x{i}"].shape)
         with tf.Graph().as_default(), tf.compat.v1.Session() as session:
             content = graph(last, operands).SerializeToString()
             tf.import_graph_def(tf.compat.v1.GraphDef.FromString(content), name="")
-            expected = session.run("y:0", {"x0:0": moved})
-        (got,) = run_tflite(bytes(model), [image])
+            expected = session.run("y:0", {f"{name}:0": value for name, value in inputs.items()})
         compare(first, got, expected.transpose(to_first))
 
     return run

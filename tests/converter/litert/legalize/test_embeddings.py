@@ -126,6 +126,36 @@ def test_leading_dimensions_are_merged(converted: Converted) -> None:
     assert "FLOOR_MOD" not in converted(lookup, signature, feeds)
 
 
+def _sparse(tf: ModuleType, parts: Sequence[Any], merged: Sequence[Any]) -> Any:
+    return tf.sparse.reshape(tf.SparseTensor(*parts), tf.stack([tf.cast(each, tf.int64) for each in merged]))
+
+
+def _elements(tf: ModuleType, tensors: Sequence[Any]) -> Any:
+    return tf.concat([tf.reshape(each.indices, [-1]) for each in tensors], 0)
+
+
+def _in_order(tf: ModuleType, shards: Any, *parts: Any) -> Any:
+    shape = parts[2]
+    forms = ([tf.reduce_prod(shape[:-1]), shape[-1]], [shape[0], tf.reduce_prod(shape[1:])],
+             [tf.reduce_prod(tf.slice(shape, [0], [2])), tf.gather(shape, 2)], [tf.reduce_prod(shape)],
+             [shape[0], shape[1], shape[-1]])  # fmt: skip
+    found = [_sparse(tf, parts, merged) for merged in forms]
+    return _elements(tf, [*found, tf.sparse.reshape(tf.SparseTensor(*parts), shape)])
+
+
+def _out_of_order(tf: ModuleType, shards: Any, *parts: Any) -> Any:
+    shape = parts[2]
+    forms = [shape[2], shape[1], shape[0]], [tf.reduce_prod(shape[::2]), shape[1]], [tf.reduce_prod(shape[::-1])]
+    return _elements(tf, [_sparse(tf, parts, merged) for merged in forms])
+
+
+@pytest.mark.parametrize(("merge", "is_recognised"), [(_in_order, True), (_out_of_order, False)])
+def test_neighbouring_dimensions_are_merged(converted: Converted, merge: Lookup, is_recognised: bool) -> None:
+    signature = {**SPARSE, "places": ([None, 3], np.int64), "shape": ([3], np.int64)}
+    feeds = [{"places": [[0, 0, 0], [0, 1, 1], [2, 0, 2]], "ids": [1, 2, 3], "shape": [3, 2, 4]}]
+    assert ("FLOOR_MOD" in converted(merge, signature, feeds)) is not is_recognised
+
+
 def test_dense_ids_are_looked_up_as_sparse_ones(converted: Converted) -> None:
     def lookup(tf: ModuleType, shards: Any, ids: Any) -> Any:
         return tf.nn.safe_embedding_lookup_sparse(shards, tf.sparse.from_dense(ids), combiner="sum")

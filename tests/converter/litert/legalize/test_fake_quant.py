@@ -5,12 +5,16 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tfconvert
 from tests.converter.litert.legalize.cases import Case, Check, converted
+from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
 from tfconvert.schema.diagnostics import ConversionError
 
 BITS = (2, 3, 4, 5, 6, 7, 8, 16)
@@ -115,3 +119,25 @@ def test_computed_ranges(bits: int, narrow: bool, ends: tuple[str, str], check: 
     check(Case("FakeQuantWithMinMaxVars", ["f32[?2,50]", *(f"f32[]{end}" for end in ends)], options))
     operands = ["f32[?20,7]", *(f"f32[7]{end}" for end in ends)]
     check(Case("FakeQuantWithMinMaxVarsPerChannel", operands, options))
+
+
+def test_constants_are_moved_before_they_are_rounded(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    weights = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
+
+    @traced(tf, tf.TensorSpec([2, 3, 4], name="x"))
+    def call(x: Any) -> Any:
+        whole = tf.quantization.fake_quant_with_min_max_args(weights, -1, 1, 4)
+        parts = tf.quantization.fake_quant_with_min_max_vars_per_channel(weights, [-1.0, -2.0], [1.0, 0.5], 5)
+        return {
+            "a": x * tf.transpose(whole),
+            "b": x * tf.transpose(parts, [2, 1, 0]),
+            "c": x * tf.reshape(whole, [2, 3, 4]),
+            "d": tf.squeeze(tf.expand_dims(tf.transpose(parts, [1, 0, 2]), 0), 0) + x[0, 0, 0],
+        }
+
+    x = np.random.default_rng(1).normal(size=(2, 3, 4)).astype(np.float32)
+    model = tfconvert.convert(call)
+    assert not {"TRANSPOSE", "RESHAPE", "QUANTIZE", "FAKE_QUANT"} & model.report.operators.keys()
+    got = run_tflite(bytes(model), {"x": x}, signature="serving_default")
+    for each, wanted in zip(got, call(tf.constant(x)).values(), strict=True):
+        np.testing.assert_allclose(each, wanted, rtol=1e-6)

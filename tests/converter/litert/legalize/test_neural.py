@@ -39,6 +39,14 @@ CONVOLUTIONS = [
          {"strides": [1, 2, 2, 1], "padding": "VALID"}, tolerance=1e-5),
     Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,4]"],
          {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS}, tolerance=1e-5),
+    Case("Conv2DBackpropInput", [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,3,4]"],
+         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
+    Case("Conv2DBackpropInput", ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,?2,2,4]"],
+         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
+    Case("Conv2DBackpropInput", ["i32[2]@5:6", "=f32[3,2,3,4]", "f32[?2,3,?3,4]"],
+         {"strides": [1, 2, 2, 1], "padding": "SAME"}, tolerance=1e-5),
+    Case("Conv2DBackpropInput", [[7, 6], "=f32[3,2,3,4]", "f32[?2,4,4,4]"],
+         {"strides": [1, 2, 2, 1], "padding": "EXPLICIT", "explicit_paddings": _PADS}, tolerance=1e-5),
     Case("Conv3DBackpropInputV2", [[1, 4, 5, 6, 2], "=f32[2,3,2,2,3]", "f32[1,4,3,6,3]"],
          {"strides": [1, 1, 2, 1, 1], "padding": "SAME"}, tolerance=1e-5),
 ]  # fmt: skip
@@ -77,6 +85,7 @@ MATRICES = [
     Case("BatchMatMulV2", ["f32[2,5,3]", "=f32[3,4]"], tolerance=1e-5),
     Case("BatchMatMulV2", ["f32[2,3,5]", "f32[2,4,3]"], {"adj_x": True, "adj_y": True}, tolerance=1e-5),
     Case("BatchMatMulV2", ["i32[2,5,3]", "i32[2,4,3]"], {"adj_y": True}),
+    Case("BatchMatMulV2", ["i32[2,3,5]", "i32[?2,3,4]"], {"adj_x": True}),
     Case("BatchMatMulV3", ["f32[2,5,3]", "f32[2,3,4]"], {"Tout": np.float32}, tolerance=1e-5),
     *(
         Case("Einsum", operands, {"equation": equation}, tolerance=1e-5)
@@ -89,6 +98,9 @@ MATRICES = [
             ("abc,cde->abde", ["f32[?2,3,4]", "=f32[4,5,6]"]),
             ("abc,cde->abde", ["f32[?2,?3,4]", "=f32[4,5,6]"]),
             ("abcd,cde->abe", ["f32[?2,3,4,5]", "=f32[4,5,6]"]),
+            ("abcd,ecd->abe", ["f32[?2,3,?4,5]", "f32[6,?4,5]"]),
+            ("abcd,ecd->eab", ["f32[?2,?3,?4,5]", "f32[?6,4,?5]"]),
+            ("ba,ca->cab", ["f32[?2,?3]", "f32[?4,?3]"]),
             ("aecd,abcd->acbe", ["f32[?2,3,4,5]", "f32[?2,6,4,5]"]),
             ("acbe,aecd->abcd", ["f32[2,3,4,5]", "f32[2,5,3,6]"]),
             ("abcde,fbcde->afbcd", ["f32[2,2,2,2,3]", "f32[3,2,2,2,3]"]),
@@ -214,6 +226,15 @@ FIRST = [
     _channels_first("AvgPool", ["f32[2,3,7,6]"], {"padding": "VALID", "ksize": [1, 1, 3, 2], "strides": [1, 1, 2, 1]},
                     {"ksize": [1, 3, 2, 1], "strides": [1, 2, 1, 1]}),
     _channels_first("FusedBatchNormV3", ["f32[2,3,4,5]", *_STATISTICS], {"is_training": False}, {}),
+    (Case("Conv2DBackpropInput", [[2, 3, 7, 6], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
+          {"padding": "SAME", "strides": [1, 1, 2, 1], "data_format": "NCHW"}),
+     Case("Conv2DBackpropInput", [[2, 7, 6, 3], "=f32[3,2,3,4]", "f32[2,4,4,6]"],
+          {"padding": "SAME", "strides": [1, 2, 1, 1]})),
+    *(_channels_first("Conv2DBackpropInput", [sizes, "=f32[3,2,3,4]", "f32[?2,4,3,3]"],
+                      {"padding": "SAME", "strides": [1, 1, 2, 2]}, {"strides": [1, 2, 2, 1]})
+      for sizes in ([6, 5], "i32[2]@5:6")),
+    _channels_first("Conv2DBackpropInput", ["i32[4]@3:4", "=f32[3,2,3,4]", "f32[?3,4,2,2]"],
+                    {"padding": "SAME", "strides": [1, 1, 2, 2]}, {"strides": [1, 2, 2, 1]}),
     _channels_first("SpaceToDepth", ["f32[2,3,4,6]"], {"block_size": 2}, {}),
     _channels_first("DepthToSpace", ["f32[2,8,3,4]"], {"block_size": 2}, {}),
 ]  # fmt: skip

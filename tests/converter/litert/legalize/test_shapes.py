@@ -49,6 +49,7 @@ SHAPES = [
     Case("Size", ["f32[?2,3]"]),
     Case("Size", ["f32[?2,3]"], {"out_type": _I64}),
     Case("Fill", [[2, 3], "f32[]"]),
+    *(Case("Empty", ["i32[2]@3:4"], {"dtype": dtype, "init": True}) for dtype in (np.float32, np.int64, np.bool_)),
     Case("Fill", [np.array([2, 3]), "i1[]"]),
     Case("Range", [0, "i32[]@5:6", 2]),
     Case("Range", ["f32[]@0:1", "f32[]@5:6", 1.0]),
@@ -96,6 +97,7 @@ REARRANGED = [
     Case("ReverseV2", ["f32[2,3,4]", [0, -1]]),
     Case("Roll", ["f32[2,3,4]", [1, -1], [0, 2]]),
     Case("Roll", ["i32[5]", 7, 0]),
+    Case("Roll", ["f32[?2,0]", "i32[2]@-9:9", [0, 1]]),
     Case("Roll", ["f32[?2,?3,4]", [1, -1], [0, -2]]),
     Case("Roll", ["f32[2,3,4]", "i64[]@-9:9", np.array(1)]),
     Case("Roll", ["i32[2,3]", "i32[3]@-9:9", [0, 1, -2]]),
@@ -141,6 +143,12 @@ INDEXED = [
     _strided("f32[?3,?4,2]", "i32[4]@0:1", "i32[4]@2:4", [1, 1, 1, 1], 0b1000, 0b1000, 0, 0b0010, 0b0100),
     _strided("f32[?2,?1,?3,2,?2]", [0, 0, 0, 1], [0, 0, 0, 2], [1, 1, 1, 1], 0b1001, 0b0001, 0, 0b0110),
     _strided("f32[?2,?1,?3,2,?2]", "i32[4]@0:1", "i32[4]@1:2", [1, 1, 1, 1], 0, 0, 0b0010, 0b0001, 0b1000),
+    # New axes of which there are more than the kernel takes, beside dimensions that go.
+    _strided("f32[2,1,?3,1,?2,2]", "i32[5]@0:1", "i32[5]@1:3", [1] * 5, 0, 0b10000, 0, 0b01101),
+    _strided(
+        "f32[1,2,?3,2,1,2]", "i64[7]@0:1", "i64[7]@1:2", np.array([1] * 7), 0, 0b1000000, 0b100, 0b1001001, 0b110010
+    ),
+    _strided("f32[1,1,1,?2,3,1,2,1]", "i32[4]@0:1", "i32[4]@1:3", "i32[4]@1:3", 0, 0, 0b0001, 0b0010, 0b1100),
     # An ellipsis that takes no dimension, one, and several: the kernel miscounts.
     _strided("f32[4]", "i32[2]@1:2", "i32[2]@3:4", [1, 1], 0, 0, 0b01),
     _strided("f32[?3,4]", "i32[2]@1:2", "i32[2]@3:4", [1, 1], 0b10, 0, 0b01),
@@ -174,6 +182,7 @@ INDEXED = [
     Case("GatherV2", ["f32[4,3]", "i32[2,2]@0:3", 1]),
     Case("GatherV2", ["f32[2,4,3]", "i64[2,2]@0:4", -2], {"batch_dims": -1}),
     Case("GatherNd", ["f32[4,3]", "i32[5,2]@0:3"]),
+    Case("GatherNd", ["f32[?4,3]", "i32[?5,0]"]),
     Case("ScatterNd", ["i32[3,1]@0:5", "f32[3,2]", [5, 2]]),
     Case("ScatterNd", [np.array([[1], [3]]), "i32[2]", np.array([5])]),
     Case("TensorScatterAdd", ["f32[5,2]", "i32[3,1]@0:5", "f32[3,2]"]),

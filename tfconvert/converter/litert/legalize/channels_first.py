@@ -59,6 +59,8 @@ def _with_channels_last(op: Operation, emit: Emit, operand: int, sizes: int | No
 
 
 def _moved_sizes(emit: Emit, sizes: Value, permutation: Sequence[int]) -> Value:
+    if types.shape_of(sizes.type) == (2,):
+        return sizes  # They are height and width wherever the channels are.
     constant = tensor_data.constant_of(sizes)
     if constant is not None:
         return emit.constant(tensor_data.to_array(constant)[list(permutation)].astype(np.int32))

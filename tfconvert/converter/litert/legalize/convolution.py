@@ -178,7 +178,7 @@ def _cropped_transpose_conv(op: Operation, emit: Emit, operands: tuple[Value, ..
         size = emit.ints(full)
     else:
         amounts = emit.ints([0 if dim < 0 else sum(pad) for dim, pad in zip(shape, pads, strict=True)])
-        size = emit.binary("AddV2", emit.i32(op.operands[0]), amounts)
+        size = emit.binary("AddV2", _output_shape(op, emit), amounts)
     result = emit.tfl("transpose_conv", (size, *operands), types.tensor(types.F32, full), options)
     begin, extent = emit.ints([pad[0] for pad in pads]), emit.ints([dim if dim >= 0 else -1 for dim in shape])
     return emit.tfl("slice", (result, begin, extent), op.results[0].type)

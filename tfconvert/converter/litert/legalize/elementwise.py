@@ -24,8 +24,6 @@ def _incompatible(op: Operation) -> Failure | None:
     shapes = [types.shape_of(operand.type) for operand in op.operands]
     if () in shapes or _surely_broadcast(*shapes):
         return None
-    if types.is_static(shapes[0]) and types.is_static(shapes[1]) and types.shape_of(op.results[0].type) != ():
-        return None
     return Failure("shapes that can't be broadcast are to compare as unequal, and whether they can is not known")
 
 

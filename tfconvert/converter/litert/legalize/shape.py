@@ -47,9 +47,6 @@ def _shapes(op: Operation, emit: Emit) -> list[Value]:
 
 def _size(op: Operation, emit: Emit) -> Value:
     element = types.element_of(op.results[0].type)
-    shape = types.shape_of(op.operands[0].type)
-    if types.is_static(shape):
-        return emit.scalar(int(np.prod(shape or (), dtype=np.int64)), element)
     return emit.cast(emit.reduce("Prod", emit.shape(op.operands[0]), (0,)), element)
 
 

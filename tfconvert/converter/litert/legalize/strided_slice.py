@@ -144,8 +144,6 @@ def _strided_slice(op: Operation, emit: Emit) -> Value:
         adds = bool(masks["new_axis_mask"])
         cut_type = types.tensor(types.element_of(result_type), _dims(dense, shape)) if adds else result_type
         value = _slice(emit, value, dense, cut_type)
-    elif not masks["new_axis_mask"]:
-        return value
     if not masks["new_axis_mask"]:
         return value
     return emit.reshape(value, types.shape_of(result_type) or ())
