@@ -9,6 +9,7 @@ import pytest
 
 from tfconvert.converter.ir.interface import Interface, Tensor, interfaces
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.converter.quantization_report import FLOAT, Layer, QuantizationReport
 from tfconvert.converter.report import OutputError, Recorder, Report, StageTime, ranked
 from tfconvert.importers.mlir import import_mlir
 from tfconvert.schema.diagnostics import WARNING, Diagnostic
@@ -73,6 +74,7 @@ def test_text_tells_the_main_things(report: Report) -> None:
                  "warning: tf.Assert: an assertion is gone"):  # fmt: skip
         assert part in text, part
     assert str(report) == report.to_text()
+    assert repr(report) == "<tfconvert report on model: 1502000 bytes>"
 
 
 def test_operators_come_largest_first(report: Report) -> None:
@@ -92,6 +94,22 @@ def test_only_verbose_text_lists_everything(report: Report) -> None:
     assert "BiasAdd" in long
     assert "BiasAdd" not in short
     assert "import" in long
+
+
+def test_only_verbose_text_lists_layers() -> None:
+    layers = (
+        Layer("a", "Conv2D", "int8", low=-1.5, high=0.30004, weight_snr=41.26),
+        Layer("b", "MatMul", "dynamic", reason="its range is not known"),
+        *(Layer(f"c{index}", "Tanh", FLOAT, "left out") for index in range(9)),
+    )
+    report = QuantizationReport(layers)
+    rows = report.lines(None)
+    assert rows[rows.index("  layers:") + 1 :] == [
+        "    Conv2D a: int8, -1.5 to 0.3, weight 41.3 dB",
+        "    MatMul b: dynamic, its range is not known",
+    ]
+    assert "    Tanh c8: left out" in rows
+    assert not {"  layers:", "    Tanh c8: left out"} & set(report.lines(3))
 
 
 def test_counts_of_one_pass_are_added_up() -> None:

@@ -59,6 +59,9 @@ def test_jobs_are_listed_changed_and_deleted(client: Client, server: RunningServ
     server.release()
     assert jobs[0].retry().wait().info.state == "succeeded"
     assert client.job(jobs[0].id).info == jobs[0].refresh().info
+    assert repr(jobs[0]) == f"<tfconvert job {jobs[0].id} of saved_model.tar: succeeded>"
+    assert "AddV2" in [each["op"] for each in client.ops()]
+    assert client.health()["status"] == "ok"
     jobs[0].delete()
     with pytest.raises(tfconvert.ConversionError) as caught:
         client.job(jobs[0].id)

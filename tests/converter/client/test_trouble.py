@@ -234,6 +234,22 @@ def test_a_download_is_whole_or_not_there(pauses: list[float], tmp_path: Path) -
     assert caught.value.code == "output-not-writable"
 
 
+def test_a_refused_download_tells_why(pauses: list[float]) -> None:
+    answers = iter([
+        _problem(503, "service-stopping", **{"Retry-After": "1"}),
+        _problem(409, "no-result"),
+        httpx.Response(404, stream=Body(b"not", b" whole")),
+    ])  # fmt: skip
+    client = _client(
+        lambda request: next(answers) if request.url.path.endswith("/result") else httpx.Response(200, json=JOB)
+    )
+    for code in ("no-result", "server-refused"):
+        with pytest.raises(ConversionError) as caught:
+            client.job("a").result()
+        assert caught.value.code == code
+    assert pauses == [1]
+
+
 def test_ids_of_others_stay_in_their_place() -> None:
     asked = []
 

@@ -142,6 +142,46 @@ def _write(path: Path) -> Path:
     return path
 
 
+def test_a_model_elsewhere_is_looked_at_again(
+    start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
+) -> None:
+    """It is changed before a job is begun, and while another is converted, as that one's own rules see to."""
+    path, rules = tmp_path / "models" / "net.mlir", tmp_path / "rules.py"
+    path.parent.mkdir()
+    rules.write_text(f"{RULES}\nimport pathlib\npathlib.Path({str(path)!r}).touch()\n")
+    given: dict[str, Any] = {"roots": (str(path.parent),)}
+
+    def submit() -> JobRecord:
+        named = submission(place=os.fspath(path), model_sha256="", model_name=path.name, size_in=0)
+        return store.submit(named)[0]
+
+    def operators(job: JobRecord) -> list[str]:
+        return list(json.loads((folders.result(job.id, job.result_attempt) / REPORT).read_text())["operators"])
+
+    path.write_text(RELU)
+    late = submit()
+    path.write_text(RELU.replace("tf.Relu", "tf.Elu"))
+    pool = start(**given)
+    ended = [wait_for(store, late), wait_for(store, submit())]
+    pool.stop(0)
+    path.write_text(RELU)
+    waiting = [submit(), submit()]
+    pool = start(**given)
+    ended += sorted((wait_for(store, job) for job in waiting), key=lambda each: each.is_cached)
+    pool.stop(0)
+    path.touch()
+    start(**given, patterns=(os.fspath(rules),))
+    ended += [wait_for(store, submit()), wait_for(store, submit())]
+    assert [(each.state, each.is_cached, operators(each)) for each in ended] == [
+        ("succeeded", False, ["ELU"]),
+        ("succeeded", True, ["ELU"]),
+        ("succeeded", False, ["RELU"]),
+        ("succeeded", True, ["RELU"]),
+        ("succeeded", False, ["RELU"]),
+        ("succeeded", False, ["RELU"]),
+    ]
+
+
 def test_samples_and_plug_ins_reach_the_job(
     start: Start, store: JobStore, folders: Folders, submission: Submit, tmp_path: Path
 ) -> None:

@@ -145,10 +145,6 @@ def _on_refusal(request: Request, problem: Exception) -> Response:
     return response
 
 
-def _on_lost_file(request: Request, problem: Exception) -> Response:
-    return to_response(error("no-result", "it was just deleted"), request.url.path)
-
-
 def _on_client_gone(request: Request, problem: Exception) -> Response:
     return to_response(error("bad-request", "the client has left in the middle of the request"), request.url.path)
 
@@ -164,6 +160,5 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ConversionError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_refusal)
-    app.add_exception_handler(FileNotFoundError, _on_lost_file)
     app.add_exception_handler(ClientDisconnect, _on_client_gone)
     app.add_exception_handler(Exception, _on_mistake)

@@ -23,12 +23,6 @@ def upgrade() -> None:
     _create_tokens()
 
 
-def downgrade() -> None:
-    """Drops the tables."""
-    for table in ("tokens", "jobs", "servers", "installation"):
-        op.drop_table(table)
-
-
 def _create_servers() -> None:
     op.create_table(
         "servers",
