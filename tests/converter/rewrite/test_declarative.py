@@ -158,6 +158,57 @@ def test_an_attribute_that_is_not_set_has_its_default() -> None:
     assert reason(pattern, last(region)).endswith('is "TANH", not "NONE" or "RELU"')
 
 
+def test_an_attribute_that_is_captured_twice_is_one() -> None:
+    both = attr("both")
+    inner = tfl.mul(X, Y, fused_activation_function=both)
+    pattern = rule("same", tfl.add(inner, X, fused_activation_function=both),
+                   tfl.sub(X, Y, fused_activation_function=both))  # fmt: skip
+    kinds = ": (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"
+    form = f'%0 = "tfl.mul"(%x, %y) {{}} {kinds}\n%1 = "tfl.add"(%0, %x) {{}} {kinds}'
+    relu, none = (f'<{{fused_activation_function = "{name}"}}>' for name in ("RELU", "NONE"))
+    for first, second, expected in ((relu, relu, "RELU"), (none, "", "NONE"), ("", none, "NONE"), ("", "", "NONE")):
+        module, region = parse(form.format(first, second), "%1")
+        assert rewrite(module, region, pattern) == {"same": 1}
+        assert dialect.attribute(last(region), "fused_activation_function") == expected
+    _, region = parse(form.format(relu, ""), "%1")
+    assert reason(pattern, last(region)) == (
+        "fused_activation_function of tfl.mul differs from fused_activation_function elsewhere"
+    )
+
+
+def test_an_inner_op_that_is_rebuilt_keeps_the_types_of_its_results() -> None:
+    mean = tfl.mean(X, constant("axes"), keep_dims=attr("keep"))
+    pattern = rule("turn", tfl.relu(tfl.exp(mean)), tfl.exp(mean.rebuilt(X, constant("axes"), keep_dims=attr("keep"))))
+    body = """
+    %a = "tfl.pseudo_const"() <{value = dense<1> : tensor<1xi32>}> : () -> tensor<1xi32>
+    %0 = "tfl.mean"(%z, %a) <{keep_dims = false}> : (tensor<2x5xf32>, tensor<1xi32>) -> tensor<2xf32>
+    %1 = "tfl.exp"(%0) : (tensor<2xf32>) -> tensor<2xf32>
+    %2 = "tfl.relu"(%1) : (tensor<2xf32>) -> tensor<2xf32>
+    """
+    module, region = parse(body, "%2", arguments="%z: tensor<2x5xf32>")
+    rewrite(module, region, pattern)
+    assert names(region) == ["mean", "exp"]
+    assert str(last(region).operands[0].type) == "tensor<2xf32>"
+    assert dialect.attribute(last(region).operands[0].owner, "keep_dims") is False  # type: ignore[arg-type]
+
+
+def test_a_named_value_is_computed_once() -> None:
+    calls = []
+
+    def more(c: Any) -> object:
+        calls.append(c.tolist())
+        return c + 1
+
+    pattern = rule("twice", tfl.sub(X, array("c")), tfl.add(tfl.mul(X, computed(more, "d")), computed(more, "d")))
+    module, region = parse("%c = constant 2.0\n%0 = tfl.sub %x, %c", "%0")
+    rewrite(module, region, pattern)
+    assert calls == [[2.0, 2.0]]
+    held = [
+        tensor_data.constant_of(each.operands[1]) for each in region.block.ops if each.name in ("tfl.mul", "tfl.add")
+    ]
+    assert [tensor_data.to_array(each).tolist() for each in held if each is not None] == [[3.0, 3.0], [3.0, 3.0]]
+
+
 def test_an_op_can_be_rebuilt_with_other_operands() -> None:
     added = tfl.add(X, Y)
     pattern = rule("fuse", tfl.relu(added), added.rebuilt(X, Y, fused_activation_function="RELU"))
@@ -253,6 +304,9 @@ WANTS = tfl.add(X.element("float32").rank(1).shaped(2).static(), tfl.relu(Y).onc
         (tfl.add(tfl.relu(X).once(), Y), "%1 = tfl.relu %x\n%0 = tfl.add %1, %1",
          "the result of tfl.relu is used more than once"),
         (tfl.concatenation(X, Y), "%0 = tfl.concatenation %x", "tfl.concatenation has 1 operands, not 2"),
+        (tfl.add(X, 2), '%c = "tfl.pseudo_const"() <{value = dense<> : tensor<0xf32>}> : () -> tensor<0xf32>\n'
+         '%0 = "tfl.add"(%x, %c) : (tensor<2xf32>, tensor<0xf32>) -> tensor<2xf32>',
+         "operand 1 of tfl.add isn't the constant 2.0"),
         (tfl.add(X.because("x is wrong").rank(3), Y), "%0 = tfl.add %x, %y", "x is wrong"),
     ],
 )  # fmt: skip
@@ -289,6 +343,19 @@ def test_a_failure_says_what_is_in_the_way(pattern: object, body: str, expected:
         (lambda: rule("p", tfl.add(X, np.add), X), "an operand of tfl.add is ufunc"),
         (lambda: rule("p", tfl.add(X, Y), X, where=[check("", max)]), "wrap it in a lambda"),
         (lambda: rule("p", tfl.add(X, Y), X, also={tfl.exp(X): X}), "isn't matched"),
+        (lambda: rule("p", tfl.relu(X), X, where=[computed(lambda x: x)]), "among the conditions needs a name"),
+        (lambda: rule("p", tfl.relu(X), X, where=[check("", lambda *x: x)]), "must be a name of its own"),
+        (lambda: rule("p", tfl.relu(op((), X)), X), "an op has no name"),
+        (lambda: rule("p", tfl.add(X, Y, fused_activation_function=X), X), "is the term of a value; use attr(...)"),
+        (lambda: rule("p", tfl.add(tfl.exp(X).named("e"), tfl.exp(Y).named("e")), X), "the name 'e' is taken twice"),
+        (lambda: rule("p", tfl.add(tfl.pack(rest("r")), tfl.pack(rest("r"))), X), "the rest 'r' is captured twice"),
+        (lambda: rule("p", tfl.relu(X), lambda: None), "needs the rewriter as its first parameter"),
+        (lambda: rule("p", tfl.relu(X), tfl.exp(X).rebuilt(X)), "is to be rebuilt, but isn't matched"),
+        (lambda: rule("p", tfl.relu(X), op(("tfl.exp", "tfl.neg"), X)), "is to be created and needs one name"),
+        (lambda: rule("p", tfl.relu(X), tfl.add(X, 1.0).commutative()), "names and orders are for what is matched"),
+        (lambda: rule("p", tfl.relu(X), tfl.add(X, X, fused_activation_function=one_of("NONE", "RELU"))), "say which"),
+        (lambda: rule("p", tfl.relu(X), tfl.add(X, X, fused_activation_function=attr("a"))), "which nothing captures"),
+        (lambda: rule("p", tfl.relu(tfl.exp(X).typed(types.F32)), X), "rebuilt, typed and like are for results"),
     ],
 )  # fmt: skip
 def test_a_pattern_is_checked_when_it_is_defined(make: Callable[[], object], expected: str | None) -> None:
