@@ -72,6 +72,11 @@ def test_a_sequence_without_steps_leaves_the_state_as_it_was(tmp_path: Path) -> 
     _check(tmp_path, rnn_loop(time=-1, results=(1,)), 1, (2, 3), (2, 0), (2, 1), **{RNN: 1})
 
 
+def test_how_often_a_loop_has_run_is_known_without_it(tmp_path: Path) -> None:
+    _check(tmp_path, rnn_loop(results=(-3, 0, -2)), 1, (2, 4), **{RNN: 1})
+    _check(tmp_path, rnn_loop(time=-1, batch=-1, results=(-3, 1, -2)), 1, (2, 3), (1, 0), (4, 1), **{RNN: 1})
+
+
 def test_layers_upon_layers_in_one_loop(tmp_path: Path) -> None:
     _check(tmp_path, loop(stacked, 3, results=(0, 1, 2)), 3, (2, 4), **{LSTM: 1, RNN: 1})
 
