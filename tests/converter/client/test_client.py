@@ -86,6 +86,9 @@ def test_what_can_not_be_sent_is_refused_before_it_is(client: Client, server: Ru
                            ({"patterns": [object()]}, "wrong-option"), ({"place": "/models/m"}, "wrong-option"),
                            ({"quantize": tfconvert.Quantize("int8", samples=[{"x": 1}])}, "wrong-option"),
                            ({"quantize": tfconvert.Quantize("int8", samples=["gone.npz"])}, "model-not-found"),
+                           ({"quantize": {"mode": "int8", "samples": "gone.npz"}}, "model-not-found"),
+                           ({"metadata": {"outputs": {"y": {"labels": "gone.txt"}}}}, "bad-metadata"),
+                           ({"metadata": {"outputs": {"y": {"name": {1}}}}}, "wrong-option"),
                            ({"metadata": "labels.txt"}, "wrong-option")):  # fmt: skip
         with pytest.raises(tfconvert.ConversionError) as caught:
             client.submit(tmp_path / "missing", **settings)

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tests.converter.validation.test_valid_inputs import MODELS, save
+from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 
 
@@ -83,6 +84,40 @@ def test_other_models_differ_in_everything(right: Path, tf: ModuleType, tmp_path
     assert {each["section"] for each in found["structure"]} >= {"operators", "signatures"}
     assert [each["what"] for each in found["structure"] if each["section"] == "operators"][:2] == ["ADD", "CONV_2D"]
     assert any("the inputs differ" in note for note in found["notes"])
+
+
+def test_texts_are_compared_too(tf: ModuleType, tmp_path: Path) -> None:
+    def write(name: str, *texts: str) -> Path:
+        table = tf.constant([*texts, *"defgh"])
+
+        @traced(tf, tf.TensorSpec([None], tf.int32, name="i"), tf.TensorSpec([2], tf.string, name="s"),
+                tf.TensorSpec([2], tf.bool, name="b"))  # fmt: skip
+        def call(i: Any, s: Any, b: Any) -> Any:
+            return {"picked": tf.gather(table, i), "texts": tf.reshape(s, [2, 1]), "flags": tf.logical_not(b)}
+
+        tfconvert.convert(call).save(tmp_path / name)
+        return tmp_path / name
+
+    one, other = write("one.tflite", "a", "b", "c"), write("other.tflite", "a", "x", "c")
+    assert _diff(one, write("same.tflite", "a", "b", "c")).output.endswith("the same\n")
+    found = _data(one, other)
+    assert [(each["first"], each["numbers"]) for each in found["weights"]] == [("string", 1)]
+    assert [each["output"] for each in found["outputs"]] == ["picked", "texts", "flags"]
+    assert not any(each["what"] for each in found["outputs"] if each["output"] != "picked")
+    np.savez(tmp_path / "data.npz", i=np.array([[1, 0]], np.int32), s=np.array([["u", "v"]]), b=np.zeros((1, 2), bool))
+    (picked, *_) = _data(one, other, "--data", tmp_path / "data.npz")["outputs"]
+    assert picked["what"]
+
+
+def test_what_does_not_run_is_told(tf: ModuleType, tmp_path: Path) -> None:
+    @traced(tf, tf.TensorSpec([None], name="x"))
+    def call(x: Any) -> Any:
+        return {"y": tf.reshape(x, [3, 1])}
+
+    tfconvert.convert(call).save(tmp_path / "model.tflite")
+    found = _data(tmp_path / "model.tflite", tmp_path / "model.tflite")
+    assert found["outputs"] == []
+    assert any("were not compared: LiteRT refuses" in note for note in found["notes"])
 
 
 def test_latency_is_measured_on_request(right: Path) -> None:

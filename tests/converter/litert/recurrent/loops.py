@@ -219,8 +219,8 @@ def loop(
         time: The sequence's length.
         batch: The batch.
         axis: Along which axis of the sequence the steps lie.
-        results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states; -3 how often the loop has run, and
-            -2 how often it was to.
+        results: The results of `main`: 0 all outputs, steps first; 1, 2, ... the states; -3 how often the loop has
+            run, and -2 how often it was to.
         runs: How often the loop runs, computed from the sequence's length.
         state_batch: The batch of the states, if not the sequence's.
     """
