@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import tfconvert
 from tests.support.litert import RunTFLite
+from tfconvert.converter.cli.main import main
 from tfconvert.exporters.tflite.model_metadata import MODEL_METADATA, archive
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tflite.reader import read, read_model
@@ -98,6 +100,18 @@ def test_the_command_stores_labels_and_normalization(digits_model: Path, labels:
     image = {"color_space": 2, "default_size": {"height": 8, "width": 8}}
     assert inputs["pixels"]["content"] == {"content_properties": ("ImageProperties", image)}
     assert outputs["output_0"]["associated_files"][0]["name"] == "labels.txt"
+
+
+def test_a_json_file_holds_everything(digits_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "metadata.JSON").write_text('{"name": "digits", "inputs": {"pixels": {"mean": 0, "std": 16}}}')
+    command = [str(digits_model), "-q", "-o", str(tmp_path / "m.tflite"), "--metadata", str(tmp_path / "metadata.JSON")]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert stored((tmp_path / "m.tflite").read_bytes())["name"] == "digits"
+    for more, reason in ((["--metadata", "labels.txt"], "holds everything"),
+                         (["--metadata-normalization", "0,16"], "holds everything"),
+                         (["--metadata-normalization", "pixels=0"], "'pixels=0' is not [INPUT=]MEAN,STD")):  # fmt: skip
+        refused = CliRunner().invoke(main, [*command, *more])
+        assert (refused.exit_code, reason in " ".join(refused.output.split())) == (2, True), refused.output
 
 
 def test_the_page_is_true(digits_model: Path, root: Path, labels: Path, tmp_path: Path) -> None:

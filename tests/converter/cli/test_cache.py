@@ -141,6 +141,16 @@ def test_what_is_code_is_not_kept(convert: Run, tmp_path: Path, model: Path) -> 
     assert cache.entry("x", Source(str(model)), Options(quantize=ranges), [model / "saved_model.pb"]) is None
 
 
+def test_results_with_pages_are_not_kept(model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    output = Output(str(tmp_path / "out.tflite"), cache_dir=str(tmp_path / "cache"), page=str(page))
+    report = Job(Source(str(model)), output, Options(keep_graphs=True)).run().to_dict()
+    (note,) = (note for note in report["notes"] if note["code"] == "cache-not-used")
+    assert "it keeps no graphs for pages" in note["message"]
+    assert not entries(tmp_path)
+    assert page.read_text("utf-8").startswith("<!doctype")
+
+
 def test_a_folder_that_cannot_be_used_is_a_warning(convert: Run, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file", "utf-8")
     (note,) = (note for note in convert()["notes"] if note["code"] != "open-sizes")

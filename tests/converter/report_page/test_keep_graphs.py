@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import tfconvert
+from tests.converter.litert.recurrent.loops import lstm_loop
 from tfconvert.converter.report import Report
 
 LOOP = """
@@ -126,6 +127,26 @@ def test_functions_of_loops_and_source_lines(tmp_path: Path) -> None:
     assert scaled["sources"] == ["model.py:7"]
     assert scaled["operands"][1]["value"] == "2"
     assert _named(graphs["after"][2], "TANH")["name"] == "cell/tanh"
+
+
+def test_custom_operators_have_their_own_names(tmp_path: Path) -> None:
+    path = tmp_path / "custom.mlir"
+    path.write_text("""
+      func.func @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {
+          tf.entry_function = {inputs = "x", outputs = "y"}} {
+        %0 = "tf.Mystery"(%x) {rate = 0.5 : f32} : (tensor<2x4xf32>) -> tensor<2x4xf32>
+        return %0 : tensor<2x4xf32>
+      }""")
+    report = tfconvert.convert(path, keep_graphs=True, allow_custom_ops=True).report
+    assert _named(_graphs(report)["after"][0], "Mystery")["types"] == ["f32[2,4]"]
+
+
+def test_operands_that_are_left_out_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "lstm.mlir"
+    path.write_text(lstm_loop())
+    (function,) = _graphs(tfconvert.convert(path, keep_graphs=True).report)["after"]
+    peepholes = _named(function, "UNIDIRECTIONAL_SEQUENCE_LSTM")["operands"][9:12]
+    assert [each["value"] for each in peepholes] == ["none"] * 3
 
 
 def test_memory_is_that_of_the_tensors_which_live_at_one_time(tmp_path: Path) -> None:
