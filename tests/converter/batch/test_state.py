@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from tests.converter.batch.models import write
@@ -30,6 +31,29 @@ def test_a_result_is_known_until_something_changes(tmp_path: Path, entry: Entry)
     assert State(path).find(entry._replace(output=entry.output + "2")) is None
     os.utime(entry.model, (1, 1))
     assert State(path).find(entry) is None
+
+
+def test_models_behind_urls_are_looked_at_there(tmp_path: Path, entry: Entry) -> None:
+    system = fsspec.filesystem("memory")
+    system.pipe("/batch/model/saved_model.pb", b"one")
+    path = str(tmp_path / "state")
+    remote = entry._replace(model="memory://batch/model")
+    State(path).add(remote, DONE)
+    assert State(path).find(remote) == DONE
+    system.pipe("/batch/model/variables/variables.index", b"two")
+    assert State(path).find(remote) is None
+    system.rm("/batch", recursive=True)
+
+
+def test_neither_model_nor_state_need_be_there(tmp_path: Path, entry: Entry) -> None:
+    path = str(tmp_path / "state")
+    missing = entry._replace(model=str(tmp_path / "missing"))
+    state = State(path)
+    assert state.find(missing) is None
+    Path(path).mkdir()
+    with pytest.raises(ConversionError) as caught:
+        state.add(entry, DONE)
+    assert caught.value.code == "output-not-writable"
 
 
 def test_a_result_that_is_gone_is_made_again(tmp_path: Path, entry: Entry) -> None:

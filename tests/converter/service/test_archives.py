@@ -50,7 +50,7 @@ def test_what_is_hostile_or_damaged_is_refused_and_leaves_nothing(case: str, tmp
 
 
 @pytest.mark.parametrize("prefix", ["", "./", "saved_model/", "./a/b/saved_model/"])
-@pytest.mark.parametrize("kind", ["zip", "stored", "tar", "gnu", "tar.gz", "two-streams"])
+@pytest.mark.parametrize("kind", ["zip", "stored", "tar", "gnu", "zip -r", "tar.gz", "two-streams"])
 def test_a_saved_model_is_found(kind: str, prefix: str, tmp_path: Path) -> None:
     members = {f"{prefix}{name}": data for name, data in MODEL.items()} | {"__MACOSX/._x": b"", "._a.pb": b""}
     tar = tarred(members)
@@ -58,6 +58,7 @@ def test_a_saved_model_is_found(kind: str, prefix: str, tmp_path: Path) -> None:
         "zip": zipped(members),
         "stored": zipped(members, zipfile.ZIP_STORED),
         "tar": tar,
+        "zip -r": zipped([(f"{prefix}variables/", b""), (f"{prefix}assets/", b""), *members.items()]),
         "gnu": tarred(members, tarfile.GNU_FORMAT),
         "tar.gz": gzip.compress(tar),
         "two-streams": gzip.compress(tar[:700]) + gzip.compress(tar[700:]) + bytes(100),

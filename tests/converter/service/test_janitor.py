@@ -163,8 +163,9 @@ def test_what_is_needed_in_the_last_moment_stays(
 
 
 def test_old_jobs_are_forgotten(
-    janitor: Janitor, store: JobStore, folders: Folders, lease: Lease, submission: Submit
-) -> None:
+    janitor: Janitor, store: JobStore, folders: Folders, config: ServiceConfig, lease: Lease, clock: Clock,
+    submission: Submit,
+) -> None:  # fmt: skip
     store.submit(submission())
     old = finished(store, lease, folders)
     waiting, _ = store.submit(submission(UNKNOWN))
@@ -172,6 +173,8 @@ def test_old_jobs_are_forgotten(
     with store.database.write() as connection:
         connection.execute(update(JOBS).where(JOBS.c.id != recent.id).values(created=0.0))
         connection.execute(update(JOBS).where(JOBS.c.id == old.id).values(finished=time.time() - 31 * 86400))
+    Janitor(store, folders, config._replace(keep_days=0), lease, clock).clean()
+    assert {job.id for job in store.list(None)[0]} == {old.id, waiting.id, recent.id}
     janitor.clean()
     assert {job.id for job in store.list(None)[0]} == {waiting.id, recent.id}
     assert not folders.result(old.id, 1).exists()

@@ -13,9 +13,6 @@ class _Absent:
     def __init__(self, *args: Any, **settings: Any) -> None:
         runtime.require()
 
-    def __getattr__(self, name: str) -> Any:
-        runtime.require()
-
 
 try:
     from ai_edge_litert.interpreter import Interpreter, OpResolverType, load_delegate

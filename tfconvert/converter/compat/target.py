@@ -50,7 +50,3 @@ class RepresentativeDataset:
 
     def __init__(self, input_gen: Callable[[], Iterable[Any]]) -> None:
         self.input_gen = input_gen
-
-    def __call__(self) -> Iterable[Any]:
-        """Returns the samples, from the first."""
-        return self.input_gen()

@@ -31,9 +31,6 @@ class Formula:
     def __add__(self, other: Formula | float) -> Formula:
         return self._binary("AddV2", other)
 
-    def __radd__(self, other: float) -> Formula:
-        return self._binary("AddV2", other)
-
     def __sub__(self, other: Formula | float) -> Formula:
         return self._binary("Sub", other)
 
