@@ -77,6 +77,20 @@ def test_how_often_a_loop_has_run_is_known_without_it(tmp_path: Path) -> None:
     _check(tmp_path, rnn_loop(time=-1, batch=-1, results=(-3, 1, -2)), 1, (2, 3), (1, 0), (4, 1), **{RNN: 1})
 
 
+def test_the_shape_of_a_transposed_sequence_is_that_of_the_sequence(tmp_path: Path) -> None:
+    source = rnn_loop(time=-1, batch=-1, results=(1,))
+    turned = """{
+        %order = "tf.Const"() <{value = dense<[1, 0, 2]> : tensor<3xi32>}> : () -> tensor<3xi32>
+        %x = "tf.Transpose"(%batches, %order) : (tensor<?x?x3xf32>, tensor<3xi32>) -> tensor<?x?x3xf32>
+        %whole = "tf.Shape"(%x) : (tensor<?x?x3xf32>) -> tensor<3xi32>"""
+    source = source.replace("@main(%x:", "@main(%batches:", 1).replace('"y0"}} {', f'"y0,y1"}}}} {turned}', 1)
+    source = re.sub(r"-> \((.*?)\)\n", r"-> (\1, tensor<3xi32>)\n", source, count=1)
+    source = re.sub(r"func.return (%0#\d) : (.*)", r"func.return \1, %whole : \2, tensor<3xi32>", source, count=1)
+    model = compare(tmp_path, source, *([(batch, time, FEATURES), (batch, UNITS)] for batch, time in ((2, 3), (1, 4))),
+                    **{RNN: 1})  # fmt: skip
+    assert model.report.operators["TRANSPOSE"] == 0
+
+
 def test_layers_upon_layers_in_one_loop(tmp_path: Path) -> None:
     _check(tmp_path, loop(stacked, 3, results=(0, 1, 2)), 3, (2, 4), **{LSTM: 1, RNN: 1})
 
