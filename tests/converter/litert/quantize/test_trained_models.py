@@ -148,6 +148,30 @@ def test_dense_layers_of_all_kinds(tf: ModuleType, tmp_path: Path, run_tflite: R
     trained.check(model, run_tflite, 8 / 255)
 
 
+def _mixed(q: Quantizers, x: Any) -> Any:
+    """An activation of 16 bits, a constant that is added, and sequences that are joined to another constant."""
+    tf = q.tf
+    x = tf.quantization.fake_quant_with_min_max_args(x, -1.2, 2.3, num_bits=16)
+    x = q.activation(tf.nn.conv2d(x, q.filter(3, 3, 2, 4), 1, "SAME"), -6, 6)
+    x = q.activation(x + q.activation(q.constant(random(4)), -2, 2), -8, 8)
+    return tf.concat([x, q.constant(random(1, 6, 6, 1))], 3)
+
+
+def test_widths_and_constants_of_all_kinds_become_integers(
+    tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite
+) -> None:
+    trained = Trained(tf, tmp_path, _mixed)
+    samples = [{"x": random(1, 6, 6, 2, seed=seed)} for seed in range(3)]
+    model = tfconvert.convert(trained.folder, quantize=tfconvert.Quantize("int8", samples=samples))
+    assert model.report.operators == {"QUANTIZE": 1, "CONV_2D": 1, "ADD": 1, "CONCATENATION": 1, "DEQUANTIZE": 1}
+    for seed in range(3):
+        x = random(1, 6, 6, 2, seed=seed)
+        (got,) = run_tflite(bytes(model), [x])
+        # What was trained with more bits, or not at all, is rounded here only.
+        np.testing.assert_allclose(got, trained.call(x), atol=2 * 16 / 255)
+        assert np.unique(got).size > 20
+
+
 RANGES = [
     (-1.0, 1.0, 8, False), (-1.0, 1.0, 8, True), (-0.5, 6.0, 8, False), (-0.5, 6.0, 8, True), (0.5, 6.0, 8, False),
     (-3.0, -0.2, 8, False), (-1.234567, 2.345678, 8, False), (-1.234567, 2.345678, 8, True), (0.0, 6.0, 8, False),
