@@ -22,7 +22,7 @@ def module_of(text: str) -> ModuleOp:
 def last(body: str, arguments: str = "%x: tensor<f32>") -> Operation:
     """Returns the last op of a function's body."""
     module = module_of(f"func.func @f({arguments}) {{ {body} return }}")
-    ops = [op for op in module.walk() if op.name.startswith("tf.")]
+    ops = [op for op in module.walk() if op.name.startswith("tf.") and op.parent_op.name == "func.func"]
     return ops[-1]
 
 
