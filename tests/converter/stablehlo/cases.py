@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
+import numpy as np
+
 from tests.converter.stablehlo import (
     cases_arrays,
     cases_computed,
@@ -48,6 +50,16 @@ def groups(tf: ModuleType) -> Mapping[str, Group]:
                 "bias": lambda x: nn.bias_add(x, tf.constant([1.0, 2.0, 3.0, 4.0])),
                 "like": lambda x: tf.ones_like(x) + tf.zeros_like(x), "bitcast": lambda x: tf.bitcast(x, tf.int32),
                 "logical_not": lambda x: math.logical_not(x > 0.5),
+            },
+        ),
+        "Bessel functions": Group(
+            [Input("float32", ("n", 60, "m"), -30, 30)],
+            {
+                "bessel_i0e": math.bessel_i0e, "bessel_i0e_near": lambda x: math.bessel_i0e(x / 30),
+                "bessel_i0e_far": lambda x: 1e15 * math.bessel_i0e(x * 1e30),
+                "bessel_i0e_zero": lambda x: math.bessel_i0e(tf.minimum(x, 0.0)),
+                "bessel_i0e_infinite": lambda x: math.bessel_i0e(x[:1, 0, :1] * [[-np.inf, np.inf]]),
+                "bessel_i0e_half": lambda x: math.bessel_i0e(tf.cast(x, tf.float16)),
             },
         ),
         "binary": Group(

@@ -100,8 +100,8 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
 
 
 NAMES = (
-    "unary", "binary", "integers", "reductions", "shapes", "slices", "products", "images", "fixed images", "lookups",
-    "control flow",
+    "unary", "Bessel functions", "binary", "integers", "reductions", "shapes", "slices", "products", "images",
+    "fixed images", "lookups", "control flow",
     "scans", "sorting", "greatest", "segments", "diagonals", "fixed diagonals", "complex numbers", "training",
     "rearranging", "computed sizes", "bytes", "random numbers", "linear algebra", "numbers of the engine",
     "letters and ranges",

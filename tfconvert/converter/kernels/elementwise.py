@@ -214,6 +214,7 @@ _WIDE_UNARY: Mapping[str, Function] = {
     "Asinh": np.arcsinh,
     "Atan": np.arctan,
     "Atanh": np.arctanh,
+    "BesselI0e": special_functions.bessel_i0e,
     "Cos": np.cos,
     "Cosh": np.cosh,
     "Elu": _elu,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
+import tfconvert
 from tests.converter.litert.legalize.cases import Case, Check
+from tests.support.litert import RunTFLite
 from tfconvert.converter.litert.legalize import activation, bitwise, elementwise, math, narrow_types
 from tfconvert.converter.litert.legalize.entry import Entry, element_name
 from tfconvert.schema.dialects import types
@@ -118,6 +122,8 @@ CASES += [
     # Near 1 TensorFlow's own kernel loses digits when it adds 1.
     *(Case("Erfinv", [f"f32[500]@{ends}"], tolerance=1e-4) for ends in ("-1:-0.999", "0.99:1", "-1:-1", "1:1", "2:3")),
     Case("Erfinv", ["f32[500]@-0.001:0.001"]),
+    *(Case("BesselI0e", [f"f32[?500]@{ends}"], tolerance=1e-6) for ends in ("-9:9", "-0.001:0.001", "-800:800")),
+    Case("BesselI0e", ["f16[2,3]@-9:9"]),
     Case("Expm1", [np.array([-100, -1, -1e-4, 0, 1e-6, 1, 10], np.float32)]),
     Case("Softplus", [np.array([-100, -1, 0, 1, 100], np.float32)]),
 ]
@@ -126,3 +132,12 @@ CASES += [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_agrees(case: Case, check: Check) -> None:
     check(case)
+
+
+def test_bessel_function_everywhere(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    function = tf.function(tf.math.bessel_i0e, input_signature=[tf.TensorSpec([None], tf.float32)])
+    sizes = np.concatenate([[0, np.inf], np.geomspace(1e-38, 3e38, 2000), np.linspace(0, 40, 2001)])
+    x = np.concatenate([-sizes, sizes]).astype(np.float32)
+    (found,) = run_tflite(bytes(tfconvert.convert(function)), [x])
+    np.testing.assert_allclose(found, tf.math.bessel_i0e(x), rtol=1e-6)
+    np.testing.assert_array_equal(found[[0, 1]], [1, 0])

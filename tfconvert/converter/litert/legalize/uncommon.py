@@ -67,6 +67,7 @@ TOPICS: tuple[Topic, ...] = (
           "BatchToSpace Reverse SpaceToBatch SparseMatMul TopK"),
     Topic("ranking", "ranking", "ApproxTopK InTopK InTopKV2 NthElement UnravelIndex"),
     Topic("gradients", "gradients", "EluGrad LeakyReluGrad SeluGrad SoftplusGrad SoftsignGrad"),
+    Topic("bessel", "Bessel functions", "BesselI0e"),
 )  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.kernels.special_functions import BESSEL_I0_BOUND, BESSEL_I0_MIDDLE, BESSEL_I0_TAIL
 from tfconvert.converter.stablehlo.legalize.emit import DeclinedError, Emit
 from tfconvert.converter.stablehlo.legalize.entry import Lowering
+from tfconvert.converter.stablehlo.legalize.expressions import Expression
 from tfconvert.converter.stablehlo.legalize.shaping import concatenate, part
 from tfconvert.schema.dialects import types
 from tfconvert.schema.ir.attribute import Attribute
@@ -260,6 +262,26 @@ def _ndtri(op: Operation, emit: Emit) -> Value:
     return emit.binary("multiply", emit.unary("chlo.erf_inv", inner), float(np.sqrt(2)))
 
 
+def _polynomial(x: Expression, coefficients: Sequence[float]) -> Expression:
+    """Emits a polynomial by Horner's rule."""
+    value = x * coefficients[0] + coefficients[1]
+    for coefficient in coefficients[2:]:
+        value = value * x + coefficient
+    return value
+
+
+def _bessel_i0e(op: Operation, emit: Emit) -> Value:
+    element = types.element_of(op.operands[0].type)
+    if element == types.F64:
+        raise DeclinedError("it is computed with the digits of f32")
+    size = abs(Expression(emit, emit.convert(op.operands[0], types.F32)))
+    part = size * (1 / BESSEL_I0_BOUND)
+    middle = _polynomial(part * part, BESSEL_I0_MIDDLE) * (size * -1).apply("exponential")
+    tail = _polynomial(1 / part, BESSEL_I0_TAIL) * part.apply("rsqrt")
+    # What is not chosen may be infinite, or NaN.
+    return emit.convert(middle.where(part.compare("LT", 1), tail).value, element)
+
+
 def _approximate_equal(op: Operation, emit: Emit) -> Value:
     from_attribute = op.properties.get("tolerance")
     tolerance = getattr(from_attribute, "value", 1e-5)
@@ -276,6 +298,7 @@ LOWERINGS: Mapping[str, Lowering] = {
     "Abs": _abs,
     "ComplexAbs": _abs,
     "ApproximateEqual": _approximate_equal,
+    "BesselI0e": _bessel_i0e,
     "Bitcast": _bitcast,
     "Cast": _cast,
     "ClipByValue": _clip,
