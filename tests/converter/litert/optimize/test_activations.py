@@ -134,6 +134,16 @@ def test_other_limits_stay(limit: float, run_tflite: RunTFLite) -> None:
     check(graph, ["relu", "minimum"], run_tflite)
 
 
+@pytest.mark.parametrize("steps", [("relu", "minimum"), ("maximum", "minimum"), ("minimum", "maximum")])
+def test_limits_of_0_and_1_stay_where_delegates_take_them(steps: tuple[str, str], run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.inputs[0]
+    for name in steps:
+        value = graph.op(name, value, *({"maximum": [0.0], "minimum": [1.0]}.get(name, [])))
+    graph.returns(value)
+    check(graph, ["relu" if name == "maximum" else name for name in steps], run_tflite)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_leaky_relu(swapped: bool, run_tflite: RunTFLite) -> None:
     graph = Graph(SHAPE)

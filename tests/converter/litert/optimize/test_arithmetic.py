@@ -170,3 +170,25 @@ def test_the_greater_of_one_value_is_the_value(name: str, run_tflite: RunTFLite)
     value = graph.op("neg", graph.inputs[0])
     graph.returns(graph.op("exp", graph.op(name, value, value)))
     check(graph, ["neg", "exp"], run_tflite)
+
+
+@pytest.mark.parametrize("name", ["add", "sub"])
+def test_negated_integers_stay(name: str) -> None:
+    graph = Graph((4,), (4,), element=types.I32)
+    graph.returns(graph.op(name, graph.inputs[0], graph.op("neg", graph.inputs[1])))
+    graph.optimize()
+    assert graph.names == ["neg", name]
+
+
+@pytest.mark.parametrize(("name", "other"), [("add", "sub"), ("sub", "add")])
+def test_negation_leaves_the_activation(name: str, other: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    x, y = graph.inputs
+    graph.returns(graph.op(name, x, graph.op("neg", y), fused_activation_function="RELU6"))
+    check(graph, [f"{other}{{RELU6}}"], run_tflite)
+
+
+def test_a_negated_minuend_stays(run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE, SHAPE)
+    graph.returns(graph.op("sub", graph.op("neg", graph.inputs[0]), graph.inputs[1]))
+    check(graph, ["neg", "sub"], run_tflite)

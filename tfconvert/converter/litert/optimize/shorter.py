@@ -1,6 +1,7 @@
 """Arithmetic in fewer ops, with the same result for every operand.
 
 neg(neg(x))                        ->  x
+x + neg(y), x - neg(y)             ->  x - y, x + y
 1 / sqrt(x)                        ->  rsqrt(x)
 square(x - y)                      ->  squared_difference(x, y)
 relu(square(x)), relu(abs(x)) ...  ->  square(x), abs(x)          where no element is negative
@@ -19,7 +20,7 @@ import numpy as np
 from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import check, tfl, value
+from tfconvert.converter.rewrite.dsl import attr, check, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
@@ -81,6 +82,7 @@ def _match_neutral(op: Operation) -> Value | Failure:
 
 
 X, Y = value("x").element(np.float32), value("y")
+_CLAMPED = {matching.ACTIVATION: attr("activation")}
 _ANY = value("any")
 _SAME = check("it broadcasts", matching.same_shape_as_result)
 _LOW = check(
@@ -89,6 +91,8 @@ _LOW = check(
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
+    rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
+    rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
     rule("reciprocal-root", tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN), tfl.rsqrt(X), where=[_SAME], benefit=2),
     rule("squared-difference", tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()), tfl.squared_difference(X, Y),
          where=[_LOW], benefit=0),
