@@ -22,8 +22,8 @@ def module_of(text: str) -> ModuleOp:
 def last(body: str, arguments: str = "%x: tensor<f32>") -> Operation:
     """Returns the last op of a function's body."""
     module = module_of(f"func.func @f({arguments}) {{ {body} return }}")
-    ops = [op for op in module.walk() if op.name.startswith("tf.") and op.parent_op.name == "func.func"]
-    return ops[-1]
+    (function,) = [op for op in module.walk() if op.name == "func.func"]
+    return [op for op in function.regions[0].block.ops if op.name.startswith("tf.")][-1]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,17 @@ def test_pools_take_activations(name: str, run_tflite: RunTFLite) -> None:
     check(graph, [f"{name}{{RELU6}}"], run_tflite)
 
 
+@pytest.mark.parametrize("activation", ["relu", "relu6", "relu_n1_to_1"])
+def test_convolutions_take_activations(activation: str, run_tflite: RunTFLite) -> None:
+    graph = Graph(SHAPE)
+    value = graph.op(activation, graph.conv(graph.inputs[0], random(2, 3, 3, 2)))
+    options: dict[str, Any] = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    value = graph.op("depthwise_conv_2d", value, random(1, 3, 3, 2), random(2), **options)
+    graph.returns(graph.op(activation, value))
+    label = f"{{{activation.upper()}}}"
+    check(graph, [f"conv_2d{label}", f"depthwise_conv_2d{label}"], run_tflite)
+
+
 def test_concatenation_takes_no_activation(run_tflite: RunTFLite) -> None:
     graph = Graph(SHAPE, SHAPE)
     graph.returns(graph.op("relu", graph.op("concatenation", *graph.inputs, shape=(1, 4, 4, 4), axis=3)))
