@@ -268,6 +268,46 @@ def test_operands_that_do_not_go_together_are_an_error_of_the_pattern() -> None:
         rewrite(module, region, wrong)
 
 
+def test_a_value_may_be_required_not_to_be_constant() -> None:
+    pattern = rule("one-constant", tfl.add(X.varying(), constant("c")).commutative(), X)
+    for operands, applied in (("%x, %c", 1), ("%c, %x", 1), ("%c, %c", 0), ("%x, %x", 0)):
+        module, region = parse(f"%c = constant 1.0\n%0 = tfl.add {operands}\n%1 = tfl.neg %0", "%1")
+        assert rewrite(module, region, pattern).total() == applied
+    both = last(parse("%c = constant 1.0\n%0 = tfl.add %c, %c", "%0")[1])
+    assert reason(pattern, both) == "operand 1 of tfl.add is constant"
+
+
+def test_a_function_may_choose_a_value() -> None:
+    def chosen(c: float, x: Value, y: Value) -> Value | Failure:
+        return Failure("it is zero") if c == 0 else x if c > 0 else y
+
+    choice = computed(chosen, "choice")
+    sum_of_two = tfl.add(X, Y)
+    pattern = rule("choose", tfl.mul(sum_of_two, C), choice, where=[choice])
+    for number_, applied, index in ((1.0, 1, 0), (-1.0, 1, 1), (0.0, 0, None)):
+        c = f'%c = "tfl.pseudo_const"() <{{value = dense<{number_}> : tensor<f32>}}> : () -> tensor<f32>'
+        mul = '%1 = "tfl.mul"(%0, %c) : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>'
+        module, region = parse(f"{c}\n%0 = tfl.add %x, %y\n{mul}\n%2 = tfl.neg %1", "%2")
+        assert rewrite(module, region, pattern).total() == applied
+        if index is not None:
+            assert last(region).operands[0] is region.block.args[index]
+
+
+def test_a_chosen_value_fits_or_the_pattern_declines() -> None:
+    choice = computed(lambda x: x, "choice")
+    pattern = rule("choose", tfl.neg(tfl.reshape(X, Y)), choice, where=[choice])
+    arguments = "%x: tensor<1x2xf32>, %y: tensor<1xi32>"
+    body = """%0 = "tfl.reshape"(%x, %y) : (tensor<1x2xf32>, tensor<1xi32>) -> tensor<2xf32>
+    %1 = tfl.neg %0"""
+    assert "has the type" in reason(pattern, last(parse(body, "%1", arguments=arguments)[1]))
+
+
+def test_a_rule_may_look_farther_than_its_terms() -> None:
+    assert rule("near", tfl.neg(X), X).depth == 1
+    assert rule("far", tfl.neg(X), X, depth=3).depth == 3
+    assert rule("terms", tfl.neg(tfl.neg(X)), X, depth=1).depth == 2
+
+
 def test_ops_without_results_are_erased() -> None:
     module, region = parse('"tf.NoOp"() : () -> ()')
     assert rewrite(module, region, rule("gone", tf.NoOp(), ())) == {"gone": 1}

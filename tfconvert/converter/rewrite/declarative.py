@@ -124,6 +124,7 @@ def rule(
     where: Sequence[Check | Computed | Callable[..., Any]] = (),
     also: Mapping[Op, Operand | Sequence[Operand]] | None = None,
     benefit: int | None = None,
+    depth: int = 0,
     note: str = "",
 ) -> Pattern[Match]:
     """Creates a declarative pattern.
@@ -138,6 +139,7 @@ def rule(
         also: Other matched ops whose results are replaced too, with what replaces them. They may use only what the op
             itself is computed from.
         benefit: Patterns of one root are tried in falling order of it; the number of ops matched by default.
+        depth: How far above the root its functions look, if that is farther than the terms.
         note: A warning for the report where the pattern was applied, as a phrase; none by default.
 
     Returns:
@@ -162,7 +164,7 @@ def rule(
         made.match,
         made.rewrite,
         benefit=sum(1 for _ in ops_of(root)) if benefit is None else benefit,
-        depth=depth_of(root),
+        depth=max(depth, depth_of(root)),
         declaration=made,
         note=note,
     )

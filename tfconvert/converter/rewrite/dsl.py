@@ -33,6 +33,7 @@ class Limits(NamedTuple):
         dims: Its shape, -1 where any dimension matches; `None` for any.
         static: Whether every dimension has to be known.
         once: Whether it has exactly one use; of an op, whether its results have one use in all.
+        varies: Whether it must not be constant.
     """
 
     elements: frozenset[Attribute] = frozenset()
@@ -40,6 +41,7 @@ class Limits(NamedTuple):
     dims: types.Shape | None = None
     static: bool = False
     once: bool = False
+    varies: bool = False
 
 
 NO_LIMITS = Limits()
@@ -72,6 +74,10 @@ class Term:
     def static(self) -> Self:
         """Requires a static shape."""
         return self._limited(static=True)
+
+    def varying(self) -> Self:
+        """Requires a value that isn't constant."""
+        return self._limited(varies=True)
 
     def once(self) -> Self:
         """Requires a value that has one use only; of an op, that its results have one use in all."""
@@ -137,7 +143,8 @@ class Computed(Term):
     """A value that a function computes from captures, which are its parameters' names.
 
     Attributes:
-        function: Returns an array or a constant's handle, a Python value for an attribute, or a `Failure`.
+        function: Returns an array or a constant's handle, an existing value, a Python value for an attribute, or a
+            `Failure`.
         name: Its name for other functions; empty if none reads it.
     """
 
@@ -262,7 +269,7 @@ def one_of(*values: Any) -> OneOf:
 
 
 def computed(function: Callable[..., Any], name: str = "") -> Computed:
-    """Computes a constant or an attribute from captures.
+    """Computes a constant or an attribute from captures, or chooses one of the values that the root is computed from.
 
     Listed among the conditions of a rule it is computed while matching, may decline by returning a `Failure`, and is
     known to later functions by its name. Anywhere else it is computed when the result is created.

@@ -67,7 +67,7 @@ _OF_VALUE: Mapping[Kind, str | Callable[[Value, Question, frozenset[Any]], str]]
     Kind.SAME_OP: "is defined by another op than the same result elsewhere",
     Kind.INDEX: lambda _, __, expected: f"isn't result {_either(expected)} of the op that defines it",
     Kind.SAME: "isn't the same value as elsewhere in the pattern",
-    Kind.CONSTANT: "isn't constant",
+    Kind.CONSTANT: lambda _, __, expected: "isn't constant" if True in expected else "is constant",
     Kind.ARRAY: "isn't constant, or too large to look into",
     Kind.NUMBER: "isn't a constant of one element",
     Kind.ONCE: "is used more than once",

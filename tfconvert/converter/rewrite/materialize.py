@@ -47,6 +47,9 @@ def _existing(term: Term, bound: Mapping[str, Bound], ops: Mapping[Op, Operation
     if isinstance(term, Capture):
         origin = bound[term.name].origin
         return origin if isinstance(origin, Value) else None
+    if isinstance(term, Computed):
+        held = bound[term.name].value if term.name in bound else None
+        return held if isinstance(held, Value) else None
     op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
     found = ops.get(op) if isinstance(op, Op) else None
     return None if found is None else found.results[index]
@@ -86,7 +89,8 @@ class Maker:
         if isinstance(term, Literal):
             return (self._constant(term.value, like, ()),)
         if isinstance(term, Computed):
-            return (self._constant(self._call(term), like, parameters_of(term.function)),)
+            held = self._call(term)
+            return (held if isinstance(held, Value) else self._constant(held, like, parameters_of(term.function)),)
         op, index = (term.op, term.index) if isinstance(term, Result) else (term, 0)
         assert isinstance(op, Op), "the pattern has been checked"
         found = self._ops.get(op) or self._created.get(op) or self._create(op)

@@ -218,6 +218,8 @@ def _ask_limits(program: Program, term: Term, path: Path) -> None:
     limits: Limits = term.limits
     if limits.once:
         _ask(program, term, Kind.ALL_ONCE if isinstance(term, Op) else Kind.ONCE, path, True)
+    if limits.varies:
+        _ask(program, term, Kind.CONSTANT, path, False)
     if limits.elements:
         _ask(program, term, Kind.ELEMENT, path, *limits.elements)
     if limits.rank is not None or limits.dims is not None:

@@ -7,6 +7,7 @@ It reads and writes a list of the ops found so far, in which every position that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -173,6 +174,8 @@ def _same_attribute(slot: int, argument: Any, slots: Mapping[Path, int]) -> Ask:
 
 
 def _uses_once(op: Operation) -> bool:
+    if len(op.results) == 1:
+        return op.results[0].has_one_use()
     used = [result for result in op.results if result.first_use is not None]
     return len(used) == 1 and used[0].has_one_use()
 
@@ -195,7 +198,7 @@ def _is_number(value: Value, _: Any) -> bool:
     constant = tensor_data.constant_of(value)
     if constant is None or not types.is_static(dims := types.shape_of(constant.type)):
         return False
-    return np.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
+    return math.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
 
 
 def _equals(value: Value, number: Any) -> bool:

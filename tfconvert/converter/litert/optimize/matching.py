@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_ints
+from tfconvert.converter.rewrite.dsl import check
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter, fuse_origins
 from tfconvert.schema.dialects import attributes, tensor_data, tfl, types
@@ -108,6 +109,18 @@ def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bo
 def same_shape_as_result(x: Value, root: Operation) -> bool:
     """Returns whether a capture `x` has the shape of the root's result."""
     return shape(x) == shape(root.results[0])
+
+
+def _keeps_shape(x: Value, root: Operation) -> bool:
+    dims = shape(x)
+    return dims is not None and dims == shape(root.results[0])
+
+
+KEEPS_SHAPE = check("it broadcasts", _keeps_shape)
+"""The condition that a capture `x` certainly has the shape of the root's result."""
+
+KEEPS_TYPE = check("it changes its operand's type", lambda x, root: x.type == root.results[0].type)
+"""The condition that a capture `x` has the type of the root's result."""
 
 
 def with_constant(op: Operation) -> tuple[Value, Constant] | None:
