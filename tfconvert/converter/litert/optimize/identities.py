@@ -9,101 +9,66 @@ Unknown dimensions are taken to change unless the op certainly keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from typing import Any
 
-from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.litert.optimize import matching
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tfl, types
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Check, Op, array, check, tfl, value
+from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
 
 
-def _same_static_shape(op: Operation) -> bool:
-    """Holds for ops whose result, if it has as many elements as the operand, is the operand."""
-    dims = matching.static_shape(op.operands[0])
-    return dims is not None and dims == matching.shape(op.results[0])
-
-
-def _takes_all(op: Operation) -> bool:
-    begin, size = constant_ints(op.operands[1]), constant_ints(op.operands[2])
-    dims = matching.shape(op.operands[0])
-    if begin is None or size is None or dims is None or any(begin) or len(size) != len(dims):
+def _takes_all(x: Value, begin: Array, size: Array) -> bool:
+    dims = matching.shape(x)
+    if dims is None or begin.any() or size.size != len(dims):
         return False
-    return all(count in (-1, dim) for count, dim in zip(size, dims, strict=True))
+    return all(count in (-1, dim) for count, dim in zip(size.ravel(), dims, strict=True))
 
 
-def _strides_over_all(op: Operation) -> bool:
+def _strides_over_all(root: Operation, x: Value, begin: Array, end: Array, strides: Array) -> bool:
     """Returns whether a strided slice takes each dimension from its begin to its end, one by one."""
-    begin, end, strides = (constant_ints(operand) for operand in op.operands[1:4])
-    dims = matching.shape(op.operands[0])
-    if begin is None or end is None or strides is None or dims is None or set(strides) - {1}:
+    dims = matching.shape(x)
+    if dims is None or (strides != 1).any() or begin.size != end.size or begin.size > len(dims):
         return False
-    if len(begin) != len(end) or len(begin) > len(dims):
-        return False
-    if any(tfl.attribute(op, f"{name}_mask") for name in ("ellipsis", "new_axis", "shrink_axis")):
-        return False
-    open_begin, open_end = tfl.attribute(op, "begin_mask"), tfl.attribute(op, "end_mask")
+    open_begin, open_end = dialect.attribute(root, "begin_mask"), dialect.attribute(root, "end_mask")
     return all(
         (open_begin >> index & 1 or first == 0) and (open_end >> index & 1 or 0 < dims[index] <= last)
-        for index, (first, last) in enumerate(zip(begin, end, strict=True))
+        for index, (first, last) in enumerate(zip(begin.ravel().tolist(), end.ravel().tolist(), strict=True))
     )
 
 
-def _repeats_once(op: Operation) -> bool:
-    multiples = constant_ints(op.operands[1])
-    return multiples is not None and not set(multiples) - {1}
+X, Y = value("x"), value("y")
+_BEGIN = array("begin")
+_ONE_PIXEL = {"filter_height": 1, "filter_width": 1, "stride_h": 1, "stride_w": 1, **matching.PLAIN}
+_WHOLE = {"ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 0}
+
+_ALL = check("it takes a part, or may do so", _takes_all)
+_ALL_STRIDES = check("it takes a part, or may do so", _strides_over_all)
+_ONCE = check("it repeats its operand", lambda multiples: (multiples == 1).all())
+_SINGLE = check("it has several results", lambda root: len(root.results) == 1)
 
 
-def _is_alone(op: Operation) -> bool:
-    return len(op.operands) == 1 and matching.is_plain(op)
+def _identity(matched: Op, *conditions: Check) -> Pattern[Any]:
+    return rule(f"identity-{matched.names[0][4:]}", matched, X, where=[matching.KEEPS_TYPE, *conditions], benefit=20)
 
 
-def _splits_nothing(op: Operation) -> bool:
-    return len(op.results) == 1
-
-
-def _takes_one_twice(op: Operation) -> bool:
-    return op.operands[0] is op.operands[1]
-
-
-def _keeps_type(op: Operation) -> bool:
-    return types.element_of(op.operands[0].type) == types.element_of(op.results[0].type)
-
-
-def _is_one_pixel(op: Operation) -> bool:
-    sizes = (tfl.attribute(op, name) for name in ("filter_height", "filter_width", "stride_h", "stride_w"))
-    return matching.is_plain(op) and not set(sizes) - {1}
-
-
-_IDENTITIES: Mapping[str, tuple[Callable[[Operation], bool], int]] = {
-    "tfl.slice": (_takes_all, 0),
-    "tfl.strided_slice": (_strides_over_all, 0),
-    "tfl.tile": (_repeats_once, 0),
-    "tfl.broadcast_to": (_same_static_shape, 0),
-    "tfl.concatenation": (_is_alone, 0),
-    "tfl.split": (_splits_nothing, 1),
-    "tfl.cast": (_keeps_type, 0),
-    **dict.fromkeys(("tfl.logical_and", "tfl.logical_or", "tfl.maximum", "tfl.minimum"), (_takes_one_twice, 0)),
-    "tfl.max_pool_2d": (_is_one_pixel, 0),
-    "tfl.average_pool_2d": (_is_one_pixel, 0),
-    "tfl.resize_bilinear": (_same_static_shape, 0),
-    "tfl.resize_nearest_neighbor": (_same_static_shape, 0),
-}
-"""When an op does nothing, and which operand it then yields."""
-
-
-def _match(op: Operation) -> int | Failure:
-    does_nothing, operand = _IDENTITIES[op.name]
-    if operand >= len(op.operands) or op.operands[operand].type != op.results[0].type:
-        return Failure("it changes its operand's type")
-    return operand if does_nothing(op) else Failure("it changes its operand, or may change it")
-
-
-def _rewrite(op: Operation, match: int, rewriter: Rewriter) -> None:
-    rewriter.replace(op.operands[match])
-
-
-PATTERNS: tuple[Pattern[int], ...] = tuple(
-    Pattern(f"identity-{root[4:]}", root, _match, _rewrite, benefit=20) for root in _IDENTITIES
+PATTERNS: tuple[Pattern[Any], ...] = (
+    _identity(tfl.slice(X, _BEGIN, array("size")), _ALL),
+    _identity(tfl.strided_slice(X, _BEGIN, array("end"), array("strides"), **_WHOLE), _ALL_STRIDES),
+    _identity(tfl.tile(X, array("multiples")), _ONCE),
+    _identity(tfl.broadcast_to(X.static(), Y)),
+    _identity(tfl.concatenation(X, **matching.PLAIN)),
+    _identity(tfl.split(Y, X), _SINGLE),
+    _identity(tfl.cast(X)),
+    _identity(tfl.logical_and(X, X)),
+    _identity(tfl.logical_or(X, X)),
+    _identity(tfl.maximum(X, X)),
+    _identity(tfl.minimum(X, X)),
+    _identity(tfl.max_pool_2d(X, **_ONE_PIXEL)),
+    _identity(tfl.average_pool_2d(X, **_ONE_PIXEL)),
+    _identity(tfl.resize_bilinear(X.static(), Y)),
+    _identity(tfl.resize_nearest_neighbor(X.static(), Y)),
 )
