@@ -17,34 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_number
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import attr, check, tfl, value
+from tfconvert.converter.rewrite.dsl import attr, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
 
-_NOT_NEGATIVE = frozenset({
+_NOT_NEGATIVE = (
     "tfl.abs", "tfl.exp", "tfl.logistic", "tfl.softmax", "tfl.sqrt", "tfl.square", "tfl.squared_difference",
-})  # fmt: skip
+)  # fmt: skip
 
 _MAX_RANK = 4
 """The kernel of squared differences broadcasts tensors of this rank."""
-
-
-def _match_rectified(op: Operation) -> Value | Failure:
-    value = op.operands[0]
-    if matching.producer(value, _NOT_NEGATIVE) is None or not matching.is_float(value):
-        return Failure("the elements may be negative, or aren't 32-bit floats")
-    return value if value.type == op.results[0].type else Failure("the type changes")
-
-
-def _rewrite_rectified(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(match)
 
 
 def _filled(op: Operation, number: float) -> Array | Failure:
@@ -55,39 +41,20 @@ def _filled(op: Operation, number: float) -> Array | Failure:
     return np.full(dims, number, row.dtype)
 
 
-def _match_power(op: Operation) -> Array | Failure:
-    zero = constant_number(op.operands[1]) == 0
-    return _filled(op, 1) if zero else Failure("the exponent isn't zero")
-
-
-def _match_itself(op: Operation) -> Array | Failure:
-    if op.operands[0] is not op.operands[1] or not _is_integer(op) or not matching.is_plain(op):
-        return Failure("another value is subtracted, an activation follows, or infinities may be subtracted")
-    return _filled(op, 0)
-
-
-def _rewrite_filled(op: Operation, match: Array, rewriter: Rewriter) -> None:
-    rewriter.replace(matching.insert_constant(rewriter, match))
-
-
-def _is_integer(op: Operation) -> bool:
-    return types.element_of(op.results[0].type) in (types.I32, types.I64)
-
-
-def _match_neutral(op: Operation) -> Value | Failure:
-    if constant_number(op.operands[1]) != (0 if op.name == "tfl.sub" else 1) or not _is_integer(op):
-        return Failure("it changes its operand, or the elements aren't integers")
-    same = op.operands[0].type == op.results[0].type and matching.is_plain(op)
-    return op.operands[0] if same else Failure("it broadcasts, or an activation follows")
-
-
+_ANY, C = value("any"), number("c")
 X, Y = value("x").element(np.float32), value("y")
 _CLAMPED = {matching.ACTIVATION: attr("activation")}
-_ANY = value("any")
+_INTEGERS = value("x").element(np.int32, np.int64)
+_SOURCE = op(_NOT_NEGATIVE, rest("operands")).element(np.float32).named("source")
+_ZEROS = computed(lambda root: _filled(root, 0), "zeros")
+_ONES = computed(lambda root: _filled(root, 1), "ones")
 _SAME = check("it broadcasts", matching.same_shape_as_result)
 _LOW = check(
     "the rank is unknown or too high", lambda root: len(matching.shape(root.results[0]) or [0] * 9) <= _MAX_RANK
 )
+_IS_ZERO = check("the number isn't zero", lambda c: c == 0)
+_IS_ONE = check("the number isn't one", lambda c: c == 1)
+
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
@@ -96,9 +63,14 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("reciprocal-root", tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN), tfl.rsqrt(X), where=[_SAME], benefit=2),
     rule("squared-difference", tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()), tfl.squared_difference(X, Y),
          where=[_LOW], benefit=0),
-    Pattern("rectified", "tfl.relu", _match_rectified, _rewrite_rectified, benefit=3, producers={0: _NOT_NEGATIVE}),
-    Pattern("power-of-zero", "tfl.pow", _match_power, _rewrite_filled, benefit=2),
-    Pattern("minus-itself", "tfl.sub", _match_itself, _rewrite_filled, benefit=12),
-    *(Pattern(f"neutral-{name}", f"tfl.{name}", _match_neutral, _rewrite_rectified, benefit=12)
-      for name in ("sub", "div", "floor_div")),
+    rule("rectified", tfl.relu(_SOURCE), _SOURCE, benefit=3,
+         where=[check("the type changes", lambda source, root: source.results[0].type == root.results[0].type)]),
+    rule("power-of-zero", tfl.pow(_ANY, C), _ONES, where=[_IS_ZERO, _ONES], benefit=2),
+    rule("minus-itself", tfl.sub(_INTEGERS, _INTEGERS, **matching.PLAIN), _ZEROS, where=[_ZEROS], benefit=12),
+    *(rule(f"neutral-{matched.names[0][4:]}", matched, _INTEGERS, where=[is_neutral, matching.KEEPS_TYPE], benefit=12)
+      for matched, is_neutral in (
+          (tfl.sub(_INTEGERS, C, **matching.PLAIN), _IS_ZERO),
+          (tfl.div(_INTEGERS, C, **matching.PLAIN), _IS_ONE),
+          (tfl.floor_div(_INTEGERS, C), _IS_ONE),
+      )),
 )  # fmt: skip
