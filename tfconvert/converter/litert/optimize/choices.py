@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_array
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import Op, Term, check, computed, number, op, tfl, value
+from tfconvert.converter.rewrite.dsl import Op, Term, array, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
@@ -48,68 +47,43 @@ _ABSORBING: Mapping[str, bool] = {"tfl.logical_and": False, "tfl.logical_or": Tr
 """The value that decides the result by itself; the other one leaves it to the other operand."""
 
 
-def _match_known(op: Operation) -> Value | Failure:
-    condition = constant_array(op.operands[0])
-    if condition is None or not condition.size or condition.all() != condition.any():
-        return Failure("the condition is computed, or both values are chosen")
-    chosen = op.operands[1 if condition.all() else 2]
+def _chosen(root: Operation, condition: Array) -> Value | Failure:
+    if not condition.size or condition.all() != condition.any():
+        return Failure("both values are chosen")
+    chosen = root.operands[1 if condition.all() else 2]
     dims = matching.static_shape(chosen)
-    same = dims is not None and dims == matching.shape(op.results[0])
+    same = dims is not None and dims == matching.shape(root.results[0])
     return chosen if same else Failure("the chosen value is broadcast, or may be")
 
 
-def _rewrite_operand(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(match)
+def _has_opposite(comparison: Operation) -> bool:
+    element = types.element_of(comparison.operands[0].type)
+    return element in (types.I32, types.I64) or (element == types.F32 and comparison.name in _EXACT)
 
 
-def _match_negated(op: Operation) -> Operation | Failure:
-    source = matching.sole_producer(op.operands[0], "tfl.logical_not")
-    return Failure("the condition isn't a negation, or is used elsewhere too") if source is None else source
+def _compare(rewriter: Rewriter, root: Operation, comparison: Operation) -> None:
+    opposite = dialect.build(_OPPOSITE[comparison.name], comparison.operands, [root.results[0].type])
+    rewriter.replace(rewriter.insert(opposite))
 
 
-def _rewrite_negated(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    _, chosen, other = op.operands
-    rewriter.replace(rewriter.insert(rebuild(op, [match.operands[0], other, chosen])))
-
-
-def _match_opposite(op: Operation) -> Operation | Failure:
-    source = matching.sole_producer(op.operands[0], frozenset(_OPPOSITE))
-    if source is None:
-        return Failure("no comparison comes before, or it is used elsewhere too")
-    element = types.element_of(source.operands[0].type)
-    if element in (types.I32, types.I64) or (element == types.F32 and source.name in _EXACT):
-        return source
-    return Failure("floats that are not numbers are neither less nor greater nor equal, or the kernels lack the type")
-
-
-def _rewrite_opposite(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    comparison = dialect.build(_OPPOSITE[match.name], match.operands, [op.results[0].type])
-    rewriter.replace(rewriter.insert(comparison))
-
-
-def _match_decided(op: Operation) -> Value | tuple[int, ...] | Failure:
-    """Matches a connective one of whose operands is constant: the other operand, or the shape of what is known."""
-    split = matching.with_constant(op)
-    array = None if split is None else constant_array(next(each for each in op.operands if each is not split[0]))
-    if split is None or array is None or not array.size or array.all() != array.any():
+def _decided(root: Operation, b: Value, known: Array) -> Value | Array | Failure:
+    """Returns what a connective with a constant yields: its other operand, or what is known."""
+    if not known.size or known.all() != known.any():
         return Failure("no operand is known to be true or false throughout")
-    if bool(array.all()) != _ABSORBING[op.name]:
-        same = matching.shape(split[0]) == matching.shape(op.results[0]) and matching.shape(split[0]) is not None
-        return split[0] if same else Failure("it broadcasts")
-    dims = matching.static_shape(op.results[0])
+    absorbing = _ABSORBING[root.name]
+    if bool(known.all()) != absorbing:
+        same = matching.shape(b) == matching.shape(root.results[0]) and matching.shape(b) is not None
+        return b if same else Failure("it broadcasts")
+    dims = matching.static_shape(root.results[0])
     if dims is None or math.prod(dims) > tensor_data.MAX_READ_BYTES:
         return Failure("the result's shape is unknown, or it would be large")
-    return dims
+    return np.full(dims, absorbing)
 
 
-def _rewrite_decided(op: Operation, match: Value | tuple[int, ...], rewriter: Rewriter) -> None:
-    if isinstance(match, tuple):
-        rewriter.replace(matching.insert_constant(rewriter, np.full(match, _ABSORBING[op.name])))
-    else:
-        rewriter.replace(match)
-
-
-X, B = value("x").element(np.float32), value("b")
+X, B, Y, Z = value("x").element(np.float32), value("b"), value("y"), value("z")
+_CHOSEN, _DECIDED = computed(_chosen, "chosen"), computed(_decided, "decided")
+_COMPARISON = op(tuple(_OPPOSITE), Y, Z).once().named("comparison")
+_HAS_OPPOSITE = check("what is not a number compares as false either way, or the kernels lack the type", _has_opposite)
 _SCALED = tfl.mul(X, number("alpha"), **matching.PLAIN).commutative()
 _POSITIVE, _NEGATIVE = ("tfl.greater", "tfl.greater_equal"), ("tfl.less", "tfl.less_equal")
 
@@ -133,14 +107,15 @@ def _leaky() -> Iterator[Pattern[Any]]:
             yield rule(f"leaky-relu-{name}-{select}", matched, created, where=where, benefit=5)
 
 
+_NEGATED = [op(f"tfl.{name}", tfl.logical_not(B).once(), Y, Z) for name in _SELECTS]
+
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"known-{name}", f"tfl.{name}", _match_known, _rewrite_operand, benefit=20,
-              producers={0: ("tfl.pseudo_const",)}) for name in _SELECTS),
-    *(Pattern(f"negated-{name}", f"tfl.{name}", _match_negated, _rewrite_negated, benefit=10,
-              producers={0: ("tfl.logical_not",)}) for name in _SELECTS),
+    *(rule(f"known-{name}", op(f"tfl.{name}", array("condition"), Y, Z), _CHOSEN, where=[_CHOSEN], benefit=20)
+      for name in _SELECTS),
+    *(rule(f"negated-{each.names[0][4:]}", each, each.rebuilt(B, Z, Y), benefit=10) for each in _NEGATED),
     *_leaky(),
     rule("twice-not", tfl.logical_not(tfl.logical_not(B)), B, benefit=20),
-    Pattern("opposite-comparison", "tfl.logical_not", _match_opposite, _rewrite_opposite, benefit=5,
-            producers={0: _OPPOSITE}),
-    *(Pattern(f"decided-{name[4:]}", name, _match_decided, _rewrite_decided, benefit=15) for name in _ABSORBING),
+    rule("opposite-comparison", tfl.logical_not(_COMPARISON), _compare, where=[_HAS_OPPOSITE], benefit=5),
+    *(rule(f"decided-{name[4:]}", op(name, B.varying(), array("known")).commutative(),
+           computed(lambda decided: decided), where=[_DECIDED], benefit=15) for name in _ABSORBING),
 )  # fmt: skip
