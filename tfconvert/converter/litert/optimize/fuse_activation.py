@@ -8,55 +8,36 @@ The kernels of concatenation and L2 normalization refuse activations; those of t
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from tfconvert.converter.ir.edit import rebuild
+import numpy as np
+
 from tfconvert.converter.litert.optimize import matching
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import attributes
-from tfconvert.schema.ir.operation import Operation
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import attr, check, computed, op, rest
+from tfconvert.converter.rewrite.pattern import Pattern
 
-ACTIVATIONS: Mapping[str, str] = {
-    "tfl.relu": "RELU",
-    "tfl.relu6": "RELU6",
-    "tfl.relu_n1_to_1": "RELU_N1_TO_1",
-}
+ACTIVATIONS = ("tfl.relu", "tfl.relu6", "tfl.relu_n1_to_1")
 
-CLAMPING = frozenset({
+CLAMPING = (
     "tfl.conv_2d", "tfl.depthwise_conv_2d", "tfl.fully_connected", "tfl.transpose_conv", "tfl.conv_3d",
     "tfl.add", "tfl.sub", "tfl.mul", "tfl.div", "tfl.max_pool_2d", "tfl.average_pool_2d", "tfl.l2_pool_2d",
-})  # fmt: skip
+)  # fmt: skip
 """Ops whose float kernels clamp their result."""
 
-_JOINED: Mapping[tuple[str, str], str] = {
-    ("RELU", "RELU"): "RELU",
-    ("RELU", "RELU6"): "RELU6",
-    ("RELU6", "RELU"): "RELU6",
-    ("RELU6", "RELU6"): "RELU6",
-    ("RELU_N1_TO_1", "RELU_N1_TO_1"): "RELU_N1_TO_1",
+_JOINED: Mapping[str, Mapping[str, str]] = {
+    "tfl.relu": {"NONE": "RELU", "RELU": "RELU", "RELU6": "RELU6"},
+    "tfl.relu6": {"NONE": "RELU6", "RELU": "RELU6", "RELU6": "RELU6"},
+    "tfl.relu_n1_to_1": {"NONE": "RELU_N1_TO_1", "RELU_N1_TO_1": "RELU_N1_TO_1"},
 }
-"""One activation after another, as a single one."""
+"""One activation after another, which may be none, as a single one."""
 
+_OPERANDS = rest("operands")
+_SOURCE = op(CLAMPING, _OPERANDS, **{matching.ACTIVATION: attr("before")}).element(np.float32).once()
+_COMBINE = check("the two activations don't combine into one", lambda root, before: before in _JOINED[root.name])
+_FUSED: Mapping[str, Any] = {matching.ACTIVATION: computed(lambda root, before: _JOINED[root.name][before])}
 
-def _match(op: Operation) -> tuple[Operation, str] | Failure:
-    value = op.operands[0]
-    source = matching.sole_producer(value, CLAMPING)
-    if source is None:
-        return Failure("the defining op can't clamp its result, or is used elsewhere too")
-    if not matching.is_float(value):
-        return Failure("the elements aren't 32-bit floats")
-    before, own = matching.activation(source), ACTIVATIONS[op.name]
-    fused = own if before == "NONE" else _JOINED.get((before, own))
-    return Failure("the two activations don't combine into one") if fused is None else (source, fused)
-
-
-def _rewrite(op: Operation, match: tuple[Operation, str], rewriter: Rewriter) -> None:
-    source, activation = match
-    options = {matching.ACTIVATION: attributes.string(activation)}
-    fused = rebuild(source, source.operands, [op.results[0].type], options)
-    rewriter.replace(rewriter.insert(fused))
-
-
-PATTERNS: tuple[Pattern[tuple[Operation, str]], ...] = tuple(
-    Pattern(f"fuse-{root[4:]}", root, _match, _rewrite, producers={0: CLAMPING}) for root in ACTIVATIONS
+PATTERNS: tuple[Pattern[Any], ...] = tuple(
+    rule(f"fuse-{root[4:]}", op(root, _SOURCE), _SOURCE.rebuilt(_OPERANDS, **_FUSED), where=[_COMBINE], benefit=1)
+    for root in ACTIVATIONS
 )

@@ -10,60 +10,26 @@ One-dimensional convolutions are written like this: a reshape is between the con
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
-from tfconvert.converter.ir.edit import rebuild
+import numpy as np
+
 from tfconvert.converter.litert.optimize import fuse_activation, matching, weighted_ops
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import Op, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, types
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import Value
 
 
-class _Moved(NamedTuple):
-    """A reshape that an op moves before.
-
-    Attributes:
-        reshape: The reshape.
-        constant: The op's constant, as a vector of channels; `None` for an activation.
-    """
-
-    reshape: Operation
-    constant: Constant | None = None
-
-
-def _reshape_of(value: Value, sources: frozenset[str]) -> Operation | Failure:
-    """Returns the reshape that defines a value, if it and its operand have no other users."""
-    reshape = matching.sole_producer(value, "tfl.reshape")
-    if reshape is None:
-        return Failure("no reshape comes before, or it is used elsewhere too")
-    source = matching.sole_producer(reshape.operands[0], sources)
-    if source is None or not matching.is_float(value):
-        return Failure("the producer of the reshape's operand can't absorb the op")
-    return reshape if matching.is_plain(source) else Failure("the producer of the reshape's operand has an activation")
-
-
-def _match_activation(op: Operation) -> _Moved | Failure:
-    reshape = _reshape_of(op.operands[0], fuse_activation.CLAMPING)
-    return reshape if isinstance(reshape, Failure) else _Moved(reshape)
-
-
-def _match_binary(op: Operation) -> _Moved | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return Failure("not exactly one operand is constant")
-    value, constant = split
-    reshape = _reshape_of(value, weighted_ops.NAMES)
-    if isinstance(reshape, Failure):
-        return reshape
-    before, after = matching.shape(reshape.operands[0]), matching.shape(value)
-    if not before or not after or before[-1] < 0 or after != matching.shape(op.results[0]):
+def _vector(c: Constant, reshape: Operation, root: Operation) -> Constant | Failure:
+    """Returns a constant as the vector of channels that it is before the reshape."""
+    before, after = matching.shape(reshape.operands[0]), matching.shape(reshape.results[0])
+    if not before or not after or before[-1] < 0 or after != matching.shape(root.results[0]):
         return Failure("the shape is unknown or changes")
-    flat = constant if before[-1] == after[-1] else _flat(constant, before[-1], after)
-    vector = flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
-    return vector if isinstance(vector, Failure) else _Moved(reshape, vector)
+    flat = c if before[-1] == after[-1] else _flat(c, before[-1], after)
+    return flat if isinstance(flat, Failure) else matching.as_vector(flat, before[-1], len(after))
 
 
 def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Failure:
@@ -82,23 +48,21 @@ def _flat(constant: Constant, length: int, after: types.Shape) -> Constant | Fai
     return constant if math.prod(dims) == 1 else Failure("the last dimension changes, or may change")
 
 
-def _rewrite(op: Operation, match: _Moved, rewriter: Rewriter) -> None:
-    source = match.reshape.operands[0]
-    operands = [source]
-    if match.constant is not None:
-        old = next(value for value in op.operands if value.owner is not match.reshape)
-        operands.append(matching.insert_constant(rewriter, match.constant, old))
-    moved = rewriter.insert(rebuild(op, operands, [source.type]))
-    reshape = rebuild(match.reshape, [moved.results[0], match.reshape.operands[1]], [op.results[0].type])
-    rewriter.replace(rewriter.insert(reshape))
+_DIMS = value("dims")
+_VECTOR = computed(_vector, "vector")
 
 
-PATTERNS: tuple[Pattern[_Moved], ...] = (
-    *(Pattern(f"{name}-before-reshape", f"tfl.{name}", _match_binary, _rewrite, depth=2) for name in ("add", "mul")),
-    *(
-        Pattern(
-            f"{root[4:]}-before-reshape", root, _match_activation, _rewrite, depth=2, producers={0: ("tfl.reshape",)}
-        )
-        for root in fuse_activation.ACTIVATIONS
-    ),
+def _before_reshape(root: str, sources: tuple[str, ...], *, has_constant: bool = False) -> Pattern[Any]:
+    """Returns the pattern of an op that moves before a reshape, where one of some ops can absorb it."""
+    source = op(sources, rest("operands"), **matching.PLAIN).once()
+    reshape = tfl.reshape(source, _DIMS).element(np.float32).once().named("reshape")
+    matched: Op = op(root, reshape, constant("c")).commutative() if has_constant else op(root, reshape)
+    moved = matched.rebuilt(source, *([_VECTOR] if has_constant else [])).like(source)
+    where = [_VECTOR] if has_constant else []
+    return rule(f"{root[4:]}-before-reshape", matched, reshape.rebuilt(moved, _DIMS), where=where, benefit=1)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (
+    *(_before_reshape(root, tuple(weighted_ops.OPS), has_constant=True) for root in ("tfl.add", "tfl.mul")),
+    *(_before_reshape(root, fuse_activation.CLAMPING) for root in fuse_activation.ACTIVATIONS),
 )
