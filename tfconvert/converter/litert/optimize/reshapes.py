@@ -19,137 +19,84 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import op, rest, tfl, value
+from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
-from tfconvert.schema.dialects import attributes, tensor_data
-from tfconvert.schema.dialects import tfl as dialect
-from tfconvert.schema.dialects.tensor_data import Constant
+from tfconvert.schema.dialects import tensor_data
+from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
-_TRUE = attributes.boolean(True)
-_REDUCTIONS = frozenset({"tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod"})
+
+def _keeps_elements(x: Value, root: Operation) -> bool:
+    return matching.same_shape(matching.shape(x), matching.shape(root.results[0]))
 
 
-def _match_identity(op: Operation) -> Value | Failure:
-    value = op.operands[0]
-    same = matching.same_shape(matching.shape(value), matching.shape(op.results[0]))
-    return value if same else Failure("the shape changes, or may change")
+def _reshaped(c: Constant, root: Operation) -> Constant | Failure:
+    dims = matching.static_shape(root.results[0])
+    if dims is None or math.prod(dims) != matching.size_of(c):
+        return Failure("the shape is unknown")
+    return tensor_data.defer("reshape", (c,), dims, dims)
 
 
-def _rewrite_identity(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(match)
+def _target(root: Operation) -> Array | Failure:
+    dims = constant_target(matching.shape(root.results[0]))
+    return Failure("more than one dimension is unknown") if dims is None else np.array(dims, np.int32)
 
 
-X = value("x")
-_OUTER = tfl.reshape(op(("tfl.reshape", "tfl.squeeze", "tfl.expand_dims"), X, rest("how")), value("dims"))
-
-_AGAIN = rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, value("dims")), benefit=12)
-
-
-def _match_constant(op: Operation) -> Constant | Failure:
-    constant = tensor_data.constant_of(op.operands[0])
-    dims = matching.static_shape(op.results[0])
-    if constant is None or dims is None or math.prod(dims) != matching.size_of(constant):
-        return Failure("the operand is computed, or the shape unknown")
-    return tensor_data.defer("reshape", (constant,), dims, dims)
+def _is_axis_that_went(x: Value, squeezed: list[int] | None, axis: Array) -> bool:
+    dims = matching.shape(x)
+    return dims is not None and [each % len(dims) for each in squeezed or ()] == [axis.item(0) % len(dims)]
 
 
-def _rewrite_constant(op: Operation, match: Constant, rewriter: Rewriter) -> None:
-    rewriter.replace(matching.insert_constant(rewriter, match, op.operands[0]))
-
-
-def _match_rank_change(op: Operation) -> tuple[int, ...] | Failure:
-    dims = constant_target(matching.shape(op.results[0]))
-    return Failure("more than one dimension is unknown") if dims is None else dims
-
-
-def _rewrite_rank_change(op: Operation, match: tuple[int, ...], rewriter: Rewriter) -> None:
-    dims = matching.insert_constant(rewriter, np.array(match, np.int32))
-    rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
-
-
-def _match_restored_axis(op: Operation) -> Value | Failure:
-    source = matching.producer(op.operands[0], "tfl.squeeze")
-    dims, axis = matching.shape(op.results[0]), constant_ints(op.operands[1])
-    if source is None or dims is None or axis is None or source.operands[0].type != op.results[0].type:
-        return Failure("no squeeze of a value of the same type comes before")
-    squeezed = dialect.attribute(source, "squeeze_dims")
-    same = [each % len(dims) for each in squeezed] == [axis[0] % len(dims)]
-    return source.operands[0] if same else Failure("another axis went")
-
-
-def _match_kept_dims(op: Operation) -> Operation | Failure:
-    source = matching.sole_producer(op.operands[0], _REDUCTIONS)
-    if source is None:
-        return Failure("no reduction comes before, or it is used elsewhere too")
-    dims = matching.shape(source.operands[0])
-    reduced = matching.axes(source.operands[1], dims)
+def _keeps_reduced(reduction: Operation, root: Operation) -> bool:
+    """Returns whether a reshape yields the shape that a reduction has with its dimensions kept."""
+    dims = matching.shape(reduction.operands[0])
+    reduced = matching.axes(reduction.operands[1], dims)
     if reduced is None or dims is None:
-        return Failure("the reduced axes are computed")
+        return False
     kept = tuple(1 if index in reduced else dim for index, dim in enumerate(dims))
-    same = matching.same_shape(kept, matching.shape(op.results[0]))
-    return source if same else Failure("the shape isn't that of the reduction with its dimensions kept")
+    return matching.same_shape(kept, matching.shape(root.results[0]))
 
 
-def _rewrite_kept_dims(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    reduction = rebuild(match, match.operands, [op.results[0].type], {"keep_dims": _TRUE})
-    rewriter.replace(rewriter.insert(reduction))
+def _keeps_last(x: Value, rows: Operation) -> bool:
+    before, after = matching.shape(x), matching.shape(rows.results[0])
+    return bool(before and after) and before[-1] == after[-1] >= 0  # type: ignore[index]
 
 
-def _match_flattened(op: Operation) -> Operation | Failure:
-    """Matches a product whose operand is reshaped to rows first; it takes any rank, and flattens it by itself."""
-    source = matching.producer(op.operands[0], "tfl.reshape")
-    if source is None or dialect.attribute(op, "keep_num_dims"):
-        return Failure("no reshape comes before, or its shape is visible in the result")
-    before, after = matching.shape(source.operands[0]), matching.shape(source.results[0])
-    if not before or not after or before[-1] != after[-1] or before[-1] < 0:
-        return Failure("the last dimension changes, or may change")
-    return source
-
-
-def _rewrite_flattened(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    operands = [match.operands[0], *op.operands[1:]]
-    rewriter.replace(rewriter.insert(rebuild(op, operands)))
-
-
-def _match_restored(op: Operation) -> Operation | Failure:
-    """Matches a reshape that restores the leading dimensions of a product's operand in its result."""
-    source = matching.sole_producer(op.operands[0], "tfl.fully_connected")
-    if source is None:
-        return Failure("no matrix product comes before, or it is used elsewhere too")
-    before, after = matching.shape(source.operands[0]), matching.shape(op.results[0])
-    weights, flat = matching.shape(source.operands[1]), matching.shape(op.operands[0])
+def _restores_leading(x: Value, w: Value, product: Operation, root: Operation) -> bool:
+    """Returns whether a reshape restores the leading dimensions of a product's operand in its result."""
+    before, after = matching.shape(x), matching.shape(root.results[0])
+    weights, flat = matching.shape(w), matching.shape(product.results[0])
     if not before or not after or not weights or not flat or after[-1] != weights[0] or before[-1] != weights[1]:
-        return Failure("the last dimension isn't the number of channels")
-    if not matching.same_shape(before[:-1], after[:-1]):
-        return Failure("the leading dimensions aren't the operand's")
-    return source
+        return False
+    return matching.same_shape(before[:-1], after[:-1])
 
 
-def _rewrite_restored(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    product = rebuild(match, match.operands, [op.results[0].type], {"keep_num_dims": _TRUE})
-    rewriter.replace(rewriter.insert(product))
+X, W, DIMS, REST = value("x"), value("w"), value("dims"), rest("more")
+_REDUCTIONS = ("tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod")
 
+_RESHAPED, _TARGET = computed(_reshaped, "reshaped"), computed(_target, "target")
+_OUTER = tfl.reshape(op(("tfl.reshape", "tfl.squeeze", "tfl.expand_dims"), X, REST), DIMS)
+_REDUCTION = op(_REDUCTIONS, X, W).once().named("reduction")
+_OF_ROWS = tfl.fully_connected(tfl.reshape(X, DIMS).named("rows"), REST, keep_num_dims=False)
+_PRODUCT = tfl.fully_connected(X, W, REST).once().named("product")
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("no-reshape", "tfl.reshape", _match_identity, _rewrite_identity, benefit=20),
-    Pattern("fold-reshape", "tfl.reshape", _match_constant, _rewrite_constant, benefit=15),
-    _AGAIN,
-    Pattern("squeeze-expand-dims", "tfl.expand_dims", _match_restored_axis, _rewrite_identity, benefit=20,
-            producers={0: ("tfl.squeeze",)}),
-    Pattern("keep-dims", "tfl.reshape", _match_kept_dims, _rewrite_kept_dims, benefit=5, depth=2,
-            producers={0: _REDUCTIONS}),
-    Pattern("keep-num-dims", "tfl.reshape", _match_restored, _rewrite_restored, benefit=5,
-            producers={0: ("tfl.fully_connected",)}),
-    Pattern("unflatten", "tfl.fully_connected", _match_flattened, _rewrite_flattened, benefit=8,
-            producers={0: ("tfl.reshape",)}),
-    *(Pattern(f"{root[4:]}-to-reshape", root, _match_rank_change, _rewrite_rank_change, benefit=5)
-      for root in ("tfl.squeeze", "tfl.expand_dims")),
+    rule("no-reshape", tfl.reshape(X, DIMS), X, where=[check("the shape changes, or may change", _keeps_elements)],
+         benefit=20),
+    rule("fold-reshape", tfl.reshape(constant("c"), DIMS), _RESHAPED, where=[_RESHAPED], benefit=15),
+    rule("reshape-reshape", _OUTER, _OUTER.rebuilt(X, DIMS), benefit=12),
+    rule("squeeze-expand-dims", tfl.expand_dims(tfl.squeeze(X, squeeze_dims=attr("squeezed")), array("axis")), X,
+         where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)], benefit=20),
+    rule("keep-dims", tfl.reshape(_REDUCTION, DIMS), _REDUCTION.rebuilt(X, W, keep_dims=True), benefit=5,
+         where=[check("the shape isn't that of the reduction with its dimensions kept", _keeps_reduced)]),
+    rule("keep-num-dims", tfl.reshape(_PRODUCT, DIMS), _PRODUCT.rebuilt(X, W, REST, keep_num_dims=True), benefit=5,
+         where=[check("the leading dimensions aren't the operand's", _restores_leading)]),
+    rule("unflatten", _OF_ROWS, _OF_ROWS.rebuilt(X, REST), benefit=8,
+         where=[check("the last dimension changes, or may change", _keeps_last)]),
+    *(rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
+      for name in ("squeeze", "expand_dims")),
 )  # fmt: skip
