@@ -20,14 +20,12 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import check, op, tfl, value
+from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
-from tfconvert.schema.dialects import tensor_data, types
-from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects import tensor_data
 from tfconvert.schema.dialects.tensor_data import Array, Constant
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -82,97 +80,45 @@ def _rewrite_constant(op: Operation, match: Array, rewriter: Rewriter) -> None:
     rewriter.replace(matching.insert_constant(rewriter, match))
 
 
-def _match_inverse(op: Operation) -> Constant | Failure:
-    """Finds the constant right operand of a subtraction or division, and inverts it."""
-    constant = tensor_data.constant_of(op.operands[1])
-    if constant is None or tensor_data.constant_of(op.operands[0]) is not None:
-        return Failure("the right operand isn't the only constant")
-    if not matching.is_float(op.operands[1]):
-        return Failure("the elements aren't 32-bit floats")
-    if op.name == "tfl.sub":
-        minus = tensor_data.of_array(np.array(-1, np.float32))
-        return tensor_data.defer("mul", (constant, minus), matching.dims_of(constant))
-    array = constant_array(op.operands[1])
-    if array is None:
-        return Failure("the divisor is too large to read")
+def _negative(c: Constant) -> Constant:
+    minus = tensor_data.of_array(np.array(-1, np.float32))
+    return tensor_data.defer("mul", (c, minus), matching.dims_of(c))
+
+
+def _reciprocal(c: Array) -> Array | Failure:
     with np.errstate(all="ignore"):
-        inverse: Array = np.divide(np.float32(1), array, dtype=np.float32)
+        inverse: Array = np.divide(np.float32(1), c, dtype=np.float32)
     # A subnormal or infinite reciprocal would lose digits that the division keeps.
     if not np.isfinite(inverse).all() or (np.abs(inverse) < np.finfo(np.float32).tiny).any():
         return Failure("the divisor has no good reciprocal")
-    return tensor_data.of_array(inverse)
+    return np.asarray(inverse)
 
 
-def _rewrite_inverse(op: Operation, match: Constant, rewriter: Rewriter) -> None:
-    value = matching.insert_constant(rewriter, match, op.operands[1])
-    name = "add" if op.name == "tfl.sub" else "mul"
-    options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-    rewriter.replace(rewriter.insert(dialect.build(name, [op.operands[0], value], [op.results[0].type], options)))
-
-
-def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
-    split = matching.with_constant(op)
-    if split is None:
-        return Failure("not exactly one operand is constant")
-    value, constant = split
-    source = matching.sole_producer(value, op.name)
-    inner = None if source is None else matching.with_constant(source)
-    if source is None or inner is None:
-        return Failure("the other operand is not such an op with a constant, or is used elsewhere too")
-    if not matching.is_plain(source) or not matching.is_float(value):
-        return Failure("an activation is in between, or the elements aren't 32-bit floats")
-    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
-    if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
+def _chained(c: Constant, d: Constant, root: Operation) -> Constant | Failure:
+    dims = matching.broadcast(matching.dims_of(d), matching.dims_of(c))
+    if dims is None or math.prod(dims) > max(matching.size_of(d), matching.size_of(c)):
         return Failure("the constants broadcast against each other")
     # The deferred names are the ops' own.
-    return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)
+    return tensor_data.defer(root.name[4:], (c, d), dims)
 
 
-def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
-    source, constant = match
-    split = matching.with_constant(source)
-    assert split is not None, "checked by the match"
-    value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
-    rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
-
-
-def _match_neutral(op: Operation) -> Value | Failure:
-    split = matching.with_constant(op)
-    if split is None or not matching.is_plain(op):
-        return Failure("not exactly one operand is constant, or an activation follows")
-    value, constant = split
-    dims = types.shape_of(value.type)
-    if dims is None or dims != matching.shape(op.results[0]):
-        return Failure("it broadcasts")
-    if not tensor_data.is_small(constant):
+def _is_neutral(c: Constant, root: Operation) -> bool | Failure:
+    if not tensor_data.is_small(c):
         return Failure("the constant is too large to read")
-    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
+    if isinstance(c, tensor_data.TensorData) and not isinstance(c.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
-    array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
+    held, neutral = tensor_data.to_array(c), _NEUTRAL[root.name]
     # Most constants tell by their first element.
-    if array.size and array.item(0) != neutral:
-        return Failure("it changes its operand")
-    return value if (array == neutral).all() else Failure("it changes its operand")
+    return not (held.size and held.item(0) != neutral) and bool((held == neutral).all())
 
 
-def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
-    rewriter.replace(match)
+def _is_zero(zeros: Array, root: Operation) -> bool:
+    return zeros.shape == matching.shape(root.results[0]) and not zeros.any()
 
 
-def _match_zero(op: Operation) -> Value | Failure:
-    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
-        return Failure("it has an activation, or elements other than 32-bit floats")
-    for factor, other in (op.operands, reversed(op.operands)):
-        if matching.shape(other) != matching.shape(op.results[0]):
-            continue
-        constant = constant_array(other)
-        if constant is not None and not constant.any():
-            return other if _is_bounded(factor) else Failure("the other factor may be infinite")
-    return Failure("no factor is zeros of the result's shape")
-
-
-def _is_bounded(value: Value) -> bool:
+def _is_bounded(y: Value) -> bool:
     """Returns whether a value's elements certainly aren't infinite; they may be NaN, but only from an operand's NaN."""
+    value = y
     for _ in range(_MAX_MOVES):
         if not isinstance(value, OpResult) or value.op.name not in _MOVES:
             break
@@ -180,21 +126,39 @@ def _is_bounded(value: Value) -> bool:
     return isinstance(value, OpResult) and value.op.name in _BOUNDED
 
 
-X = value("x").element(np.float32)
+X, Y, C = value("x"), value("y"), constant("c")
+_FLOATS = value("x").element(np.float32)
+_ZEROS = array("zeros").element(np.float32)
+_OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
+_NEGATIVE, _RECIPROCAL = computed(_negative), computed(_reciprocal, "reciprocal")
+_CHAINED = computed(_chained, "chained")
 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
     """Returns the pattern of a power that has an op of its own, or is its operand."""
-    return rule(f"power-to-{name or 'operand'}", tfl.pow(X, exponent), op(f"tfl.{name}", X) if name else X,
+    return rule(f"power-to-{name or 'operand'}", tfl.pow(_FLOATS, exponent),
+                op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
                 where=[check("it broadcasts", matching.same_shape_as_result)], benefit=1)  # fmt: skip
+
+
+def _chain(root: str) -> Pattern[Any]:
+    """Returns the pattern of a sum of sums, or a product of products, with constants."""
+    inner = op(root, X.varying(), C, **matching.PLAIN).element(np.float32).once().commutative()
+    outer = op(root, inner, constant("d")).commutative()
+    return rule(f"chain-{root[4:]}", outer, outer.rebuilt(X, _CHAINED), where=[_CHAINED], benefit=8)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
-    Pattern("sub-to-add", "tfl.sub", _match_inverse, _rewrite_inverse, benefit=10),
-    Pattern("div-to-mul", "tfl.div", _match_inverse, _rewrite_inverse, benefit=10),
-    *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
-    Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
-    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
-)
+    rule("sub-to-add", tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS), tfl.add(X, _NEGATIVE, **_OPTIONS),
+         benefit=10),
+    rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
+         tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
+    *(rule(f"neutral-{root[4:]}", op(root, X.varying(), C, **matching.PLAIN).commutative(), X,
+           where=[matching.KEEPS_SHAPE, check("it changes its operand", _is_neutral)], benefit=25)
+      for root in _NEUTRAL),
+    rule("zero-mul", tfl.mul(Y, _ZEROS, **matching.PLAIN).commutative(), _ZEROS, benefit=25, depth=_MAX_MOVES,
+         where=[check("it changes its operand", _is_zero), check("the other factor may be infinite", _is_bounded)]),
+    *map(_chain, _NEUTRAL),
+)  # fmt: skip
