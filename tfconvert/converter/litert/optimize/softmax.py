@@ -15,18 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import Op, array, attr, check, tfl, value
-from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.converter.rewrite.dsl import Op, array, attr, check, op, tfl, value
+from tfconvert.converter.rewrite.pattern import Pattern
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-_SOFTMAX = frozenset({"tfl.softmax", "tfl.log_softmax"})
 
 X = value("x").element(np.float32)
 _AXES = array("axes")
@@ -51,21 +47,12 @@ def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
     return rule(name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[_SAME], benefit=15)
 
 
-def _match_order(op: Operation) -> Operation | Failure:
-    """Matches the search for the largest of elements that a monotonic function comes before."""
-    source = matching.producer(op.operands[0], _SOFTMAX)
-    dims = matching.shape(op.operands[0])
-    if source is None or not dims:
-        return Failure("no softmax comes before, or the rank is unknown")
-    if source.name == "tfl.softmax" and not dialect.attribute(source, "beta") > 0:
-        return Failure("the softmax turns the order around")
-    axes = matching.axes(op.operands[1], dims)
-    return source if axes == frozenset({len(dims) - 1}) else Failure("it doesn't search along the last dimension")
+def _keeps_order(softmax: Operation) -> bool:
+    return softmax.name == "tfl.log_softmax" or dialect.attribute(softmax, "beta") > 0
 
 
-def _rewrite_order(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    rewriter.replace(rewriter.insert(rebuild(op, [match.operands[0], op.operands[1]])))
-
+_ORDERED = value("x")
+_SEARCH = tfl.arg_max(op(("tfl.softmax", "tfl.log_softmax"), _ORDERED).named("softmax"), _AXES)
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     rule("softmax", tfl.div(_EXP, _SUM, **matching.PLAIN), tfl.softmax(X, beta=1.0), where=[_LAST], benefit=15),
@@ -76,6 +63,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("centered-log-softmax", tfl.log_softmax(_CENTERED), tfl.log_softmax(X), where=[_LAST], benefit=15),
     _sigmoid("logistic", tfl.neg(X)),
     _sigmoid("logistic-of-product", tfl.mul(X, -1.0, **matching.PLAIN).commutative()),
-    Pattern("order-before-softmax", "tfl.arg_max", _match_order, _rewrite_order, benefit=5,
-            producers={0: _SOFTMAX}),
+    rule("order-before-softmax", _SEARCH, _SEARCH.rebuilt(_ORDERED, _AXES),
+         where=[_LAST, check("the softmax turns the order around", _keeps_order)], benefit=5),
 )  # fmt: skip
