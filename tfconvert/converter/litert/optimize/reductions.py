@@ -13,41 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import array, attr, check, number, tfl, value
+from tfconvert.converter.rewrite.dsl import array, attr, check, computed, number, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl as dialect
+from tfconvert.schema.dialects.tensor_data import Array
 from tfconvert.schema.ir.operation import Operation
 
 _REDUCTIONS = ("mean", "sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_any", "reduce_all")
 
 
-def _match_twice(op: Operation) -> tuple[Operation, tuple[int, ...]] | Failure:
-    inner = matching.sole_producer(op.operands[0], op.name)
-    if inner is None:
-        return Failure("no such reduction comes before, or it is used elsewhere too")
-    if op.name == "tfl.mean" and not matching.is_float(op.results[0]):
-        return Failure("each mean of integers is rounded")
-    dims, between = matching.shape(inner.operands[0]), matching.shape(op.operands[0])
-    first, second = matching.axes(inner.operands[1], dims), matching.axes(op.operands[1], between)
-    if first is None or second is None or dims is None or between is None:
+def _both_axes(inner: Operation, second: Array, root: Operation) -> Array | Failure:
+    """Returns the axes that two reductions reduce together."""
+    dims, between = matching.shape(inner.operands[0]), matching.shape(root.operands[0])
+    first, then = matching.axes(inner.operands[1], dims), matching.axes(root.operands[1], between)
+    if first is None or then is None or dims is None or between is None:
         return Failure("the axes or the rank are unknown")
-    keeps = dialect.attribute(inner, "keep_dims")
-    if keeps != dialect.attribute(op, "keep_dims"):
-        return Failure("one keeps the reduced dimensions, the other doesn't")
+    keeps = dialect.attribute(root, "keep_dims")
     left = [index for index in range(len(dims)) if keeps or index not in first]
     if len(left) != len(between):
         return Failure("the ranks don't fit the axes")
-    return inner, tuple(sorted(first | {left[axis] for axis in second}))
-
-
-def _rewrite_twice(op: Operation, match: tuple[Operation, tuple[int, ...]], rewriter: Rewriter) -> None:
-    inner, axes = match
-    value = matching.insert_constant(rewriter, np.array(axes, np.int32), op.operands[1])
-    rewriter.replace(rewriter.insert(rebuild(op, [inner.operands[0], value])))
+    return np.array(sorted(first | {left[axis] for axis in then}), np.int32)
 
 
 def _is_one_by_count(total: Operation, factor: float) -> bool:
@@ -72,7 +59,15 @@ _MEAN = rule(
     benefit=1,
 )
 
-PATTERNS: tuple[Pattern[Any], ...] = (
-    *(Pattern(f"twice-{name}", f"tfl.{name}", _match_twice, _rewrite_twice, depth=2) for name in _REDUCTIONS),
-    _MEAN,
-)
+_AXES = computed(_both_axes, "axes")
+
+
+def _twice(name: str) -> Pattern[Any]:
+    inner = op(f"tfl.{name}", X, array("first"), keep_dims=attr("keep")).once().named("inner")
+    outer = op(f"tfl.{name}", inner, array("second"), keep_dims=attr("keep"))
+    # Each mean of integers is rounded.
+    matched = outer.element(np.float32) if name == "mean" else outer
+    return rule(f"twice-{name}", matched, matched.rebuilt(X, _AXES), where=[_AXES], benefit=1)
+
+
+PATTERNS: tuple[Pattern[Any], ...] = (*map(_twice, _REDUCTIONS), _MEAN)
