@@ -13,12 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfconvert.converter.ir.constants import constant_ints
-from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching, weighted_ops
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import array, check, computed, number, tfl, value
+from tfconvert.converter.rewrite.dsl import array, check, computed, number, op, rest, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tfl as dialect
 from tfconvert.schema.ir.operation import Operation
 
@@ -46,35 +44,26 @@ def same_padding(size: int, window: int, stride: int) -> Window:
     return total // 2, total - total // 2
 
 
-def _match_same(op: Operation) -> Operation | Failure:
-    if op.properties.get("padding") != matching.VALID:
-        return Failure("the convolution pads by itself")
-    # Other users don't matter: the padding stays for them, or goes when the last one has gone.
-    pad = matching.producer(op.operands[0], "tfl.pad")
-    pads = None if pad is None else paddings_of(pad)
-    axes, sides, offset = _SPATIAL[op.name]
-    if pad is None or pads is None or len(pads) != len(axes) + 2:
+def _is_same(pad: Operation, root: Operation) -> bool | Failure:
+    """Returns whether a convolution would pad its input by itself as an op before it does."""
+    pads = paddings_of(pad)
+    axes, sides, offset = _SPATIAL[root.name]
+    if pads is None or len(pads) != len(axes) + 2:
         return Failure("the input isn't padded by constants")
-    dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(op)
+    dims, weights = matching.shape(pad.operands[0]), weighted_ops.filter_shape(root)
     if dims is None or weights is None or pads[0] != (0, 0) or pads[-1] != (0, 0):
         return Failure("more than the dimensions of the image is padded")
     for axis, side in zip(axes, sides, strict=True):
-        size, stride = dims[axis], dialect.attribute(op, f"stride_{side}")
-        window = (weights[axis + offset] - 1) * dialect.attribute(op, f"dilation_{side}_factor") + 1
+        size, stride = dims[axis], dialect.attribute(root, f"stride_{side}")
+        window = (weights[axis + offset] - 1) * dialect.attribute(root, f"dilation_{side}_factor") + 1
         if size < 0 or stride < 1:
             return Failure("the size of the image is unknown, or the stride is not a number of pixels")
         before, after = pads[axis]
         windows = (size + before + after - window) // stride + 1
         # Padding after the last window doesn't matter.
         if before != same_padding(size, window, stride)[0] or windows != -(-size // stride):
-            return Failure("SAME would pad in another way")
-    return pad
-
-
-def _rewrite_same(op: Operation, match: Operation, rewriter: Rewriter) -> None:
-    operands = weighted_ops.with_operands(op, {0: match.operands[0]}, rewriter)
-    fused = rebuild(op, operands, None, {"padding": matching.SAME})
-    rewriter.replace(rewriter.insert(fused))
+            return False
+    return True
 
 
 X, P, Q = value("x"), array("p"), array("q")
@@ -82,15 +71,18 @@ X, P, Q = value("x"), array("p"), array("q")
 _NOTHING = check("it pads something", lambda p: not p.any())
 _SAME_RANK = check("the ranks differ", lambda p, q: p.shape == q.shape)
 _SUM = computed(lambda p, q: p + q)
+_IS_SAME = check("SAME would pad in another way", _is_same)
+
+
+def _pad_into(root: str) -> Pattern[Any]:
+    # Other users of the padding don't matter: it stays for them, or goes when the last one has gone.
+    matched = op(root, tfl.pad(X, P).named("pad"), rest("weights"), padding="VALID")
+    same = matched.rebuilt(X, rest("weights"), padding="SAME")
+    return rule(f"pad-into-{root[4:]}", matched, same, where=[_IS_SAME], benefit=10)
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (
-    *(
-        Pattern(
-            f"pad-into-{root[4:]}", root, _match_same, _rewrite_same, benefit=10, depth=2, producers={0: ("tfl.pad",)}
-        )
-        for root in _SPATIAL
-    ),
+    *map(_pad_into, _SPATIAL),
     rule("no-pad", tfl.pad(X, P), X, where=[_NOTHING], benefit=10),
     rule("no-padv2", tfl.padv2(X, P, value("fill")), X, where=[_NOTHING], benefit=10),
     rule("twice-pad", tfl.pad(tfl.pad(X, P).once(), Q), tfl.pad(X, _SUM), where=[_SAME_RANK], benefit=1),
