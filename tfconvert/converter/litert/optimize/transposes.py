@@ -20,7 +20,7 @@ from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import array, computed, tfl, value
+from tfconvert.converter.rewrite.dsl import array, check, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.converter.shapes.ops.reshape_target import constant_target
@@ -49,14 +49,9 @@ def permutation_of(op: Operation) -> Permutation | None:
     return permutation
 
 
-def _match_identity(op: Operation) -> Failure | None:
-    permutation = permutation_of(op)
-    moves = permutation is None or list(permutation) != sorted(permutation)
-    return Failure("it moves dimensions") if moves or op.operands[0].type != op.results[0].type else None
-
-
-def _rewrite_identity(op: Operation, match: None, rewriter: Rewriter) -> None:
-    rewriter.replace(op.operands[0])
+def _moves_nothing(root: Operation) -> bool:
+    permutation = permutation_of(root)
+    return permutation is not None and list(permutation) == sorted(permutation)
 
 
 def _composed(p: Array, q: Array) -> Array | Failure:
@@ -65,27 +60,14 @@ def _composed(p: Array, q: Array) -> Array | Failure:
     return np.asarray(p[q])
 
 
-_ORDER = computed(_composed, "order")
-
-_TWICE = rule(
-    "transpose-transpose",
-    tfl.transpose(tfl.transpose(value("x"), array("p")), array("q")),
-    tfl.transpose(value("x"), _ORDER),
-    where=[_ORDER],
-    benefit=12,
-)
-
-
 def _transposed(rewriter: Rewriter, value: Value, permutation: Permutation, result_type: Attribute) -> Value:
     order = matching.insert_constant(rewriter, np.array(permutation, np.int32))
     return rewriter.insert(dialect.build("transpose", [value, order], [result_type])).results[0]
 
 
-def _match_constant(op: Operation) -> Constant | Failure:
-    constant, permutation = tensor_data.constant_of(op.operands[0]), permutation_of(op)
-    if constant is None or permutation is None:
-        return Failure("the operand or the permutation is computed")
-    return transposed_constant(constant, permutation)
+def _moved_constant(c: Constant, root: Operation) -> Constant | Failure:
+    permutation = permutation_of(root)
+    return Failure("the permutation is computed") if permutation is None else transposed_constant(c, permutation)
 
 
 def transposed_constant(constant: Constant, permutation: Permutation) -> Constant:
@@ -94,41 +76,24 @@ def transposed_constant(constant: Constant, permutation: Permutation) -> Constan
     return tensor_data.defer("transpose", (constant,), tuple(dims[index] for index in permutation), permutation)
 
 
-def _rewrite_constant(op: Operation, match: Constant, rewriter: Rewriter) -> None:
-    rewriter.replace(matching.insert_constant(rewriter, match, op.operands[0]))
-
-
-def _match_ones(op: Operation) -> tuple[int, ...] | Failure:
-    permutation, dims = permutation_of(op), matching.shape(op.operands[0])
+def _target(root: Operation) -> Array | Failure:
+    """Returns the shape for a reshape in place of a transpose."""
+    permutation, dims = permutation_of(root), matching.shape(root.operands[0])
     if permutation is None or dims is None:
         return Failure("the permutation or the rank is unknown")
     moved = [index for index in permutation if dims[index] != 1]
     if moved != sorted(moved):
         return Failure("dimensions other than 1 move")
-    target = constant_target(matching.shape(op.results[0]))
-    return Failure("more than one dimension is unknown") if target is None else target
+    target = constant_target(matching.shape(root.results[0]))
+    return Failure("more than one dimension is unknown") if target is None else np.array(target, np.int32)
 
 
-def _rewrite_ones(op: Operation, match: tuple[int, ...], rewriter: Rewriter) -> None:
-    dims = matching.insert_constant(rewriter, np.array(match, np.int32))
-    rewriter.replace(rewriter.insert(dialect.build("reshape", [op.operands[0], dims], [op.results[0].type])))
-
-
-def _match_unary(op: Operation) -> tuple[Operation, Permutation] | Failure:
-    source = matching.sole_producer(op.operands[0], _TRANSPOSE)
-    permutation = None if source is None else permutation_of(source)
-    if source is None or permutation is None:
-        return Failure("no transpose comes before, or it is used elsewhere too")
-    if matching.shape(op.operands[0]) != matching.shape(op.results[0]):
-        return Failure("the shape changes")
-    return source, permutation
-
-
-def _rewrite_unary(op: Operation, match: tuple[Operation, Permutation], rewriter: Rewriter) -> None:
-    source, permutation = match
-    value = source.operands[0]
-    moved = rewriter.insert(rebuild(op, [value], [value.type])).results[0]
-    rewriter.replace(_transposed(rewriter, moved, permutation, op.results[0].type))
+def _order_of(transpose: Operation, root: Operation) -> Array | Failure:
+    """Returns the permutation of a transpose that an elementwise op comes after."""
+    permutation = permutation_of(transpose)
+    if permutation is None or matching.shape(root.operands[0]) != matching.shape(root.results[0]):
+        return Failure("the permutation is computed, or the shape changes")
+    return np.array(permutation, np.int32)
 
 
 def _match_binary(op: Operation) -> tuple[list[Operation], Permutation] | Failure:
@@ -184,21 +149,20 @@ def _before(operand: Value, permutation: Permutation, rewriter: Rewriter) -> Val
     return matching.insert_constant(rewriter, transposed_constant(aligned, inverse), operand)
 
 
+X, C, P = value("x"), constant("c"), array("p")
+_COMPOSED, _MOVED = computed(_composed, "order"), computed(_moved_constant, "moved")
+_TARGET, _ORDER = computed(_target, "target"), computed(_order_of, "order")
+_TRANSPOSED = tfl.transpose(X, P).once().named("transpose")
+_UNARIES = tuple(op(f"tfl.{name}", _TRANSPOSED) for name in _UNARY)
+
 PATTERNS: tuple[Pattern[Any], ...] = (
-    Pattern("no-transpose", _TRANSPOSE, _match_identity, _rewrite_identity, benefit=20),
-    Pattern("fold-transpose", _TRANSPOSE, _match_constant, _rewrite_constant, benefit=15),
-    _TWICE,
-    Pattern("transpose-to-reshape", _TRANSPOSE, _match_ones, _rewrite_ones, benefit=5),
-    *(
-        Pattern(
-            f"transpose-after-{name}",
-            f"tfl.{name}",
-            _match_unary,
-            _rewrite_unary,
-            depth=2,
-            producers={0: (_TRANSPOSE,)},
-        )
-        for name in _UNARY
-    ),
+    rule("no-transpose", tfl.transpose(X, P), X, benefit=20,
+         where=[matching.KEEPS_TYPE, check("it moves dimensions", _moves_nothing)]),
+    rule("fold-transpose", tfl.transpose(C, P), _MOVED, where=[_MOVED], benefit=15),
+    rule("transpose-transpose", tfl.transpose(tfl.transpose(X, P), array("q")), tfl.transpose(X, _COMPOSED),
+         where=[_COMPOSED], benefit=12),
+    rule("transpose-to-reshape", tfl.transpose(X, P), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5),
+    *(rule(f"transpose-after-{each.names[0][4:]}", each, tfl.transpose(each.rebuilt(X).like(X), _ORDER),
+           where=[_ORDER], benefit=1) for each in _UNARIES),
     *(Pattern(f"transpose-after-{name}", f"tfl.{name}", _match_binary, _rewrite_binary, depth=2) for name in _BINARY),
-)
+)  # fmt: skip
