@@ -86,8 +86,8 @@ def _matcher(pattern: Pattern[Any], program: Program | None) -> Callable[[Operat
     declaration = pattern.declaration
     if program is None or declaration is None:
         return pattern.match
-    run, conclude = program.run, declaration.conclude
-    return lambda op: conclude(program, run(op)[0])
+    locate, conclude = program.locate, declaration.conclude
+    return lambda op: conclude(program, locate(op))
 
 
 def _words(pattern: Pattern[Any]) -> list[tuple[list[tuple[Question, Iterable[Any]]], Program | None]]:

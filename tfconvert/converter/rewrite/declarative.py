@@ -19,7 +19,7 @@ from tfconvert.converter.rewrite import materialize, verify
 from tfconvert.converter.rewrite.dsl import Check, Computed, Op, Operand, Term, as_term
 from tfconvert.converter.rewrite.functions import parameters_of
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
-from tfconvert.converter.rewrite.program import Bound, Program, depth_of, ops_of, programs
+from tfconvert.converter.rewrite.program import Bindings, Bound, Program, depth_of, ops_of, programs
 from tfconvert.converter.rewrite.questions import Found
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.ir.operation import Operation
@@ -51,7 +51,7 @@ class Rule:
         conditions: The conditions to check once the form matches, in order.
     """
 
-    __slots__ = ("_programs", "conditions", "name", "native", "replacements", "root")
+    __slots__ = ("_called", "_programs", "conditions", "name", "native", "replacements", "root")
 
     def __init__(
         self,
@@ -67,11 +67,13 @@ class Rule:
         self.native = native
         self.conditions = conditions
         self._programs: list[Program] = []
+        self._called: list[tuple[Check | Computed, Callable[..., Any], tuple[str, ...]]] = []
 
     @property
     def programs(self) -> Sequence[Program]:
         """The ways to match it; compiled on first use, since most models don't use most rules."""
         if not self._programs:
+            self._called = [(each, each.function, parameters_of(each.function)) for each in self.conditions]
             self._programs = programs(self.root)
         return self._programs
 
@@ -92,20 +94,22 @@ class Rule:
 
     def conclude(self, program: Program, found: Found) -> Match | Failure:
         """Checks the conditions on ops that match a program's form."""
-        match = Match(program.bind(found), program.ops_in(found))
-        for condition in self.conditions:
-            result = condition.function(*(match.bound[name].value for name in parameters_of(condition.function)))
+        bound = Bindings(program, found)
+        for condition, function, names in self._called:
+            result = function(*[bound[name].value for name in names])
             if isinstance(result, Failure):
                 return result
             if isinstance(condition, Computed):
-                match.bound[condition.name] = Bound(result, None)
+                bound[condition.name] = Bound(result, None)
             elif not result:
                 return Failure(condition.reason)
+        ops = program.ops_in(found)
         for op, terms in self.replacements.items():
-            failure = materialize.misfit(match.ops[op], terms, match.bound, match.ops)
+            failure = materialize.misfit(ops[op], terms, bound, ops)
             if failure is not None:
                 return failure
-        return match
+        bound.complete()
+        return Match(bound, ops)
 
     def rewrite(self, op: Operation, match: Match, rewriter: Rewriter) -> None:
         """Creates the result."""

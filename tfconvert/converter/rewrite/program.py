@@ -57,17 +57,18 @@ class Program:
         slots: Where a list of found ops has the op of a position.
     """
 
-    __slots__ = ("_asks", "asked", "attributes", "captures", "labels", "ops", "root", "slots")
+    __slots__ = ("_asks", "_places", "asked", "attributes", "captures", "labels", "ops", "root", "slots")
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.asked: list[Asked] = []
         self.captures: dict[str, tuple[Path, str]] = {}
         self.attributes: dict[str, tuple[Path, str]] = {}
-        self.labels: dict[str, Path] = {}
+        self.labels: dict[str, Path] = {"root": ()}
         self.ops: dict[Op, Path] = {}
         self.slots: dict[Path, int] = {}
         self._asks: list[Ask] | None = None
+        self._places: list[tuple[int, int]] | None = None
 
     def run(self, op: Operation) -> tuple[Found, int]:
         """Matches an op of the right name; returns the ops found and how many questions were answered right."""
@@ -85,28 +86,59 @@ class Program:
         question, expected, reason = self.asked[index]
         return reason or explain.of(question, expected, found, self.slots)
 
-    def bind(self, found: Found) -> dict[str, Bound]:
-        """Returns the binding of each name, from the ops that `run` found for a matched op."""
-        bound = {name: _bind(value_at, found, self.slots, path, kind) for name, (path, kind) in self.captures.items()}
-        for name, (path, attribute) in self.attributes.items():
+    def locate(self, op: Operation) -> Found:
+        """Returns the ops that `run` finds, for an op that is known to be matched."""
+        if self._places is None:
+            paths = list(self.slots)[1:]  # each after those that it begins with
+            self._places = [(self.slots[path[:-1]], path[-1]) for path in paths]
+        found: Found = [op]
+        for parent, index in self._places:
+            found.append(found[parent].operands[index].op)
+        return found
+
+    def binding(self, found: Found, name: str) -> Bound:
+        """Returns the binding of a name, from the ops found for a matched op."""
+        if name in self.captures:
+            path, kind = self.captures[name]
+            return _bind(found, self.slots, path, kind)
+        if name in self.attributes:
+            path, attribute = self.attributes[name]
             held = attribute_of(found[self.slots[path]], attribute)
-            bound[name] = Bound(None if held is None else op_info.python_value(held), held)
-        for label, path in self.labels.items():
-            op = found[self.slots[path]]
-            bound[label] = Bound(op, op)
-        bound["root"] = Bound(found[0], found[0])
-        return bound
+            return Bound(None if held is None else op_info.python_value(held), held)
+        op = found[self.slots[self.labels[name]]]
+        return Bound(op, op)
 
     def ops_in(self, found: Found) -> dict[Op, Operation]:
         """Returns the op that each term was matched with."""
         return {term: found[self.slots[path]] for term, path in self.ops.items()}
 
 
-def _bind(at: Any, found: Found, slots: Mapping[Path, int], path: Path, kind: str) -> Bound:
+class Bindings(dict[str, Bound]):
+    """The bindings of a match by name; those of the pattern are made when first read, all of them by `complete`."""
+
+    __slots__ = ("_found", "_program")
+
+    def __init__(self, program: Program, found: Found) -> None:
+        self._program = program
+        self._found = found
+
+    def __missing__(self, name: str) -> Bound:
+        bound = self[name] = self._program.binding(self._found, name)
+        return bound
+
+    def complete(self) -> None:
+        """Makes the bindings that nothing has read yet, before the ops change."""
+        program = self._program
+        for name in (*program.captures, *program.attributes, *program.labels):
+            if name not in self:
+                self[name] = program.binding(self._found, name)
+
+
+def _bind(found: Found, slots: Mapping[Path, int], path: Path, kind: str) -> Bound:
     if kind == REST:
         values = tuple(found[slots[path[:-1]]].operands[path[-1] :])
         return Bound(values, values)
-    value = at(found, slots, path)
+    value = value_at(found, slots, path)
     if kind not in (CONSTANT, ARRAY, NUMBER):
         return Bound(value, value)
     constant = tensor_data.constant_of(value)
@@ -189,7 +221,8 @@ def _flatten_op(program: Program, op: Op, path: Path) -> None:
         program.labels[op.label] = path
     count = len(op.operands)
     if op.operands and isinstance(last := op.operands[-1], Capture) and last.kind == REST:
-        _ask(program, op, Kind.AT_LEAST, path, True, argument=count - 1)
+        if count > 1:
+            _ask(program, op, Kind.AT_LEAST, path, True, argument=count - 1)
     else:
         _ask(program, op, Kind.ARITY, path, count)
     for name, value in op.attributes.items():

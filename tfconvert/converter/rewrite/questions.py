@@ -16,6 +16,7 @@ import numpy as np
 
 from tfconvert.converter.rewrite import op_info
 from tfconvert.schema.dialects import tensor_data, types
+from tfconvert.schema.dialects.tensor_data import constant_of
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import OpResult, Value
@@ -124,6 +125,8 @@ def compiled(question: Question, slots: Mapping[Path, int]) -> Ask:
     if not path:
         return lambda found: of_value(found[0].results[0], argument)
     slot, index = slots[path[:-1]], path[-1]
+    if kind is Kind.CONSTANT:
+        return lambda found: constant_of(found[slot].operands[index]) is not None
     return lambda found: of_value(found[slot].operands[index], argument)
 
 
@@ -190,19 +193,19 @@ _OF_OP: Mapping[Kind, Callable[[int, Any, Mapping[Path, int]], Ask]] = {
 
 
 def _is_small(value: Value, _: Any) -> bool:
-    constant = tensor_data.constant_of(value)
+    constant = constant_of(value)
     return constant is not None and tensor_data.is_small(constant)
 
 
 def _is_number(value: Value, _: Any) -> bool:
-    constant = tensor_data.constant_of(value)
+    constant = constant_of(value)
     if constant is None or not types.is_static(dims := types.shape_of(constant.type)):
         return False
     return math.prod(dims or ()) == 1 and types.numpy_dtype(types.element_of(constant.type)).kind in "fiub"
 
 
 def _equals(value: Value, number: Any) -> bool:
-    constant = tensor_data.constant_of(value)
+    constant = constant_of(value)
     if constant is None or not tensor_data.is_small(constant):
         return False
     held = tensor_data.to_array(constant)
@@ -224,7 +227,7 @@ def _rank(value: Value, _: Any) -> int | None:
 
 _OF_VALUE: Mapping[Kind, Callable[[Value, Any], Hashable]] = {
     Kind.INDEX: lambda value, _: value.index if isinstance(value, OpResult) else None,
-    Kind.CONSTANT: lambda value, _: tensor_data.constant_of(value) is not None,
+    Kind.CONSTANT: lambda value, _: constant_of(value) is not None,
     Kind.ARRAY: _is_small,
     Kind.NUMBER: _is_number,
     Kind.ONCE: lambda value, _: value.has_one_use(),
