@@ -156,9 +156,9 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
          tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
     *(rule(f"neutral-{root[4:]}", op(root, X.varying(), C, **matching.PLAIN).commutative(), X,
-           where=[matching.KEEPS_SHAPE, check("it changes its operand", _is_neutral)], benefit=25)
+           where=[check("it changes its operand", _is_neutral), matching.KEEPS_SHAPE], benefit=25)
       for root in _NEUTRAL),
     rule("zero-mul", tfl.mul(Y, _ZEROS, **matching.PLAIN).commutative(), _ZEROS, benefit=25, depth=_MAX_MOVES,
-         where=[check("it changes its operand", _is_zero), check("the other factor may be infinite", _is_bounded)]),
+         where=[check("the other factor may be infinite", _is_bounded), check("no factor is zeros", _is_zero)]),
     *map(_chain, _NEUTRAL),
 )  # fmt: skip

@@ -11,9 +11,13 @@ with it, so that each number is rounded as before:
 
 from __future__ import annotations
 
+from typing import Any
+
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert import fake_quant
 from tfconvert.converter.litert.optimize import matching, weighted_ops
+from tfconvert.converter.rewrite.declarative import rule
+from tfconvert.converter.rewrite.dsl import check, constant, tfl
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
@@ -22,17 +26,13 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 
-def _match(op: Operation) -> tuple[Operation, Constant] | Failure:
-    found = weighted_ops.followed_by_vector(op)
-    if isinstance(found, Failure):
-        return found
-    source, vector = found
+def _can_scale(source: Operation, vector: Constant) -> bool | Failure:
     if weighted_ops.float_filter(source) is None:
         reason = _cannot_scale_ranges(source, vector)
         if reason is not None:
             return reason
     bias = weighted_ops.bias_of(source)
-    return bias if isinstance(bias, Failure) else found
+    return bias if isinstance(bias, Failure) else True
 
 
 def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
@@ -47,26 +47,25 @@ def _cannot_scale_ranges(source: Operation, vector: Constant) -> Failure | None:
     return None
 
 
-def _rewrite(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
-    source, scale = match
+def _scale(rewriter: Rewriter, root: Operation, source: Operation, vector: Constant) -> None:
     layout = weighted_ops.OPS[source.name]
-    factor = next(value for value in op.operands if value.owner is not source)
+    factor = next(value for value in root.operands if value.owner is not source)
     weights = source.operands[layout.filter]
-    scaled = scale_filter(weights, scale, layout.out_axis)
+    scaled = scale_filter(weights, vector, layout.out_axis)
     if fake_quant.source_of(weights) is None:
         value = matching.insert_constant(rewriter, scaled, weights, factor)
     else:
-        factors = tensor_data.to_array(scale)
+        factors = tensor_data.to_array(vector)
         value = fake_quant.scaled(rewriter.insert, weights, scaled, factors, layout.out_axis, [weights, factor])
     changed = {layout.filter: value}
     bias = weighted_ops.bias_of(source)
     if bias is not None and not isinstance(bias, Failure) and not weighted_ops.is_zero(bias):
         old = source.operands[layout.bias]
-        product = tensor_data.defer("mul", (bias, scale), matching.dims_of(bias))
+        product = tensor_data.defer("mul", (bias, vector), matching.dims_of(bias))
         changed[layout.bias] = matching.insert_constant(rewriter, product, old, factor)
     operands = weighted_ops.with_operands(source, changed, rewriter)
-    options = {matching.ACTIVATION: op.properties.get(matching.ACTIVATION, matching.NONE)}
-    fused = rebuild(source, operands, [op.results[0].type], options)
+    options = {matching.ACTIVATION: root.properties.get(matching.ACTIVATION, matching.NONE)}
+    fused = rebuild(source, operands, [root.results[0].type], options)
     rewriter.replace(rewriter.insert(fused))
 
 
@@ -80,6 +79,7 @@ def scale_filter(weights: Value, scale: Constant, axis: int) -> Constant:
     return tensor_data.defer("mul", (constant, factor), dims)
 
 
-PATTERNS: tuple[Pattern[tuple[Operation, Constant]], ...] = (
-    Pattern("fold-mul-into-filter", "tfl.mul", _match, _rewrite, benefit=20, depth=2),
-)
+PATTERNS: tuple[Pattern[Any], ...] = (
+    rule("fold-mul-into-filter", tfl.mul(weighted_ops.SOURCE, constant("c")).commutative(), _scale,
+         where=[weighted_ops.VECTOR, check("the filter can't be scaled", _can_scale)], benefit=20),
+)  # fmt: skip

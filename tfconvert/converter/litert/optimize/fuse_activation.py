@@ -33,7 +33,8 @@ _JOINED: Mapping[str, Mapping[str, str]] = {
 """One activation after another, which may be none, as a single one."""
 
 _OPERANDS = rest("operands")
-_SOURCE = op(CLAMPING, _OPERANDS, **{matching.ACTIVATION: attr("before")}).element(np.float32).once()
+_BEFORE: Mapping[str, Any] = {matching.ACTIVATION: attr("before")}
+_SOURCE = op(CLAMPING, _OPERANDS, **_BEFORE).element(np.float32).once()
 _COMBINE = check("the two activations don't combine into one", lambda root, before: before in _JOINED[root.name])
 _FUSED: Mapping[str, Any] = {matching.ACTIVATION: computed(lambda root, before: _JOINED[root.name][before])}
 

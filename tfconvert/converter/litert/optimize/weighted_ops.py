@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tfconvert.converter.litert.optimize import matching
+from tfconvert.converter.rewrite.dsl import computed, op, rest
 from tfconvert.converter.rewrite.pattern import Failure
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data, tfl, types
@@ -99,28 +100,19 @@ def sum_of(bias: Constant | None, vector: Constant, length: int) -> Constant:
     return tensor_data.defer("add", (bias, vector), (length,))
 
 
-def followed_by_vector(op: Operation) -> tuple[Operation, Constant] | Failure:
-    """Returns the weighted op whose result alone an addition or multiplication takes, and the constant as a vector.
-
-    Args:
-        op: A commutative op that may take a constant of one value a channel, or one for all.
-    """
-    split = matching.with_constant(op)
-    if split is None:
-        return Failure("not exactly one operand is constant")
-    value, constant = split
-    source = matching.sole_producer(value, NAMES)
-    if source is None:
-        return Failure("the other operand is not a convolution or product, or is used elsewhere too")
-    if not matching.is_plain(source):
-        return Failure("an activation comes in between")
-    if not matching.is_float(value):
-        return Failure("the elements aren't 32-bit floats")
-    dims, length = matching.shape(value), channels(source)
+def _vector(source: Operation, c: Constant) -> Constant | Failure:
+    """Returns a constant that is combined with the result of a weighted op, as a vector: a value a channel, or one."""
+    dims, length = matching.shape(source.results[0]), channels(source)
     if not dims or length is None or dims[-1] != length:
         return Failure("the number of channels is unknown")
-    vector = matching.as_vector(constant, length, len(dims))
-    return vector if isinstance(vector, Failure) else (source, vector)
+    return matching.as_vector(c, length, len(dims))
+
+
+SOURCE = op(tuple(OPS), rest("operands"), **matching.PLAIN).element(np.float32).once().named("source")
+"""A weighted op whose result alone is added to or multiplied by a constant `c`."""
+
+VECTOR = computed(_vector, "vector")
+"""The constant `c` as a vector of the source's channels, or of one element."""
 
 
 def with_operands(op: Operation, changed: Mapping[int, Value], rewriter: Rewriter) -> list[Value]:
