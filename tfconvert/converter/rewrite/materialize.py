@@ -113,8 +113,12 @@ class Maker:
             attribute = self._attribute(name, key, wanted)
             if attribute is not None:
                 (free if key in _FREE or key.startswith("_") else properties)[key] = attribute
-        op = op_info.build(name, operands, self._result_types(term, operands, copied), properties)
-        op.attributes.update(free)
+        result_types = self._result_types(term, operands, copied)
+        if copied is None:
+            op = op_info.build(name, operands, result_types, properties)
+            op.attributes.update(free)
+        else:
+            op = type(copied)(name, operands, result_types, properties, free)
         self._created[term] = op
         return self._rewriter.insert(op, before=self._before)
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tfconvert.converter.ir.constants import constant_array
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, tfl, value
@@ -94,22 +95,53 @@ def _reciprocal(c: Array) -> Array | Failure:
     return np.asarray(inverse)
 
 
-def _chained(c: Constant, d: Constant, root: Operation) -> Constant | Failure:
-    dims = matching.broadcast(matching.dims_of(d), matching.dims_of(c))
-    if dims is None or math.prod(dims) > max(matching.size_of(d), matching.size_of(c)):
+def _match_chain(op: Operation) -> tuple[Operation, Constant] | Failure:
+    split = matching.with_constant(op)
+    if split is None:
+        return Failure("not exactly one operand is constant")
+    value, constant = split
+    source = matching.sole_producer(value, op.name)
+    inner = None if source is None else matching.with_constant(source)
+    if source is None or inner is None:
+        return Failure("the other operand is not such an op with a constant, or is used elsewhere too")
+    if not matching.is_plain(source) or not matching.is_float(value):
+        return Failure("an activation is in between, or the elements aren't 32-bit floats")
+    dims = matching.broadcast(matching.dims_of(constant), matching.dims_of(inner[1]))
+    if dims is None or math.prod(dims) > max(matching.size_of(constant), matching.size_of(inner[1])):
         return Failure("the constants broadcast against each other")
     # The deferred names are the ops' own.
-    return tensor_data.defer(root.name[4:], (c, d), dims)
+    return source, tensor_data.defer(op.name[4:], (inner[1], constant), dims)
 
 
-def _is_neutral(c: Constant, root: Operation) -> bool | Failure:
-    if not tensor_data.is_small(c):
+def _rewrite_chain(op: Operation, match: tuple[Operation, Constant], rewriter: Rewriter) -> None:
+    source, constant = match
+    split = matching.with_constant(source)
+    assert split is not None, "checked by the match"
+    value = matching.insert_constant(rewriter, constant, *matching.constants_of(source), *matching.constants_of(op))
+    rewriter.replace(rewriter.insert(rebuild(op, [split[0], value])))
+
+
+def _match_neutral(op: Operation) -> Value | Failure:
+    split = matching.with_constant(op)
+    if split is None or not matching.is_plain(op):
+        return Failure("not exactly one operand is constant, or an activation follows")
+    value, constant = split
+    dims = matching.shape(value)
+    if dims is None or dims != matching.shape(op.results[0]):
+        return Failure("it broadcasts")
+    if not tensor_data.is_small(constant):
         return Failure("the constant is too large to read")
-    if isinstance(c, tensor_data.TensorData) and not isinstance(c.source, tensor_data.BufferSource):
+    if isinstance(constant, tensor_data.TensorData) and not isinstance(constant.source, tensor_data.BufferSource):
         return Failure("the constant would have to be read from a file")
-    held, neutral = tensor_data.to_array(c), _NEUTRAL[root.name]
+    array, neutral = tensor_data.to_array(constant), _NEUTRAL[op.name]
     # Most constants tell by their first element.
-    return not (held.size and held.item(0) != neutral) and bool((held == neutral).all())
+    if array.size and array.item(0) != neutral:
+        return Failure("it changes its operand")
+    return value if (array == neutral).all() else Failure("it changes its operand")
+
+
+def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
+    rewriter.replace(match)
 
 
 def _is_zero(zeros: Array, root: Operation) -> bool:
@@ -131,7 +163,6 @@ _FLOATS = value("x").element(np.float32)
 _ZEROS = array("zeros").element(np.float32)
 _OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
 _NEGATIVE, _RECIPROCAL = computed(_negative), computed(_reciprocal, "reciprocal")
-_CHAINED = computed(_chained, "chained")
 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
@@ -141,13 +172,6 @@ def _power(exponent: float, name: str) -> Pattern[Any]:
                 where=[check("it broadcasts", matching.same_shape_as_result)], benefit=1)  # fmt: skip
 
 
-def _chain(root: str) -> Pattern[Any]:
-    """Returns the pattern of a sum of sums, or a product of products, with constants."""
-    inner = op(root, X.varying(), C, **matching.PLAIN).element(np.float32).once().commutative()
-    outer = op(root, inner, constant("d")).commutative()
-    return rule(f"chain-{root[4:]}", outer, outer.rebuilt(X, _CHAINED), where=[_CHAINED], benefit=8)
-
-
 PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
@@ -155,10 +179,8 @@ PATTERNS: tuple[Pattern[Any], ...] = (
          benefit=10),
     rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
          tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
-    *(rule(f"neutral-{root[4:]}", op(root, X.varying(), C, **matching.PLAIN).commutative(), X,
-           where=[check("it changes its operand", _is_neutral), matching.KEEPS_SHAPE], benefit=25)
-      for root in _NEUTRAL),
+    *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
     rule("zero-mul", tfl.mul(Y, _ZEROS, **matching.PLAIN).commutative(), _ZEROS, benefit=25, depth=_MAX_MOVES,
          where=[check("the other factor may be infinite", _is_bounded), check("no factor is zeros", _is_zero)]),
-    *map(_chain, _NEUTRAL),
+    *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
 )  # fmt: skip

@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import attr, check, computed, op, rest
+from tfconvert.converter.rewrite.dsl import attr, check, op, rest
 from tfconvert.converter.rewrite.pattern import Pattern
+from tfconvert.converter.rewrite.rewriter import Rewriter
+from tfconvert.schema.dialects import attributes
+from tfconvert.schema.ir.operation import Operation
 
 ACTIVATIONS = ("tfl.relu", "tfl.relu6", "tfl.relu_n1_to_1")
 
@@ -32,13 +36,17 @@ _JOINED: Mapping[str, Mapping[str, str]] = {
 }
 """One activation after another, which may be none, as a single one."""
 
-_OPERANDS = rest("operands")
 _BEFORE: Mapping[str, Any] = {matching.ACTIVATION: attr("before")}
-_SOURCE = op(CLAMPING, _OPERANDS, **_BEFORE).element(np.float32).once()
+_SOURCE = op(CLAMPING, rest("operands"), **_BEFORE).element(np.float32).once().named("source")
 _COMBINE = check("the two activations don't combine into one", lambda root, before: before in _JOINED[root.name])
-_FUSED: Mapping[str, Any] = {matching.ACTIVATION: computed(lambda root, before: _JOINED[root.name][before])}
+
+
+def _fuse(rewriter: Rewriter, root: Operation, source: Operation, before: str) -> None:
+    # By hand, since no other pattern is applied as often.
+    options = {matching.ACTIVATION: attributes.string(_JOINED[root.name][before])}
+    rewriter.replace(rewriter.insert(rebuild(source, source.operands, [root.results[0].type], options)))
+
 
 PATTERNS: tuple[Pattern[Any], ...] = tuple(
-    rule(f"fuse-{root[4:]}", op(root, _SOURCE), _SOURCE.rebuilt(_OPERANDS, **_FUSED), where=[_COMBINE], benefit=1)
-    for root in ACTIVATIONS
+    rule(f"fuse-{root[4:]}", op(root, _SOURCE), _fuse, where=[_COMBINE], benefit=1) for root in ACTIVATIONS
 )
