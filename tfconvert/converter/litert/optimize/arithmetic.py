@@ -144,13 +144,20 @@ def _rewrite_neutral(op: Operation, match: Value, rewriter: Rewriter) -> None:
     rewriter.replace(match)
 
 
-def _is_zero(zeros: Array, root: Operation) -> bool:
-    return zeros.shape == matching.shape(root.results[0]) and not zeros.any()
+def _match_zero(op: Operation) -> Value | Failure:
+    if not matching.is_plain(op) or not matching.is_float(op.results[0]):
+        return Failure("it has an activation, or elements other than 32-bit floats")
+    for factor, other in (op.operands, reversed(op.operands)):
+        if matching.shape(other) != matching.shape(op.results[0]):
+            continue
+        constant = constant_array(other)
+        if constant is not None and not constant.any():
+            return other if _is_bounded(factor) else Failure("the other factor may be infinite")
+    return Failure("no factor is zeros of the result's shape")
 
 
-def _is_bounded(y: Value) -> bool:
+def _is_bounded(value: Value) -> bool:
     """Returns whether a value's elements certainly aren't infinite; they may be NaN, but only from an operand's NaN."""
-    value = y
     for _ in range(_MAX_MOVES):
         if not isinstance(value, OpResult) or value.op.name not in _MOVES:
             break
@@ -158,9 +165,8 @@ def _is_bounded(y: Value) -> bool:
     return isinstance(value, OpResult) and value.op.name in _BOUNDED
 
 
-X, Y, C = value("x"), value("y"), constant("c")
+X, C = value("x"), constant("c")
 _FLOATS = value("x").element(np.float32)
-_ZEROS = array("zeros").element(np.float32)
 _OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
 _NEGATIVE, _RECIPROCAL = computed(_negative), computed(_reciprocal, "reciprocal")
 
@@ -180,7 +186,6 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
          tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
     *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),
-    rule("zero-mul", tfl.mul(Y, _ZEROS, **matching.PLAIN).commutative(), _ZEROS, benefit=25, depth=_MAX_MOVES,
-         where=[check("the other factor may be infinite", _is_bounded), check("no factor is zeros", _is_zero)]),
+    Pattern("zero-mul", "tfl.mul", _match_zero, _rewrite_neutral, benefit=25, depth=_MAX_MOVES),
     *(Pattern(f"chain-{root[4:]}", root, _match_chain, _rewrite_chain, benefit=8, depth=2) for root in _NEUTRAL),
 )  # fmt: skip
