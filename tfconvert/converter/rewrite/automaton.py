@@ -66,16 +66,20 @@ class Automaton:
         found: list[Any] = [None] * self._size
         found[0] = op
         accepted: list[Accepted] = []
-        pending = [self._start]
-        while pending:
-            node = pending.pop()
+        pending: list[_Node] = []
+        node: _Node | None = self._start
+        while node is not None:
             if node.accepted:
                 accepted += node.accepted
+            following = None
             for ask, table in node.asks:
                 # What is found at a position doesn't depend on the way there, so branches may share the list.
                 next_node = table.get(ask(found))
                 if next_node is not None:
-                    pending.append(next_node)
+                    if following is not None:
+                        pending.append(following)
+                    following = next_node
+            node = following or (pending.pop() if pending else None)
         if len(accepted) > 1:
             accepted.sort(key=_PREFERENCE)
         return accepted

@@ -33,7 +33,7 @@ class Match(NamedTuple):
 
     Attributes:
         bound: The values of the names.
-        ops: The op that each term was matched with.
+        ops: The op that each term was matched with; empty if a function creates the result.
     """
 
     bound: dict[str, Bound]
@@ -51,7 +51,7 @@ class Rule:
         conditions: The conditions to check once the form matches, in order.
     """
 
-    __slots__ = ("_called", "_programs", "conditions", "name", "native", "replacements", "root")
+    __slots__ = ("_called", "_parameters", "_programs", "conditions", "name", "native", "replacements", "root")
 
     def __init__(
         self,
@@ -68,12 +68,14 @@ class Rule:
         self.conditions = conditions
         self._programs: list[Program] = []
         self._called: list[tuple[Check | Computed, Callable[..., Any], tuple[str, ...]]] = []
+        self._parameters: tuple[str, ...] = ()
 
     @property
     def programs(self) -> Sequence[Program]:
         """The ways to match it; compiled on first use, since most models don't use most rules."""
         if not self._programs:
             self._called = [(each, each.function, parameters_of(each.function)) for each in self.conditions]
+            self._parameters = () if self.native is None else parameters_of(self.native)[1:]
             self._programs = programs(self.root)
         return self._programs
 
@@ -103,19 +105,21 @@ class Rule:
                 bound[condition.name] = Bound(result, None)
             elif not result:
                 return Failure(condition.reason)
+        if self.native is not None:
+            bound.complete(self._parameters)
+            return Match(bound, {})
         ops = program.ops_in(found)
         for op, terms in self.replacements.items():
             failure = materialize.misfit(ops[op], terms, bound, ops)
             if failure is not None:
                 return failure
-        bound.complete()
+        bound.complete(program.names)
         return Match(bound, ops)
 
     def rewrite(self, op: Operation, match: Match, rewriter: Rewriter) -> None:
         """Creates the result."""
         if self.native is not None:
-            names = parameters_of(self.native)[1:]
-            self.native(rewriter, *(match.bound[name].value for name in names))
+            self.native(rewriter, *[match.bound[name].value for name in self._parameters])
             return
         materialize.Maker(match.bound, match.ops, rewriter).replace(self.replacements)
 

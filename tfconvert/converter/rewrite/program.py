@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -108,13 +108,18 @@ class Program:
         op = found[self.slots[self.labels[name]]]
         return Bound(op, op)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that a match binds."""
+        return (*self.captures, *self.attributes, *self.labels)
+
     def ops_in(self, found: Found) -> dict[Op, Operation]:
         """Returns the op that each term was matched with."""
         return {term: found[self.slots[path]] for term, path in self.ops.items()}
 
 
 class Bindings(dict[str, Bound]):
-    """The bindings of a match by name; those of the pattern are made when first read, all of them by `complete`."""
+    """The bindings of a match by name; those of the pattern are made when first read."""
 
     __slots__ = ("_found", "_program")
 
@@ -126,12 +131,11 @@ class Bindings(dict[str, Bound]):
         bound = self[name] = self._program.binding(self._found, name)
         return bound
 
-    def complete(self) -> None:
+    def complete(self, names: Iterable[str]) -> None:
         """Makes the bindings that nothing has read yet, before the ops change."""
-        program = self._program
-        for name in (*program.captures, *program.attributes, *program.labels):
+        for name in names:
             if name not in self:
-                self[name] = program.binding(self._found, name)
+                self[name] = self._program.binding(self._found, name)
 
 
 def _bind(found: Found, slots: Mapping[Path, int], path: Path, kind: str) -> Bound:
