@@ -35,10 +35,10 @@ class Graph:
     """One function under construction.
 
     Attributes:
-        inputs: Its arguments.
+        inputs: Its arguments; a shape of `None` is an unknown rank.
     """
 
-    def __init__(self, *shapes: Sequence[int], element: Attribute = types.F32) -> None:
+    def __init__(self, *shapes: Sequence[int] | None, element: Attribute = types.F32) -> None:
         self._block = Block(arg_types=[types.tensor(element, shape) for shape in shapes])
         self.inputs: list[Value] = list(self._block.args)
         self._module: ModuleOp | None = None

@@ -84,6 +84,13 @@ def test_powers(exponent: float, expected: list[str], run_tflite: RunTFLite) -> 
     check(graph, [*expected, "exp"], run_tflite, np.abs(random(*SHAPE)) + 0.5)
 
 
+def test_what_may_broadcast_is_no_square() -> None:
+    graph = Graph(None)
+    graph.returns(graph.op("exp", graph.op("pow", graph.inputs[0], f32([2, 2, 2]))))
+    graph.optimize()
+    assert graph.names == ["pow", "exp"]
+
+
 def test_what_broadcasts_anyway_is_not_broadcast_before(run_tflite: RunTFLite) -> None:
     graph = Graph((1, 4), SHAPE)
     wide = graph.op("broadcast_to", graph.inputs[0], [2, 3, 4], shape=SHAPE)

@@ -137,7 +137,7 @@ _LEAKY_RELU = rule(
     tfl.leaky_relu(X, alpha=computed(lambda alpha: alpha)),
     where=[
         check("the factor isn't between 0 and 1", lambda alpha: 0 < alpha < 1),
-        check("it broadcasts", matching.same_shape_as_result),
+        matching.KEEPS_SHAPE,
     ],
     benefit=1,
 )

@@ -23,7 +23,7 @@ from tfconvert.converter.ir.constants import constant_array
 from tfconvert.converter.ir.edit import rebuild
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
-from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, tfl, value
+from tfconvert.converter.rewrite.dsl import array, attr, computed, constant, op, tfl, value
 from tfconvert.converter.rewrite.pattern import Failure, Pattern
 from tfconvert.converter.rewrite.rewriter import Rewriter
 from tfconvert.schema.dialects import tensor_data
@@ -175,7 +175,7 @@ def _power(exponent: float, name: str) -> Pattern[Any]:
     """Returns the pattern of a power that has an op of its own, or is its operand."""
     return rule(f"power-to-{name or 'operand'}", tfl.pow(_FLOATS, exponent),
                 op(f"tfl.{name}", _FLOATS) if name else _FLOATS,
-                where=[check("it broadcasts", matching.same_shape_as_result)], benefit=1)  # fmt: skip
+                where=[matching.KEEPS_SHAPE], benefit=1)  # fmt: skip
 
 
 PATTERNS: tuple[Pattern[Any], ...] = (

@@ -98,7 +98,7 @@ def _leaky() -> Iterator[Pattern[Any]]:
     }
     where = [
         check("the factor isn't finite", lambda alpha: -math.inf < alpha < math.inf),
-        check("it broadcasts", matching.same_shape_as_result),
+        matching.KEEPS_SHAPE,
     ]
     for select in _SELECTS:
         for name, (condition, values) in conditions.items():

@@ -106,17 +106,13 @@ def is_close(value: float | None, expected: float, relative: float = 1e-6) -> bo
     return value is not None and math.isclose(value, expected, rel_tol=relative)
 
 
-def same_shape_as_result(x: Value, root: Operation) -> bool:
-    """Returns whether a capture `x` has the shape of the root's result."""
-    return shape(x) == shape(root.results[0])
-
-
-def _keeps_shape(x: Value, root: Operation) -> bool:
+def has_shape_of_result(x: Value, root: Operation) -> bool:
+    """Returns whether a value certainly has the shape of the root's result; it may not if its rank is unknown."""
     dims = shape(x)
     return dims is not None and dims == shape(root.results[0])
 
 
-KEEPS_SHAPE = check("it broadcasts", _keeps_shape)
+KEEPS_SHAPE = check("it broadcasts", has_shape_of_result)
 """The condition that a capture `x` certainly has the shape of the root's result."""
 
 KEEPS_TYPE = check("it changes its operand's type", lambda x, root: x.type == root.results[0].type)

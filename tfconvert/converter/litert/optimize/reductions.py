@@ -53,7 +53,7 @@ _MEAN = rule(
     tfl.mul(_SUM.named("total"), number("factor"), **matching.PLAIN).commutative(),
     tfl.mean(X, array("axes"), keep_dims=attr("keep")),
     where=[
-        check("it broadcasts", lambda total, root: matching.same_shape_as_result(total.results[0], root)),
+        check("it broadcasts", lambda total, root: matching.has_shape_of_result(total.results[0], root)),
         check("the factor isn't one over the number of elements", _is_one_by_count),
     ],
     benefit=1,

@@ -48,7 +48,6 @@ _INTEGERS = value("x").element(np.int32, np.int64)
 _SOURCE = op(_NOT_NEGATIVE, rest("operands")).element(np.float32).named("source")
 _ZEROS = computed(lambda root: _filled(root, 0), "zeros")
 _ONES = computed(lambda root: _filled(root, 1), "ones")
-_SAME = check("it broadcasts", matching.same_shape_as_result)
 _LOW = check(
     "the rank is unknown or too high", lambda root: len(matching.shape(root.results[0]) or [0] * 9) <= _MAX_RANK
 )
@@ -60,7 +59,8 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     rule("twice-negated", tfl.neg(tfl.neg(_ANY)), _ANY, benefit=20),
     rule("plus-negated", tfl.add(X, tfl.neg(Y), **_CLAMPED).commutative(), tfl.sub(X, Y, **_CLAMPED), benefit=2),
     rule("minus-negated", tfl.sub(X, tfl.neg(Y), **_CLAMPED), tfl.add(X, Y, **_CLAMPED), benefit=2),
-    rule("reciprocal-root", tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN), tfl.rsqrt(X), where=[_SAME], benefit=2),
+    rule("reciprocal-root", tfl.div(1.0, tfl.sqrt(X).once(), **matching.PLAIN), tfl.rsqrt(X),
+         where=[matching.KEEPS_SHAPE], benefit=2),
     rule("squared-difference", tfl.square(tfl.sub(X, Y, **matching.PLAIN).once()), tfl.squared_difference(X, Y),
          where=[_LOW], benefit=0),
     rule("rectified", tfl.relu(_SOURCE), _SOURCE, benefit=3,

@@ -34,7 +34,6 @@ def _is_last(x: Value, axes: Array) -> bool:
 
 
 _LAST = check("it goes over more than the last dimension, or the rank is unknown", _is_last)
-_SAME = check("it broadcasts", matching.same_shape_as_result)
 
 _EXP = tfl.exp(X)
 _SUM = tfl.sum(_EXP, _AXES, keep_dims=True).once()
@@ -44,7 +43,9 @@ _CENTERED = tfl.sub(X, _MAX, **matching.PLAIN)
 
 def _sigmoid(name: str, negative: Op) -> Pattern[Any]:
     divisor = tfl.add(tfl.exp(negative), 1.0, **matching.PLAIN).commutative().once()
-    return rule(name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[_SAME], benefit=15)
+    return rule(
+        name, tfl.div(1.0, divisor, **matching.PLAIN), tfl.logistic(X), where=[matching.KEEPS_SHAPE], benefit=15
+    )
 
 
 def _keeps_order(softmax: Operation) -> bool:
