@@ -86,7 +86,7 @@ def test_powers(exponent: float, expected: list[str], run_tflite: RunTFLite) -> 
 
 def test_what_may_broadcast_is_no_square() -> None:
     graph = Graph(None)
-    graph.returns(graph.op("exp", graph.op("pow", graph.inputs[0], f32([2, 2, 2]))))
+    graph.returns(graph.op("exp", graph.op("pow", graph.inputs[0], np.full(3, 2, np.float32))))
     graph.optimize()
     assert graph.names == ["pow", "exp"]
 
