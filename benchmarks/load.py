@@ -171,7 +171,7 @@ async def _measured(load: Load, seconds: float, process: int | None) -> tuple[Ou
             memory.append(await asyncio.to_thread(tree_memory, process))
             await asyncio.sleep(1)
 
-    await load.run(2.0)  # What is loaded at the first request is no growth.
+    await load.run(2.0)  # What is loaded at the first request isn't growth.
     watching = asyncio.create_task(watch())
     before = tree_processor(process) if process is not None else 0.0
     outcome = await load.run(seconds)

@@ -30,7 +30,7 @@ class Outcome:
         seconds: For how long.
         latencies: Seconds from sending a model to having its result.
         cached: Those of models that were sent before.
-        statuses: How often each status was answered that is no success.
+        statuses: How often each status other than success was answered.
         problems: What is wrong, in words.
         processor: Seconds of the processor that the clients themselves took.
     """

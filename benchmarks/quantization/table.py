@@ -29,7 +29,7 @@ AIMS: Final[dict[tuple[str, str], float]] = {
     ("transformer", "int16"): 45.0,
     ("embed", "int16"): 43.0,
 }
-"""Ratios in dB to reach where the official converter's file is no bar: it has none, or none that runs.
+"""Ratios in dB to reach where the official converter's file can't be the bar: it writes none, or none that runs.
 
 The float file of `qat` has roundings inside, which the least difference flips.
 """

@@ -19,7 +19,7 @@ _RANGES = {
     FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
 _LONGEST = 1 << 16
-"""Bytes; what is longer is data, and is no part of the pool."""
+"""Bytes; what is longer is data, and isn't part of the pool."""
 
 
 class Pool:

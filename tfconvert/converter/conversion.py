@@ -87,7 +87,7 @@ def resolved(options: Options) -> Options:
 
 
 def _has_names(given: Any) -> bool:
-    # A single pattern is a tuple of another class; whatever is no list is refused later.
+    # A single pattern is a tuple of another class; whatever isn't a list is refused later.
     return type(given) in (list, tuple) and any(isinstance(each, str | PathLike) for each in given)
 
 

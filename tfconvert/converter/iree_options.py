@@ -1,4 +1,4 @@
-"""How a model is to be compiled by IREE: the setting `iree` of a conversion."""
+"""How IREE compiles a model: the setting `iree` of a conversion."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Options(NamedTuple):
 
     @property
     def verifies(self) -> bool:
-        """Whether the result is to be run in LiteRT: that was requested, or something that takes it."""
+        """Whether to run the result in LiteRT: that was requested, or something that needs it."""
         return self.verify or self.compare_layers or self.verify_data is not None
 
     @property
@@ -99,5 +99,5 @@ class Options(NamedTuple):
 
     @property
     def quantizes_activations(self) -> bool:
-        """Whether activations are to be integers, for which their ranges are needed."""
+        """Whether activations should be integers, for which their ranges are needed."""
         return self.quantize is not None and self.quantize.is_static

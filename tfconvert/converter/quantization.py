@@ -1,4 +1,4 @@
-"""How a model is to be quantized: the setting `quantize` of a conversion."""
+"""How to quantize a model: the setting `quantize` of a conversion."""
 
 from __future__ import annotations
 

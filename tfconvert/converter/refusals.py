@@ -116,7 +116,7 @@ def _absurd_input(function: FuncOp) -> Diagnostic | None:
         shape = types.shape_of(kind) or ()
         if max(shape, default=0) > _MAX_DIMENSION:
             return Diagnostic("absurd-shape", f"an input of shape {list(shape)} is beyond LiteRT", function.name,
-                              function.sym_name, hint="pin the input's shape to what it is to be")  # fmt: skip
+                              function.sym_name, hint="pin the input's shape")  # fmt: skip
     return None
 
 

@@ -25,7 +25,7 @@ class CArray(NamedTuple):
     """An array to be written.
 
     Attributes:
-        file: The source file, or the header if the array is to be in it.
+        file: The source file, or the header if the array goes there.
         header: The header that declares the array; `None` if the file is a header itself.
         name: The array's name; its length has the same name with `_len`.
     """

@@ -135,7 +135,7 @@ def named_entry(
         raise error("wrong-option", f"input_shapes can't be {input_shapes!r}", hint="give a mapping by input name")
     shapes = dict(input_shapes or {})
     names = inputs if inputs is not None else [name for name, node in nodes.items() if node.op in PLACEHOLDERS]
-    # A specified shape means that it is to be fed.
+    # A specified shape means that it is fed.
     named = [name for name in shapes if name in nodes and nodes[name].op == _WITH_DEFAULT] if inputs is None else []
     sources = [
         _graph_input(name, nodes, context, shapes, is_optional=inputs is None)

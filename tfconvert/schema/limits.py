@@ -66,7 +66,7 @@ class Budget:
         """Takes bytes of constants.
 
         Raises:
-            ConversionError: There are not so many left (`too-large-constants`).
+            ConversionError: There are fewer left (`too-large-constants`).
         """
         if size > self.constant_bytes:
             raise exceeded("constant_bytes", f"{what} takes {size} bytes, but {self.constant_bytes} are left of the "
@@ -77,7 +77,7 @@ class Budget:
         """Takes ops that are copied.
 
         Raises:
-            ConversionError: There are not so many left (`too-many-copies`).
+            ConversionError: There are fewer left (`too-many-copies`).
         """
         if count > self.operations:
             raise exceeded("operations", f"{what} is shared so much that copies for each use have more than "
@@ -136,10 +136,7 @@ def _option(limit: str) -> str:
 
 
 def _hint(limit: str) -> str:
-    return (
-        f"if the model is to be trusted, raise the limit: --limit {_option(limit)}=N, "
-        f"or limits=tfconvert.Limits({limit}=N)"
-    )
+    return f"if you trust the model, raise the limit: --limit {_option(limit)}=N, or limits=tfconvert.Limits({limit}=N)"
 
 
 _BUDGET: ContextVar[Budget | None] = ContextVar("budget", default=None)

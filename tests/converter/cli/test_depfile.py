@@ -60,7 +60,7 @@ def check(command: list[str], model: Path, folder: Path) -> None:
         (model / name).touch()
         assert built(command, folder), name
     assert not built(command, folder)
-    # A file that is there no longer is no reason to stop before the model is even looked at.
+    # A missing file must not stop the command before it looks at the model.
     (model / FILES[2]).rename(model / "moved")
     with pytest.raises(AssertionError, match=r"variables\.data-00000-of-00001"):
         built(command, folder)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class JobLimits(NamedTuple):
-    """What a job may use; 0 is no limit.
+    """What a job may use; 0 means no limit.
 
     Attributes:
         seconds: Wall time.

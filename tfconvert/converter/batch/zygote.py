@@ -157,7 +157,7 @@ def _work(job: Job, limits: JobLimits, pipe: int, parent: int) -> NoReturn:
         apply_limits(limits)
         os.write(pipe, json.dumps(_outcome(job, pipe)).encode() + b"\n")
     finally:
-        # Nothing of the parent's, such as what its streams hold, is to be written or freed twice.
+        # Nothing of the parent's, such as what its streams hold, may be written or freed twice.
         os._exit(0)
 
 

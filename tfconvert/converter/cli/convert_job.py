@@ -70,7 +70,7 @@ class Job(NamedTuple):
         return self._convert(array) if self.output.cache_dir is None else self._convert_once(array)
 
     def _show(self, report: Report) -> None:
-        """Writes the pages that the report is to be shown on."""
+        """Writes the pages that show the report."""
         if self.output.page is not None:
             report.save(self.output.page)
         if self.output.explorer is not None:

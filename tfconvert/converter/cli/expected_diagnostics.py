@@ -4,8 +4,8 @@
     %0 = "tf.Relu"(%x) : (tensor<f32>) -> tensor<f32>
 
 The syntax is that of MLIR's tools: `@+N` and `@-N` count lines from the comment's, `@above` and `@below` are its
-neighbours, `@N` is a line of the file, `@unknown` is no location at all; without an `@` it is the comment's own line. A
-number before the braces says how often. The text in the braces has to be a part of the message.
+neighbours, `@N` is a line of the file, `@unknown` means no location at all; without an `@` it is the comment's own
+line. A number before the braces says how often. The text in the braces has to be a part of the message.
 """
 
 from __future__ import annotations

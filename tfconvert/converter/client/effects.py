@@ -1,6 +1,6 @@
 """What a conversation with the server consists of.
 
-A conversation is a generator: it yields what is to be done and is sent what came of it. `transports` has two that do
+A conversation is a generator: it yields what to do and is sent what came of it. `transports` has two that do
 it, one that blocks and one that doesn't; a connection that breaks is raised in the generator as `Lost`.
 """
 

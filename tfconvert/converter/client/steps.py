@@ -1,4 +1,4 @@
-"""The conversations with the server, as generators of what is to be done.
+"""The conversations with the server, as generators of what to do.
 
 `client` and `async_client` give each a name and a type, and nothing else: one waits, the other lets others go on.
 """

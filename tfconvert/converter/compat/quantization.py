@@ -44,7 +44,7 @@ class _Wish(NamedTuple):
 
     @property
     def has_integer_ends(self) -> bool:
-        """Whether inputs or outputs are to be integers."""
+        """Whether inputs or outputs should be integers."""
         return self.io != ("float32", "float32")
 
 

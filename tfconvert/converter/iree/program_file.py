@@ -28,7 +28,7 @@ TEXT = ".mlir"
 
 
 class IreeFile:
-    """A program, and its weights; it is to be compiled before it is used.
+    """A program, and its weights; it must be compiled before it is used.
 
     Without a compiler there is still the text: saving writes it, and then tells what is missing.
 

@@ -23,7 +23,7 @@ def _approximate(call: Call) -> Results:
 
 
 def _in_top_k(call: Call) -> Results:
-    """A row with an element that is not finite has no top, and a target that is no class is not in it."""
+    """A row with an element that is not finite has no top, and a target that isn't a class is not in it."""
     predictions, targets = call.inputs[:2]
     count = scalar(call.inputs[2]) if len(call.inputs) > 2 else call.integer("k")
     classes = predictions.shape[-1]

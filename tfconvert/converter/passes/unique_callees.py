@@ -190,7 +190,7 @@ def _pay(functions: Mapping[str, FuncOp], users: Mapping[str, list[Operation]], 
     """Takes what will be copied from the conversion's budget.
 
     Raises:
-        ConversionError: There is not so much left.
+        ConversionError: There is less left.
     """
     sizes = _expanded(functions, users)
     copied = sum(sizes[name] for name in roots if name in sizes) - sum(map(_size, functions.values()))

@@ -175,7 +175,7 @@ class Op(Term):
         attributes: Its attributes: Python values, `Attribute`s, and the terms for attributes.
         label: Its name as a parameter of functions; empty if none reads it.
         commutes: Whether its two operands match in either order.
-        unregistered: Whether the name is to be taken although no table has it.
+        unregistered: Whether to take the name although no table has it.
         result_types: Of an op that is created: types, terms whose types are copied, or functions of captures.
         copied: Of an op that is created: the matched op whose name and attributes it has.
     """

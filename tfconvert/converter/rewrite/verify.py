@@ -91,7 +91,7 @@ def _check_matched(root: Any) -> None:
             raise PatternError(f"at most {_MAX_OPS} ops can be matched, and {_MAX_COMMUTING} that commute")
         _check_op(op)
         if op.copied is not None or op.result_types:
-            raise PatternError(f"{_title(op)} is to be matched: rebuilt, typed and like are for results")
+            raise PatternError(f"{_title(op)} is matched: rebuilt, typed and like are for results")
         for term in op.operands:
             _check_operand(op, term)
 
@@ -225,7 +225,7 @@ class _Results:
         """Checks every replacement."""
         for op, terms in self._replacements.items():
             if op not in self._matched:
-                raise PatternError("an op whose results are to be replaced isn't matched")
+                raise PatternError("an op whose results are replaced isn't matched")
             least, most = _signature(op.names[0], op).results
             if not least <= len(terms) <= most:
                 wanted = str(least) if least == most else f"{least} or more" if most > 1000 else f"{least} to {most}"
@@ -277,11 +277,11 @@ class _Results:
                 raise PatternError(f"{_title(op)} may come after the op whose result it is to replace")
             return ()
         if op.copied is not None and op.copied not in self._matched:
-            raise PatternError(f"{_title(op)} is to be rebuilt, but isn't matched")
+            raise PatternError(f"{_title(op)} is rebuilt, but isn't matched")
         if len(op.names) != 1 and op.copied is None:
-            raise PatternError(f"{_title(op)} is to be created and needs one name")
+            raise PatternError(f"{_title(op)} is created and needs one name")
         if op.commutes or op.label:
-            raise PatternError(f"{_title(op)} is to be created: names and orders are for what is matched")
+            raise PatternError(f"{_title(op)} is created: names and orders are for what is matched")
         _check_op(op)
         for value in op.attributes.values():
             self._check_value(op, value)
@@ -290,7 +290,7 @@ class _Results:
 
     def _check_value(self, op: Op, value: Any) -> None:
         if isinstance(value, OneOf):
-            raise PatternError(f"an attribute of {_title(op)} is to be one of several; say which")
+            raise PatternError(f"an attribute of {_title(op)} must be one of several; say which")
         if isinstance(value, AttributeCapture) and value.name not in self._names:
             raise PatternError(f"{_title(op)} uses the attribute {value.name!r}, which nothing captures")
         if isinstance(value, Computed):

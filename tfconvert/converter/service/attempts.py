@@ -66,7 +66,7 @@ class Attempt:
         """Returns what a process is to do.
 
         Raises:
-            ConversionError: The upload is no model, or can't be unpacked or fetched.
+            ConversionError: The upload isn't a model, or can't be unpacked or fetched.
         """
         limits = ArchiveLimits.of(self._config)
         target = self._folder / "model"

@@ -26,7 +26,7 @@ class EntryNames:
         self._spelling: dict[str, str] = {}
 
     def add(self, name: str, *, is_folder: bool) -> str:
-        """Returns the path below the folder that an entry goes to; empty if it is to be left out.
+        """Returns the path below the folder that an entry goes to; empty if it is left out.
 
         Args:
             name: As the archive has it.

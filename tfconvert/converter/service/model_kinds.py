@@ -96,7 +96,7 @@ def recognize(path: Path, name: str = "") -> ModelKind:
 
 
 def unknown(message: str) -> ConversionError:
-    """Returns the error that something is no model."""
+    """Returns the error that something isn't a model."""
     return error("unknown-model", message,
                  hint="send a SavedModel's folder as .zip, .tar or .tar.gz, or a GraphDef (.pb, .pbtxt)")  # fmt: skip
 

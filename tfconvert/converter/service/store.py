@@ -280,7 +280,7 @@ class JobStore:
         return True
 
     def is_cancel_requested(self, jobs: Collection[str]) -> set[str]:
-        """Returns which of some jobs are to be ended."""
+        """Returns which of some jobs must end."""
         with self.database.read() as connection:
             return set(connection.execute(TO_CANCEL, {"jobs": list(jobs)}).scalars())
 

@@ -28,7 +28,7 @@ _POLL = 0.5
 """Seconds after which it is looked whether another server has left work."""
 
 _PULSE = 1.0
-"""Seconds between looks at what is to be cancelled, as other servers are asked to."""
+"""Seconds between looks at which jobs to cancel: other servers are asked, too."""
 
 _CLEAN = 60.0
 """Seconds between two rounds of the janitor."""

@@ -27,7 +27,7 @@ _CHILD = "tfconvert.converter.stablehlo.artifact_child"
 
 
 class ArtifactFile:
-    """A text that jaxlib's StableHLO writes as a portable artifact; it is to be serialized before it is used.
+    """A text that jaxlib's StableHLO writes as a portable artifact; it must be serialized before it is used.
 
     Weights stand where they are used, or are arguments with a file beside the artifact: it has no resources.
 

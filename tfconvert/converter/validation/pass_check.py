@@ -90,7 +90,7 @@ class _Side:
         self.functions = {op.sym_name: op for op in module.ops if isinstance(op, FuncOp) and _is_exported(op)}
         names = {op.name for op in module.walk()}
         dialects = {name.partition(".")[0] for name in names}
-        # What only texts have is no file's either.
+        # What only texts have isn't in a file either.
         self.is_file = "tfl" in dialects and not dialects & {"tf", "tf_executor", "arith"} and "tfl.yield" not in names
         self.has_buffers = "memref" in dialects
         self._content = b""

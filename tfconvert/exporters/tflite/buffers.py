@@ -177,7 +177,7 @@ class Buffers:
         """Takes a constant's bytes from the conversion's budget, but for those that are the model's own.
 
         Raises:
-            ConversionError: There are not so many left (`too-large-constants`).
+            ConversionError: There are fewer left (`too-large-constants`).
         """
         pending = [(handle.source, handle.nbytes)]
         while pending:

@@ -75,7 +75,7 @@ class EntryPoint(NamedTuple):
 def import_entries(
     nodes: Mapping[str, pb.NodeDef], context: ImportContext, entries: Sequence[EntryPoint]
 ) -> list[FuncOp]:
-    """Returns the functions of entry points, legacy nodes upgraded unless the graph is to be imported as it is.
+    """Returns the functions of entry points, legacy nodes upgraded unless the graph is imported as it is.
 
     Args:
         nodes: The main graph's nodes by name.

@@ -145,7 +145,7 @@ class Expression(NamedTuple):
 
     Attributes:
         shape: Returns the result's shape.
-        part: Returns a box of the result; the dtype is the one that the result is to be cast to.
+        part: Returns a box of the result; the dtype is the one that the result is cast to.
         fresh: Whether what `part` returns isn't a view of something else, and may be overwritten.
         wide: Whether a box is gathered from all over an argument.
     """

@@ -65,7 +65,7 @@ class StatsOp(Operation):
         """Checks that the result has the operand's type, and that there is a range.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         if len(self.operands) != 1 or self.operand_types != self.result_types:
             raise VerifyError(f"{self.name} has one operand and one result, of one type")
@@ -83,7 +83,7 @@ class QuantCastOp(Operation):
         """Checks that there is one operand and one result, of shapes that agree.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         if len(self.operands) != 1 or len(self.results) != 1:
             raise VerifyError(f"{self.name} has one operand and one result")
@@ -103,7 +103,7 @@ class TensorCastOp(Operation):
         """Checks that there is one operand and one result, of types that agree.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         if len(self.operands) != 1 or len(self.results) != 1:
             raise VerifyError("tensor.cast has one operand and one result")

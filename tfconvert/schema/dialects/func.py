@@ -146,7 +146,7 @@ class FuncOp(Operation):
         """Checks the properties, and that the entry block's arguments have the types of the function's.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         if not isinstance(self.properties.get(SYMBOL_NAME), StringAttr):
             raise VerifyError("func.func needs the property 'sym_name', a string")
@@ -295,7 +295,7 @@ class ReturnOp(Operation):
         """Checks that the op is in a function and returns the types of its results.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         function = self.parent_op()
         if not isinstance(function, FuncOp):

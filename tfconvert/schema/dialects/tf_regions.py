@@ -51,7 +51,7 @@ def _yielded(op: Operation, region: Region, name: str) -> Sequence[Value]:
 
 
 def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequence[Attribute]) -> None:
-    """Checks that types that are handed on may be those of one value, one by one.
+    """Checks that forwarded types may be those of one value, one by one.
 
     Raises:
         VerifyError: They are not as many, or two don't agree.
@@ -64,7 +64,7 @@ def agree(op: Operation, what: str, found: Sequence[Attribute], expected: Sequen
 
 
 def fits(one: Attribute, other: Attribute) -> bool:
-    """Returns whether a value of one type may be handed on as one of another, what handles hold included."""
+    """Returns whether a value of one type may be forwarded as one of another, what handles hold included."""
     if not compatible(one, other):
         return False
     a, b = types.element_of(one), types.element_of(other)
@@ -139,7 +139,7 @@ def _changes_shapes(op: Operation) -> bool:
 def check_loop(
     op: Operation, cond: Sequence[Attribute], body: Sequence[Attribute], yielded: Sequence[Attribute]
 ) -> None:
-    """Checks the types of a loop's variables wherever one is handed on to another.
+    """Checks the types of a loop's variables wherever one is forwarded to another.
 
     Args:
         op: The loop.

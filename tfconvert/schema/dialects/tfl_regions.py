@@ -49,7 +49,7 @@ class YieldOp(Operation):
         """Checks that the op is in the region of an op of the dialect, and has no results.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
         parent = self.parent_op()
         if parent is None or parent.dialect != "tfl":

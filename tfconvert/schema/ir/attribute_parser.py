@@ -170,7 +170,7 @@ class AttributeParser(TokenParser):
         return parsed
 
     def _extended_name(self) -> tuple[str, bool]:
-        """Parses the name after `#` or `!`; returns it, and whether `<` is to be closed after the parameters."""
+        """Parses the name after `#` or `!`; returns it, and whether `<` must be closed after the parameters."""
         name = self.token_text()[1:]
         self.advance()
         if "." in name or self.token[0] != "<":

@@ -147,7 +147,7 @@ class Operation:
         """Checks the rules of this op alone; the verifier checks nested ops and uses.
 
         Raises:
-            VerifyError: It is not so.
+            VerifyError: The op breaks these rules.
         """
 
     # Operands.

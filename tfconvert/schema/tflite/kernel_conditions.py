@@ -145,7 +145,7 @@ def rank_of(operator: str, call: Call) -> int | None:
 
 
 def _data(operator: str, call: Call) -> Sequence[Operand]:
-    """Returns the operands that are no parameters."""
+    """Returns the operands that aren't parameters."""
     declared = operators.lookup(operator.lower())
     names = () if declared is None else [value.name for value in declared.operands]
     at = {index for index, name in enumerate(names) if name in PARAMETERS}

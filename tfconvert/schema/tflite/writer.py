@@ -200,7 +200,7 @@ class _Writer:
         return range(start + 4, start + 4 + 4 * count, 4)
 
     def leaf(self, place: int, content: bytes, align: int) -> None:
-        """Notes that a vector is to be written with those that are shared."""
+        """Notes a vector for those that are shared."""
         self.leaves.setdefault((align, content), []).append(place)
 
     def finish(self) -> Encoded:

@@ -157,7 +157,7 @@ def _run_text(text: str, inputs: list[Array], folder: Path, run_tflite: RunTFLit
 
 
 def test_what_is_not_a_number_is_not_in_the_top(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path) -> None:
-    """Neither is a target among predictions one of which is infinite, nor one that is no class."""
+    """Neither is a target among predictions one of which is infinite, nor one that isn't a class."""
     rows = np.array([[1, 2, np.inf], [1, np.nan, 2], [1, 2, 2], [3, 2, 1], [3, 2, 1]], np.float32)
     targets = np.array([0, 2, 1, -1, 3], np.int32)
     result = _in_function(tf, Case("InTopKV2", ["f32[5,3]", "i32[5]", 1]), [rows, targets], tmp_path)

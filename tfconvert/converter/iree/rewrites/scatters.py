@@ -17,7 +17,7 @@ from tfconvert.schema.ir.values import Value
 
 
 def scatter(op: Operation, context: Context) -> Value | None:
-    """Returns a scatter into a tensor with room behind its end, where everything goes that is to be dropped.
+    """Returns a scatter into a tensor with room behind its end, where everything goes that must be dropped.
 
     Only the first of the scattered dimensions has such room; a place out of range becomes its first one there.
     """

@@ -164,7 +164,7 @@ def _reshaped(builder: TflBuilder, value: Value, shape: Shape | Array | None) ->
 
 
 _NOT_WIDER = ("bitcast", "cast", "unsorted_segment_max", "unsorted_segment_min")
-"""Operators whose results in a wider type are no others of the narrow one: such as the least number of all."""
+"""Operators whose results are the same in a wider type: such as the least number of all."""
 
 
 def _has_wider(op: tfl.TFLOp, call: Call, narrow: Attribute) -> bool:

@@ -49,7 +49,7 @@ def _layer_constraint(op: Operation) -> Failure | None:
     shape = types.shape_of(op.operands[0].type)
     if shape is None or len(shape) < 2:
         return Failure("the left side's rank is not known")
-    return Failure("the left side is to be transposed") if tf.get(op, "adj_x", False) else _constant_matrix(op)
+    return Failure("the left side must be transposed") if tf.get(op, "adj_x", False) else _constant_matrix(op)
 
 
 def _batch_matmul_as_layer(op: Operation, emit: Emit) -> Value:

@@ -72,7 +72,7 @@ _CELLS: Mapping[str, _Cell] = {
 
 
 class _Pair(NamedTuple):
-    """Two layers that are to be one.
+    """Two layers that become one.
 
     Attributes:
         forward: The layer that goes through the sequence as it is.

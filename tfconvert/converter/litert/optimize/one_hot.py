@@ -3,8 +3,8 @@
     cast(one_hot(i, n, 1, 0))                  ->  one_hot(i, n, 1.0, 0.0)
     fully_connected(one_hot(i, n, 1, 0), w, b) ->  gather(transpose(w), i) + b
 
-The kernels of gathers refuse what is no row, where the product is zero; so the numbers must be known to be rows: the
-places of extremes, remainders, or limited by constants.
+The kernels of gathers refuse indices that aren't rows, where the product is zero; so the numbers must be known to be
+rows: the places of extremes, remainders, or limited by constants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pass `calibrate`: runs the model on samples for the ranges of the values that are to be quantized.
+"""Pass `calibrate`: runs the model on samples for the ranges of the values to quantize.
 
 The ranges are attributes of the ops that compute the values, and of the functions for their arguments; see
 `tfconvert/converter/litert/quantize/ranges.py`. The model runs in LiteRT, in a process of its own, or in the reference
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Calibrate:
-    """Finds the ranges of what is to be quantized.
+    """Finds the ranges of the values to quantize.
 
     Attributes:
         quantize: How to quantize, with samples, or a file with ranges.

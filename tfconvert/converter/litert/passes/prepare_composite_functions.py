@@ -123,7 +123,7 @@ class PrepareCompositeFunctions:
         return PassResult(applied, notes)
 
     def _why_not(self, fusion: Fusion, composite: Composite) -> Diagnostic | None:
-        """Returns why a function is not fused, a note or an error; `None` if it is to be."""
+        """Returns why a function is not fused, a note or an error; `None` if it should be."""
         reason = callbacks.misfit(fusion, composite)
         if reason is not None and fusion.on_misfit == "error":
             return _finding(composite, "composite-misfit", reason)

@@ -23,7 +23,7 @@ EXCLUDED = "it is excluded"
 
 
 class Settings(NamedTuple):
-    """How a module is to be quantized.
+    """How to quantize a module.
 
     Attributes:
         storage: The type of integers that activations become.

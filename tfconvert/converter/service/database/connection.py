@@ -98,7 +98,8 @@ def _engine(url: str) -> Engine:
     except (ArgumentError, NoSuchModuleError) as problem:
         # The URL may hold a password, and so may what is said of it.
         hint = "such as sqlite:///FILE, or postgresql://USER@HOST/NAME"
-        what = "it names a database that is not supported" if "SQLite" in str(problem) else "it is no URL of a database"
+        is_other = "SQLite" in str(problem)
+        what = "it names a database that is not supported" if is_other else "it isn't the URL of a database"
         raise error("bad-config", f"'database' can't be used: {what}", hint=hint) from None
     except ImportError as problem:
         hint = "pip install tfconvert[postgresql]"

@@ -87,7 +87,7 @@ SET_STAGE = update(JOBS).where(*HELD).values(stage=bindparam("name"))
 """Notes that the attempt that `held_by` tells has come to the stage `name`."""
 
 TO_CANCEL = select(JOBS.c.id).where(JOBS.c.id.in_(bindparam("jobs", expanding=True)), JOBS.c.cancel_requested)
-"""Those of the jobs `jobs` that are to be ended."""
+"""Those of the jobs `jobs` that must end."""
 
 
 def held_by(job: JobRecord) -> dict[str, Any]:

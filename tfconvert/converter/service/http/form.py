@@ -79,7 +79,7 @@ class FormReader:
         stack: By its end, all files that are not kept are gone.
 
     Raises:
-        ConversionError: It is no form (`wrong-content-type`, `bad-request`).
+        ConversionError: It isn't a form (`wrong-content-type`, `bad-request`).
     """
 
     def __init__(self, content_type: str, new_file: Callable[[str], Incoming], stack: ExitStack) -> None:

@@ -25,7 +25,7 @@ _TOKEN = {
 _OPEN = ("/healthz", "/readyz")
 _STATE = {409: "The job's state doesn't allow that."}
 _MORE: dict[str, dict[int, str]] = {
-    "submit_job": {415: "It is no form, or the file is no model that can be converted here."},
+    "submit_job": {415: "It isn't a form, or the file isn't a model that can be converted here."},
     "delete_job": _STATE,
     "cancel_job": _STATE,
     "retry_job": _STATE,

@@ -144,7 +144,7 @@ class _Walk:
         self._seen: set[Polynomial] = set()
 
     def block(self, block: Block, values: _Values) -> list[_Item]:
-        """Walks through a block; returns what its terminator hands on."""
+        """Walks through a block; returns what its terminator forwards."""
         for op in block.ops:
             operands = [values[operand] for operand in op.operands]
             if op is block.last_op and op.name in ("func.return", "scf.yield", "scf.condition"):

@@ -109,7 +109,7 @@ class Lowering:
         _prune(block)
 
     def _block(self, old: Block, scope: Scope) -> list[Value]:
-        """Rewrites a block to the end of a scope's; returns the buffers that its terminator hands on."""
+        """Rewrites a block to the end of a scope's; returns the buffers that its terminator forwards."""
         place = _Place(scope, _last_uses(old))
         for op in old.ops:
             scope.scalars.builder.location = op.location

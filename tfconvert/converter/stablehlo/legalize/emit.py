@@ -48,7 +48,7 @@ class Emit(OpBuilder):
 
     Attributes:
         sizes: The symbolic shapes.
-        checks_indices: Whether indices are to be checked when the program runs.
+        checks_indices: Whether the program checks indices when it runs.
     """
 
     __slots__ = ("block", "checks_indices", "sizes")
@@ -131,7 +131,7 @@ class Emit(OpBuilder):
         if found is None:
             place = self.sizes.place(self.block, dim)
             if place is None:
-                raise DeclinedError("a size that it needs is not to be had where it is needed")
+                raise DeclinedError("a size that it needs is not known where it is needed")
             found = self.one("get_dimension_size", (place[0],), types.I32, (), {"dimension": place[1]})
             self.sizes.cache(self.block, dim, found)
         return found

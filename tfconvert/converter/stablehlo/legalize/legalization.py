@@ -46,7 +46,7 @@ class Legalization:
 
     Args:
         module: The module.
-        checks_indices: Whether indices are to be checked when the program runs.
+        checks_indices: Whether the program checks indices when it runs.
     """
 
     def __init__(self, module: ModuleOp, *, checks_indices: bool = False) -> None:
@@ -80,7 +80,7 @@ class Legalization:
             raise unsupported(self._left)
 
     def _steps(self, block: Block) -> Iterator[list[Block]]:
-        """Rewrites the ops of a block; yields the blocks of new regions, which are to be rewritten before the rest."""
+        """Rewrites the ops of a block; yields the blocks of new regions, which must be rewritten before the rest."""
         for argument in block.args:
             self._sizes.see(argument)
         for op in tuple(block.ops):

@@ -1,4 +1,4 @@
-"""Symbolic sizes while a module becomes StableHLO, and where each is to be had as a number at run time.
+"""Symbolic sizes while a module becomes StableHLO, and where each is available as a number at run time.
 
 Before anything is rewritten, the analysis of shapes has found which unknown sizes are equal. This carries its symbols
 over to the values that replace the analysed ones, and adds symbols for sizes that rewriting comes upon.
@@ -29,7 +29,7 @@ class Sizes:
     """The symbolic shapes of all values, the new ones included.
 
     Args:
-        symbols: What is known of the values that are to be replaced.
+        symbols: What is known of the values to replace.
     """
 
     __slots__ = (

@@ -55,7 +55,7 @@ def _reshape(op: Operation, emit: Emit) -> Sequence[Value]:
     indices, old, new = op.operands
     element = types.element_of(new.type)
     total, others = (emit.reduce("multiply", each, (0,), 1) for each in (old, new))
-    # The product with -1 for the size that is to be found is minus that of the others.
+    # The product with -1 for the size to find is minus that of the others.
     guess = emit.binary("divide", total, emit.binary("maximum", emit.unary("negate", others), 1))
     shape = emit.select(emit.compare("EQ", new, -1), guess, new)
     rest, places = _linear(indices, old, emit), []

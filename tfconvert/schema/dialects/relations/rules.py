@@ -181,7 +181,7 @@ def constant_axis_of(name: str, of: str, *, beyond: int = 0) -> Rule:
 
 
 def at_least(name: str, least: int) -> Rule:
-    """Returns the rule that the elements of an operand are no less than a number, as far as they are constant."""
+    """Returns the rule that the elements of an operand are at least a number, as far as they are constant."""
 
     def rule(view: View) -> None:
         for number in view.integers(name) or ():
