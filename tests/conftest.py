@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from pathlib import Path
@@ -16,6 +17,9 @@ from tests.support.litert import RunTFLite
 # Other work on the machine must not make a test fail.
 settings.register_profile("without a deadline", deadline=None)
 settings.load_profile("without a deadline")
+
+# Graphs are full of cycles, but there is memory enough to leave them for a while.
+gc.set_threshold(20_000, 20, 20)
 
 # These must be set before any test imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -48,6 +52,7 @@ def tf() -> ModuleType:
     """Returns TensorFlow, on two threads and without its log."""
     tensorflow = importlib.import_module("tensorflow")
     tensorflow.get_logger().setLevel("ERROR")
+    gc.freeze()  # A million objects that stay: no collection needs to look at them.
     return tensorflow
 
 

@@ -50,23 +50,39 @@ MODELS: Mapping[str, Callable[[Any], Model]] = {
 """By the op of which TensorFlow's kernel is needed: a function and its inputs."""
 
 
-def _save(tf: ModuleType, folder: Path, model: Model) -> Path:
-    function, inputs = model
+def _save(tf: ModuleType, folder: Path, models: Mapping[str, Model]) -> Path:
+    """Saves a model with a signature for each function."""
     module = tf.Module()
-    specs = [tf.TensorSpec(np.shape(each), tf.as_dtype(getattr(each, "dtype", object))) for each in inputs]
-    module.f = tf.function(lambda *args: tf.nest.flatten(function(*args)), input_signature=specs)
-    tf.saved_model.save(module, str(folder), signatures=module.f)
+    module.functions = {name: _function(tf, *model) for name, model in models.items()}
+    tf.saved_model.save(module, str(folder), signatures=module.functions)
     return folder
 
 
-def _custom(tf: ModuleType, content: bytes) -> list[tuple[str, bytes]]:
-    """Returns the names and options of a file's custom operators."""
+def _function(tf: ModuleType, function: Callable[..., Any], inputs: Sequence[Any]) -> Any:
+    specs = [tf.TensorSpec(np.shape(each), tf.as_dtype(getattr(each, "dtype", object))) for each in inputs]
+    return tf.function(lambda *args: tf.nest.flatten(function(*args)), input_signature=specs, autograph=False)
+
+
+@pytest.fixture(scope="module")
+def saved(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the folder of a model that has all of `MODELS` as signatures."""
+    return _save(tf, tmp_path_factory.mktemp("flex"), {name: model(tf) for name, model in MODELS.items()})
+
+
+def _custom(content: bytes) -> dict[str, list[tuple[str, bytes]]]:
+    """Returns the names and options of a file's custom operators, by signature."""
     from tensorflow.lite.python import schema_py_generated as schema
 
     model = schema.ModelT.InitFromPackedBuf(content, 0)
     codes = [(code.customCode or b"").decode() for code in model.operatorCodes]
-    ops = [op for graph in model.subgraphs for op in graph.operators]
-    return [(codes[op.opcodeIndex], bytes(op.customOptions)) for op in ops if codes[op.opcodeIndex]]
+    return {
+        each.signatureKey.decode(): [
+            (codes[op.opcodeIndex], bytes(op.customOptions))
+            for op in model.subgraphs[each.subgraphIndex].operators
+            if codes[op.opcodeIndex]
+        ]
+        for each in model.signatureDefs
+    }
 
 
 def _strings(options: bytes) -> list[bytes]:
@@ -75,12 +91,17 @@ def _strings(options: bytes) -> list[bytes]:
     return [bytes(flexbuffers.String(items[at]._Indirect(), items[at]._byte_width).Bytes) for at in range(2)]
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_options_are_the_official_converters(tf: ModuleType, tmp_path: Path, name: str) -> None:
-    folder = _save(tf, tmp_path, MODELS[name](tf))
-    official = tf.lite.TFLiteConverter.from_saved_model(str(folder))
+@pytest.fixture(scope="module")
+def written(tf: ModuleType, saved: Path) -> tuple[bytes, bytes]:
+    """Returns the official converter's file of `saved`, and ours."""
+    official = tf.lite.TFLiteConverter.from_saved_model(str(saved))
     official.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
-    want, got = (_custom(tf, each) for each in (official.convert(), bytes(tfconvert.convert(folder, allow_flex=True))))
+    return official.convert(), bytes(tfconvert.convert(saved, allow_flex=True))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_options_are_the_official_converters(written: tuple[bytes, bytes], name: str) -> None:
+    want, got = (_custom(each)[name] for each in written)
     assert [code for code, _ in got] == [code for code, _ in want]
     assert f"Flex{name}" in dict(got)
     for (_, mine), (_, theirs) in zip(got, want, strict=True):
@@ -95,10 +116,9 @@ def test_options_are_the_official_converters(tf: ModuleType, tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if not name.startswith("Stateless")])
-def test_tensorflow_runs_what_is_written(tf: ModuleType, tmp_path: Path, name: str) -> None:
+def test_tensorflow_runs_what_is_written(tf: ModuleType, saved: Path, name: str) -> None:
     function, inputs = MODELS[name](tf)
-    folder = _save(tf, tmp_path, (function, inputs))
-    content = bytes(tfconvert.convert(folder, allow_flex=True))
+    content = bytes(tfconvert.convert(saved, signatures=name, allow_flex=True))
     for want, got in zip(tf.nest.flatten(function(*inputs)), _run_nodes(tf, content, inputs), strict=True):
         np.testing.assert_array_equal(got, want.numpy())
 
@@ -262,7 +282,7 @@ def test_the_list_of_ops() -> None:
 
 
 def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:
-    folder = _save(tf, tmp_path, MODELS["Qr"](tf))
+    folder = _save(tf, tmp_path, {"Qr": MODELS["Qr"](tf)})
     report = tfconvert.convert(folder, allow_flex=True, verify=True).report
     assert report.operators == {"FlexQr": 1}
     assert report.verification == ()
@@ -270,7 +290,7 @@ def test_verification_declines(tf: ModuleType, tmp_path: Path) -> None:
 
 
 def test_calibration_says_what_it_can_not_run(tf: ModuleType, tmp_path: Path) -> None:
-    folder = _save(tf, tmp_path, (lambda x: tf.linalg.det(x) + 1.0, [MATRIX]))
+    folder = _save(tf, tmp_path, {"f": (lambda x: tf.linalg.det(x) + 1.0, [MATRIX])})
     quantize = tfconvert.Quantize("int8", samples=[[MATRIX]])
     with pytest.raises(tfconvert.ConversionError, match="can't be run: LiteRT's package has no kernel of Flex"):
         tfconvert.convert(folder, allow_flex=True, quantize=quantize)

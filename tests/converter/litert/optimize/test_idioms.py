@@ -159,7 +159,7 @@ def test_idiom(program: Program, tf: ModuleType, run_tflite: RunTFLite) -> None:
     def call(*inputs: Any) -> Any:
         return program.function(tf, *inputs)
 
-    function = tf.function(call, input_signature=[spec for spec, _ in pairs]).get_concrete_function()
+    function = tf.function(call, input_signature=[spec for spec, _ in pairs], autograph=False).get_concrete_function()
     model = tfconvert.convert(function)
     found = [name if count == 1 else f"{name}*{count}" for name, count in sorted(model.report.operators.items())]
     assert " ".join(found) == program.operators
