@@ -87,9 +87,9 @@ def test_special_functions(tf: ModuleType) -> None:
         f"func.func @main(%n: tensor<?xf64>, %x: tensor<?xf64>, %y: tensor<?xf64>) -> ({kinds}) {{\n{text}\n"
         f"func.return {', '.join(f'%{name}' for name in names)} : {kinds}\n}}"
     )
-    x = np.array([-1, -0.999, -0.5, 0, 0.3, 0.99999, 1, 2.5, 30, -1.5, -7.2, 4.5])
+    x = np.array([-1, -0.999, -0.5, 0, 0.3, 0.99999, 1, 2.5, 30, -1.5, -7.2, 4.5, 29.9, -300, 1e5])
     y = np.abs(x) + 0.1
-    n = np.array([2.0, 3, 4, 1, 1, 2, 3, 5, 2, 2.5, 2, 2])
+    n = np.array([2.0, 3, 4, 1, 1, 2, 3, 5, 2, 2.5, 2, 2, 1, 2, 3])
     for name, own in zip(names, run(module, "main", [n, x, y]), strict=True):
         function = getattr(tf.math, SPECIAL.get(name, OF_TWO.get(name, "")))
         other = function(*[tf.constant(each, tf.float64) for each in ((n, y) if name in OF_TWO else (x,))])

@@ -32,7 +32,7 @@ UNARY = [
     *[(op, FLOATS, "") for op in ("Floor", "Ceil", "Exp", "Expm1", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "Erfc")],
     *[(op, FLOATS, "") for op in ("Elu", "Selu", "Softsign", "Atan", "Asinh", "Sinh", "Cosh", "Reciprocal", "Inv")],
     *[(op, FLOATS, "@0.1:9") for op in ("Log", "Log1p", "Sqrt", "Rsqrt")],
-    ("BesselI0e", ("f32", "f64", "f16"), ""),
+    *[(op, ("f32", "f64", "f16"), "") for op in ("BesselI0e", "BesselI1e")],
     ("Erfinv", ("f32", "f64"), "@-0.9:0.9"),
     *[(op, FLOATS, "@-0.95:0.95") for op in ("Acos", "Asin", "Atanh", "Tan")],
     ("Acosh", FLOATS, "@1.1:9"),
@@ -175,10 +175,11 @@ def test_error_function_everywhere(agree: Agree, op: str, dtype: str) -> None:
     agree(op, (x.astype(np.float32 if dtype == "f32" else np.float64),))
 
 
+@pytest.mark.parametrize("op", ["BesselI0e", "BesselI1e"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_bessel_function_everywhere(agree: Agree, dtype: type[np.floating[Any]]) -> None:
+def test_bessel_functions_everywhere(agree: Agree, op: str, dtype: type[np.floating[Any]]) -> None:
     x = np.concatenate([np.linspace(-40, 40, 2001), np.geomspace(1e-30, 1e30, 500), [0, np.inf, -np.inf, np.nan]])
-    agree("BesselI0e", (x.astype(dtype),))
+    agree(op, (x.astype(dtype),))
 
 
 def test_the_inverse_of_the_error_function_near_its_ends() -> None:

@@ -35,7 +35,8 @@ BESSEL_I0_TAIL = (
 """I0(x) exp(-x) = exp(-x) P(y^2) for 0 <= y = x/6 < 1, and Q(1/y) / sqrt(y) beyond, to 4e-7; highest power first."""
 
 _ASYMPTOTIC = 30
-"""From here on, the series of I0 in powers of 1/x has a double's digits."""
+"""From here on, the series of Bessel functions in powers of 1/x have a double's digits."""
+_POINTS = 64
 
 _WINITZKI = 0.147
 """What fits his formula for the inverse of the error function best."""
@@ -93,17 +94,20 @@ def log_gamma(x: float) -> float:
     return math.lgamma(x)
 
 
-def bessel_i0e(x: Array) -> Array:
-    """Returns the modified Bessel function of order 0 times exp(-|x|), to a double's digits."""
-    size = np.abs(x.astype(np.float64))
-    near = np.minimum(size, _ASYMPTOTIC)
-    far = np.maximum(size, _ASYMPTOTIC)
-    term = total = np.ones_like(far)
+def bessel_ie(order: int, x: Array) -> Array:
+    """Returns the modified Bessel function of the first kind times exp(-|x|), to a double's digits."""
+    size = np.abs(np.asarray(x, np.float64))
+    near, far = np.minimum(size, _ASYMPTOTIC), np.maximum(size, _ASYMPTOTIC)
+    # It is the mean of a periodic function, for which as many points as this are exact.
+    mean = np.zeros_like(size)
+    for angle in (np.arange(_POINTS) + 0.5) * (math.pi / _POINTS):
+        mean += np.exp(near * (math.cos(angle) - 1)) * (math.cos(order * angle) / _POINTS)
+    term = total = np.ones_like(size)
     for index in range(1, _ASYMPTOTIC):
-        term = term * (2 * index - 1) ** 2 / (8 * index * far)
+        term = term * ((2 * index - 1) ** 2 - 4 * order**2) / (8 * index * far)
         total = total + term
-    tail = total / np.sqrt(2 * math.pi * far)
-    return np.asarray(np.where(size < _ASYMPTOTIC, np.i0(near) * np.exp(-near), tail))
+    result = np.where(size < _ASYMPTOTIC, mean, total / np.sqrt(2 * math.pi * far))
+    return np.asarray(np.copysign(result, x) if order % 2 else result)
 
 
 def _horner(coefficients: tuple[float, ...], x: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 _SHIFT = 12
 """How far arguments are moved to where asymptotic series converge."""
 
+bessel_i1e = partial(special_functions.bessel_ie, 1)
 erf = special_functions.erf
 erfc = special_functions.erfc
 log_gamma = special_functions.each(special_functions.log_gamma)
@@ -75,12 +77,3 @@ def polygamma(n: Array, x: Array) -> Array:
     higher = np.where(order % 2, 1.0, -1.0) * factorial * zeta(order + 1, y)
     result = np.where(order == 0, digamma(y), higher)
     return np.where((order < 0) | (order != np.floor(order)), np.nan, result)
-
-
-def bessel_i1e(x: Array) -> Array:
-    """Returns the modified Bessel function of order 1 times exp(-|x|): the mean of a periodic function."""
-    y = np.asarray(x, np.float64)
-    angles = (np.arange(512) + 0.5) * (math.pi / 512)
-    cosines = np.cos(angles)
-    weights = np.exp(np.abs(y)[..., None] * (cosines - 1)) * cosines
-    return np.asarray(np.copysign(1.0, y) * weights.mean(-1))
