@@ -115,6 +115,8 @@ def _volume(op: str, build: Builder) -> None:
         weights = _like(build, one, (*sizes, build.array(one).shape[-1], 2), 0.9)
         build.op(op, input=one, filter=weights, strides=stride, padding=padding)
     else:
+        # TensorFlow ends the process where a window is larger than the volume.
+        sizes = [min(size, dim) for size, dim in zip(sizes, build.array(one).shape[1:4], strict=True)]
         build.op(op, input=one, ksize=[1, *sizes, 1], strides=stride, padding=padding)
 
 
