@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 
 import tfconvert
-from tests.converter.stablehlo.cases import SIZES, groups
+from tests.converter.stablehlo.cases import GROUPS, SIZES
 from tests.converter.stablehlo.group import Group
-from tests.converter.stablehlo.test_legalizations import NAMES, _compare, _function, _inputs
+from tests.converter.stablehlo.test_legalizations import _compare, _function, _inputs
 
 pytest.importorskip("iree.compiler")
 
@@ -48,9 +48,9 @@ def _check(tf: ModuleType, group: Group, folder: Path, *, is_open: bool) -> None
 
 
 @pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", GROUPS)
 def test_rows(tf: ModuleType, name: str, is_open: bool, tmp_path: Path) -> None:
-    group = groups(tf)[name]
+    group = GROUPS[name](tf)
     left_out = {*NOT_IN_IREE.get(name, ()), *(NOT_OPEN_IN_IREE.get(name, ()) if is_open else ())}
     assert left_out <= set(group.cases)
     cases = {case: run for case, run in group.cases.items() if case not in left_out}
