@@ -58,7 +58,11 @@ def _noted(text: str) -> list[str]:
         (DIVISION.format(by="%c", divisor="[1.0, 0.0, 2.0]"), ["tfl.floor_div"]),
         (DIVISION.format(by="%c", divisor="[1.0, 3.0, 2.0]"), []),
         (POOL.format(image="?x?x8x2", pooled="?x?x6x2", padding="VALID", stride=1), ["tfl.max_pool_2d"]),
-        (POOL.format(image="?x?x8x2", pooled="?x?x2x2", padding="VALID", stride=3), []),
+        (POOL.format(image="?x?x8x2", pooled="?x?x2x2", padding="VALID", stride=3), ["tfl.max_pool_2d"]),
+        (
+            POOL.format(image="?x8x?x2", pooled="?x6x?x2", padding="VALID", stride=1).replace("max_", "average_"),
+            ["tfl.average_pool_2d"],
+        ),
         (POOL.format(image="?x?x8x2", pooled="?x?x8x2", padding="SAME", stride=1), []),
         (POOL.format(image="?x8x8x2", pooled="?x6x6x2", padding="VALID", stride=1), []),
         (POWER.format(type="i32"), ["tfl.pow"]),

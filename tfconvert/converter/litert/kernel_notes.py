@@ -44,11 +44,11 @@ def _may_overflow(op: Operation) -> bool:
 
 
 def _may_have_larger_window(op: Operation) -> bool:
-    """Returns whether an image may be smaller than the window, in which case TensorFlow's result has no elements."""
+    """Returns whether an image may be smaller than the window; XNNPACK takes it to have one."""
     shape = types.shape_of(op.operands[0].type)
     return tfl.attribute(op, "padding") == "VALID" and any(
-        dim < 0 and tfl.attribute(op, f"filter_{name}") > tfl.attribute(op, f"stride_{letter}")
-        for dim, name, letter in zip((shape or (-1,) * 4)[1:3], ("height", "width"), "hw", strict=True)
+        dim < 0 and tfl.attribute(op, f"filter_{name}") > 1
+        for dim, name in zip((shape or (-1,) * 4)[1:3], ("height", "width"), strict=True)
     )
 
 
@@ -77,9 +77,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         _may_overflow,
         "powers that don't fit 32 bits are cut off; TensorFlow takes their low bits",
     ),
-    "tfl.max_pool_2d": Difference(
-        _may_have_larger_window,
-        "an image smaller than the window gives a result all the same; TensorFlow's has no elements",
+    **dict.fromkeys(
+        ("tfl.average_pool_2d", "tfl.max_pool_2d"),
+        Difference(
+            _may_have_larger_window,
+            "an image smaller than the window gives a result all the same; TensorFlow's has no elements",
+        ),
     ),
     "tfl.select_v2": Difference(
         _has_unknown_rank,

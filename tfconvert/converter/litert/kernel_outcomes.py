@@ -21,7 +21,8 @@ _NOT_HIGHER = frozenset((
 """Operators whose kernels count dimensions in arrays of that length."""
 
 NOTED = frozenset((
-    "tfl.floor_div", "tfl.max_pool_2d", "tfl.pow", "tfl.pseudo_const", "tfl.select_v2", "tfl.where",
+    "tfl.average_pool_2d", "tfl.floor_div", "tfl.max_pool_2d", "tfl.pow", "tfl.pseudo_const", "tfl.select_v2",
+    "tfl.where",
 ))  # fmt: skip
 """Ops of which `kernel_notes.py` has something to say; here, since few models need that to be loaded."""
 
