@@ -103,11 +103,44 @@ def _in_a_loop(tf: Any) -> Any:
     return run, [_spec(tf, [5], "int32", "ids")]
 
 
+def _sizes(tf: Any) -> Any:
+    def run(x: Any, count: Any, pads: Any, depth: Any) -> Any:
+        wide = tf.pad(tf.tile(x, count), pads)
+        return tf.one_hot(tf.range(depth), depth), tf.math.top_k(wide, count[1])[0], tf.fill(count, 2.0)
+
+    return run, [
+        _spec(tf, [3, 6], "float32", "x"), _spec(tf, [2], "int32", "count"), _spec(tf, [2, 2], "int32", "pads"),
+        _spec(tf, [], "int32", "depth"),
+    ]  # fmt: skip
+
+
+def _places(tf: Any) -> Any:
+    return (lambda x, at, order: (tf.scatter_nd(at, x, [6]), tf.math.invert_permutation(order))), [
+        _spec(tf, [4], "float32", "x"), _spec(tf, [4, 1], "int32", "at"), _spec(tf, [5], "int32", "order"),
+    ]  # fmt: skip
+
+
+def _counted(tf: Any) -> Any:
+    return (lambda ids: tf.math.bincount(ids, minlength=5, maxlength=5)), [_spec(tf, [9], "int32", "ids")]
+
+
+def _sparse(tf: Any) -> Any:
+    return (lambda values, splits: tf.RaggedTensor.from_row_splits(values, splits, validate=False).to_sparse().indices), [
+        _spec(tf, [7], "float32", "values"), _spec(tf, [4], "int64", "splits"),
+    ]  # fmt: skip
+
+
+def _words(tf: Any) -> Any:
+    entries = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b", "c"]), tf.constant([3, 4, 5], tf.int64))
+    table = tf.lookup.StaticHashTable(entries, -1)
+    return (lambda words: table.lookup(words)), [_spec(tf, [4], "string", "words")]
+
+
 MODELS: dict[str, Build] = {
     build.__name__[1:]: build
     for build in (
         _embedding, _cast_embedding, _gather_nd, _dynamic_partition, _ragged, _segments, _unsorted_segments, _lengths,
-        _permutation, _reshape, _axis, _division, _in_a_loop,
+        _permutation, _reshape, _axis, _division, _in_a_loop, _sizes, _places, _counted, _sparse, _words,
     )
 }  # fmt: skip
 
