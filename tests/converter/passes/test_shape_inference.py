@@ -141,19 +141,22 @@ def _function(ops: list[Operation]) -> ModuleOp:
 
 
 def test_large_constants_are_not_read() -> None:
-    weights = np.arange(200_000, dtype=np.float32).reshape(400, 500)
-    ops = [tf.constant(tensor_data.of_array(value)) for value in (weights, np.array([1, 0], np.int32))]
-    scale = tf.constant(tensor_data.of_array(np.array(3, np.float32)))
-    unranked = types.tensor(types.F32, None)
-    turned = tf.build("Transpose", [op.results[0] for op in ops], [unranked])
-    scaled = tf.build("Mul", [turned.results[0], scale.results[0]], [unranked])
-    module = _function([*ops, scale, turned, scaled])
+    weights = np.arange(200_000, dtype=np.int32).reshape(400, 500)
+    order, size, three = np.array([1, 0], np.int32), np.array([250, -1], np.int32), np.array(3, np.float32)
+    constants = [tf.constant(tensor_data.of_array(value)) for value in (weights, order, size, three)]
+    unranked, whole = types.tensor(types.F32, None), types.tensor(types.I32, None)
+    given = [op.results[0] for op in constants]
+    turned = tf.build("Transpose", given[:2], [whole])
+    flat = tf.build("Reshape", [turned.results[0], given[2]], [whole])
+    real = tf.build("Cast", flat.results, [unranked], {"Truncate": False})
+    scaled = tf.build("Mul", [real.results[0], given[3]], [unranked])
+    module = _function([*constants, turned, flat, real, scaled])
     ShapeInference().apply(module)
     (constant,) = [op for op in module.walk() if op.name == "tf.Const"]
     value = constant.properties["value"]
     assert isinstance(value, tensor_data.TensorData)
     assert isinstance(value.source, tensor_data.Deferred)
-    np.testing.assert_array_equal(value.array(), weights.T * 3)
+    np.testing.assert_array_equal(value.array(), weights.T.reshape(250, 800).astype(np.float32) * 3)
 
 
 @pytest.mark.parametrize(

@@ -125,15 +125,16 @@ def _counted(tf: Any) -> Any:
 
 
 def _sparse(tf: Any) -> Any:
-    return (lambda values, splits: tf.RaggedTensor.from_row_splits(values, splits, validate=False).to_sparse().indices), [
-        _spec(tf, [7], "float32", "values"), _spec(tf, [4], "int64", "splits"),
-    ]  # fmt: skip
+    def run(values: Any, splits: Any) -> Any:
+        return tf.RaggedTensor.from_row_splits(values, splits, validate=False).to_sparse().indices
+
+    return run, [_spec(tf, [7], "float32", "values"), _spec(tf, [4], "int64", "splits")]
 
 
 def _words(tf: Any) -> Any:
     entries = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b", "c"]), tf.constant([3, 4, 5], tf.int64))
     table = tf.lookup.StaticHashTable(entries, -1)
-    return (lambda words: table.lookup(words)), [_spec(tf, [4], "string", "words")]
+    return (lambda words: table.lookup(words) + 0), [_spec(tf, [4], "string", "words")]
 
 
 MODELS: dict[str, Build] = {
