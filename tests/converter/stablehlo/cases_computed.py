@@ -144,6 +144,31 @@ def _sliced(tf: ModuleType, value: Tensor, begin: Tensor) -> Tensor:
     return gen_xla_ops.xla_dynamic_slice(value, begin, tf.constant([1, 4, 1]))
 
 
+def _sizes_of_sizes(tf: ModuleType) -> Group:
+    bits = tf.bitwise
+
+    def filled(size: Case) -> Case:
+        return lambda x: tf.fill(size(tf.shape(x)), 2.0) * 1.5
+
+    return Group(
+        [Input("float32", ("n", 4, "m"))],
+        {
+            "limited": filled(lambda s: tf.clip_by_value(s[:1], 2, 4)),
+            "limited_each": filled(lambda s: tf.clip_by_value(s, [1, 2, 1], [2, 3, 5])),
+            "reversed": filled(lambda s: tf.reverse(s, [0])), "turned": filled(lambda s: tf.abs(-s[::-1])),
+            "inverted": filled(lambda s: bits.invert(bits.invert(s[:2]))),
+            "chosen": filled(lambda s: tf.where(tf.logical_not(s > 2), s, 3)),
+            "every_other": filled(lambda s: s[::2]), "part": filled(lambda s: tf.slice(s, [1], [2])),
+            "distance": filled(lambda s: tf.abs(s[2:] - s[:1]) + 1),
+            "product": filled(lambda s: tf.reduce_prod(s)[tf.newaxis]),
+            "greatest": filled(lambda s: tf.reduce_max(s, keepdims=True)),
+            "rounded": filled(lambda s: (s + 3) // 4 * 4 - s % 2),
+            "counted": filled(lambda s: tf.range(1, 4) + s),
+        },
+        in_xla=False,
+    )  # fmt: skip
+
+
 GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "computed operands": _computed_operands,
     "further slices": _further_slices,
@@ -151,5 +176,6 @@ GROUPS: Mapping[str, Callable[[ModuleType], Group]] = {
     "axes of gradients": _axes_of_gradients,
     "shifts": _shifts,
     "spread letters": _spread_letters,
+    "sizes of sizes": _sizes_of_sizes,
 }
 """The groups by their names."""
