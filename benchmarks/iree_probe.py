@@ -88,9 +88,8 @@ def outcome(form: Form) -> str:
     try:
         program = compiler.compile_text(lambda stream: stream.writelines([text]), IreeOptions(), SECONDS).content
     except ConversionError as problem:
-        if problem.code == "iree-timeout":
-            return "the compiler does not end"
-        return "the compiler crashes" if "Stack dump" in str(problem) or "crash" in str(problem) else "not compiled"
+        # Some end the compiler itself, but not each time.
+        return "the compiler does not end" if problem.code == "iree-timeout" else "not compiled"
     if not form.inputs:
         return "compiled"
     try:

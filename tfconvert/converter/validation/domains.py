@@ -21,10 +21,9 @@ SORTED = "sorted"
 SPLITS = "splits"
 PERMUTATION = "permutation"
 SHAPE = "shape"
-NUMERALS = "numerals"
 KEYS = "keys"
 
-_STRICTEST = (SPLITS, KEYS, NUMERALS, PERMUTATION, SHAPE, SORTED, INDEX)
+_STRICTEST = (SPLITS, KEYS, PERMUTATION, SHAPE, SORTED, INDEX)
 """Kinds, those first that leave the least choice: it is taken where a value is used in several ways."""
 
 _SIZES = 5
@@ -84,18 +83,10 @@ def _shape(domain: Domain, count: int, random: np.random.Generator) -> Array:
     return sizes
 
 
-def _texts(texts: Sequence[Any], count: int) -> Array:
-    found = np.empty(count, object)
-    found[:] = texts
-    return found
-
-
-def _numerals(domain: Domain, count: int, random: np.random.Generator) -> Array:
-    return _texts([str(each).encode() for each in random.integers(-99, 100, count)], count)
-
-
 def _keys(domain: Domain, count: int, random: np.random.Generator) -> Array:
-    return _texts([domain.keys[at] for at in random.integers(0, len(domain.keys), count)], count)
+    found = np.empty(count, object)
+    found[:] = [domain.keys[at] for at in random.integers(0, len(domain.keys), count)]
+    return found
 
 
 _DRAWS: Mapping[str, Callable[[Domain, int, np.random.Generator], Array]] = {
@@ -104,7 +95,6 @@ _DRAWS: Mapping[str, Callable[[Domain, int, np.random.Generator], Array]] = {
     SPLITS: _splits,
     PERMUTATION: _permutation,
     SHAPE: _shape,
-    NUMERALS: _numerals,
     KEYS: _keys,
 }
 
@@ -200,10 +190,6 @@ def _known_keys(call: Call, index: int) -> Domain | None:
     return Domain(KEYS, keys=tuple(entries)) if entries else None
 
 
-def _always(domain: Domain) -> Rule:
-    return lambda call, index: domain
-
-
 _SEGMENTS = ("Max", "Mean", "Min", "Prod", "Sum")
 _DIVISIONS = ("Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod")
 _REDUCTIONS = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
@@ -240,7 +226,6 @@ RULES: Mapping[str, Mapping[int, Rule]] = {
     "ReverseV2": {1: partial(_axes, 0)},
     "ScatterNd": {0: partial(_in_shape, 2), 2: _sizes},
     "SparseToDense": {0: partial(_in_shape, 1), 1: _sizes},
-    "StringToNumber": {0: _always(Domain(NUMERALS))},
     "Tile": {1: _sizes},
     "TopKV2": {1: _best},
     "Transpose": {1: partial(_axes, 0)},

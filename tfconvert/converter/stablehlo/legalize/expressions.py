@@ -71,9 +71,6 @@ class Expression:
     def __add__(self, other: Expression | float) -> Expression:
         return self.binary("add", other)
 
-    def __radd__(self, other: float) -> Expression:
-        return self.binary("add", other)
-
     def __sub__(self, other: Expression | float) -> Expression:
         return self.binary("subtract", other)
 
