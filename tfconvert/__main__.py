@@ -13,7 +13,7 @@ _DOCSTRINGS = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
 
 
 class Ended(BaseException):
-    """The process has been told to end, and does once nothing half-written is left.
+    """The process was asked to end, and does once nothing half-written is left.
 
     Args:
         number: The signal.
@@ -41,7 +41,7 @@ def main() -> None:
     try:
         command(prog_name="tfconvert")
     except Ended as end:
-        # Whoever waits for the process is told what has ended it.
+        # The parent process sees the signal that ended this one.
         os.kill(os.getpid(), end.number)
     finally:
         gc.freeze()

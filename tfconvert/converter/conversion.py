@@ -258,7 +258,7 @@ def _run(
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:
     """Returns an error that also names what would have removed what fails: fusion of functions, folding.
 
-    Where ops of the graph are told without their source lines, it says how to get these.
+    Where ops of the graph are reported without their source lines, it says how to get these.
     """
     from tfconvert.converter.composites.marks import KEPT
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 from tfconvert.schema.diagnostics import error
 
 Backend = Literal["llvm-cpu", "vmvx", "cuda", "rocm", "vulkan-spirv", "metal-spirv"]
-"""What IREE's compiler makes code for; `vmvx` is a machine of its own, whose programs run on every processor."""
+"""The backends of IREE's compiler; programs of `vmvx`, a virtual machine, run on every processor."""
 
 BACKENDS: tuple[str, ...] = get_args(Backend)
 
@@ -23,7 +23,7 @@ DRIVERS: Mapping[str, str] = {
 """The driver of IREE's runtime that runs the code of each backend."""
 
 _RESERVED = ("-o", "--compile-to", "--iree-hal-target-", "--iree-hal-local-target-", "--output-format")
-"""What flags begin with that would change what is made, rather than how."""
+"""Prefixes of flags that would change what is made, rather than how."""
 
 
 class IreeOptions(NamedTuple):

@@ -1,4 +1,4 @@
-"""What the user says about a model's inputs and outputs (labels, normalization), read and checked."""
+"""The user's metadata of a model's inputs and outputs (labels, normalization), read and checked."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 RECURRENT = ("auto", "fused", "loop")
-"""What recurrent layers may become."""
+"""Forms of recurrent layers."""
 
 TARGETS = ("litert", "stablehlo", "iree")
-"""What models may become."""
+"""Targets of a conversion."""
 
 WEIGHTS = ("resource", "inline", "arguments")
 """Where texts of StableHLO may have their weights: at their end, where they are used, or in a file beside them."""

@@ -1,4 +1,4 @@
-"""What the settings of a quantization may be, apart from them: the command line lists it, and seldom quantizes."""
+"""The choices of a quantization's settings, apart from them: the command line lists them, and seldom quantizes."""
 
 from __future__ import annotations
 

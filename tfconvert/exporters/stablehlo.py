@@ -132,7 +132,7 @@ def _attributes(op: Operation) -> Sequence[Attribute]:
 
 
 def _beside(module: ModuleOp) -> dict[str, TensorData]:
-    """Returns what is told of arguments of functions, by name."""
+    """Returns the weights and first states that arguments of functions are, by name."""
     found: dict[str, TensorData] = {}
     for function in module.ops:
         for argument in _attributes(function):

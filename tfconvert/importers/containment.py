@@ -1,4 +1,4 @@
-"""What a model may read: the files that lie in its own folder once every link is resolved."""
+"""The files that a model may read: those that lie in its own folder once every link is resolved."""
 
 from __future__ import annotations
 

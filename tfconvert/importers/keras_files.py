@@ -1,4 +1,4 @@
-"""What a Keras file may not hold, since loading it would do more than that: code, and names of other files."""
+"""Contents that a Keras file may not have, since loading them would do more: code, and names of other files."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _up_to_64(text: bytes) -> int:
 
 
 class _State:
-    """What a long text is mixed into, a block at a time."""
+    """The state that a long text is mixed into, a block at a time."""
 
     def __init__(self, text: bytes) -> None:
         self.x = 81 * _K2 + _word(text, 0)

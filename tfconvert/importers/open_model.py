@@ -95,7 +95,7 @@ results that are a dictionary by key."""
 def save_if_needed(model: object) -> TemporaryModel | None:
     """Saves a model that only its own framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
-    What the model is, is told by the names of its classes' modules, so that no framework is imported to find out.
+    The names of its classes' modules determine what the model is, so that no framework is imported to find out.
 
     Returns:
         The folder of the SavedModel, which stays as long as this object; `None` if the model can be imported as it is.

@@ -128,7 +128,7 @@ class ConversionError(Exception):
 
 
 def texts_of(diagnostics: Sequence[Diagnostic], *, with_code: bool = False) -> Iterator[str]:
-    """Yields the text of each finding; a hint that the next one has, too, is told there."""
+    """Yields the text of each finding; a hint that the next one has, too, is given there."""
     for diagnostic, following in zip_longest(diagnostics, diagnostics[1:]):
         is_last = following is None or following.hint != diagnostic.hint
         yield diagnostic.to_text(with_code=with_code, with_hint=is_last)

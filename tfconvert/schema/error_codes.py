@@ -1,4 +1,4 @@
-"""What the codes of diagnostics mean, from the table `error_codes.toml`."""
+"""The meanings of the codes of diagnostics, from the table `error_codes.toml`."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
 
 class Budget:
-    """What is left of a conversion's limits.
+    """The rest of a conversion's limits.
 
     Attributes:
         limits: The limits.

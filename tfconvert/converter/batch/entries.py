@@ -14,7 +14,7 @@ from tfconvert.converter.batch.settings import check_settings
 from tfconvert.schema.diagnostics import ConversionError, error
 
 FIELDS = ("name", "parent", "number")
-"""What a template of results' places may name."""
+"""The names in a template of results' places."""
 
 _OWN = ("model", "output", "name", "settings")
 

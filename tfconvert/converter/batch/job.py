@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class JobLimits(NamedTuple):
-    """What a job may use; 0 means no limit.
+    """The limits of a job; 0 means no limit.
 
     Attributes:
         seconds: Wall time.
@@ -66,5 +66,5 @@ class Ending(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What went wrong in a sentence, empty if nothing did."""
+        """The error in a sentence, empty if there is none."""
         return str(self.problem["errors"][0]["message"]) if self.problem is not None else ""

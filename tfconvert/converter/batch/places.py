@@ -47,7 +47,7 @@ def exists(place: str) -> bool:
     """Returns whether there is a file or folder.
 
     Raises:
-        ConversionError: That can't be told (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
+        ConversionError: That can't be found out (`unreachable-place`), or fsspec is missing (`fsspec-missing`).
     """
     if not is_url(place):
         return Path(place).exists()

@@ -24,7 +24,7 @@ _LEFT_OUT = (
     "tfconvert.importers.keras",
     "tfconvert.schema.tensorflow.make_op_defs",
 )
-"""What conversions in a worker never need, or what has an effect when it is loaded."""
+"""Modules that conversions in a worker never need, or that have an effect when loaded."""
 
 
 def preload(folder: str) -> None:

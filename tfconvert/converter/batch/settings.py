@@ -19,7 +19,7 @@ _LARGEST = 1 << 62
 
 
 class Setting(NamedTuple):
-    """What a setting may be.
+    """The values of a setting.
 
     Attributes:
         schema: Its JSON schema.

@@ -1,4 +1,4 @@
-"""What a batch has done already, in a file that is appended to after each model: the next run skips that."""
+"""The finished part of a batch, in a file that is appended to after each model: the next run skips it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command does with a model: checks where the result goes, converts, writes."""
+"""The command's work on a model: checks where the result goes, converts, writes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tfconvert.exporters.output_file import write_whole
 from tfconvert.schema.diagnostics import error
 
 _BACKSLASHES = re.compile(r"(\\*)([ \t#:])")
-"""What both programs take as the end of a name; backslashes before it count, those elsewhere don't."""
+"""Characters that both programs take as the end of a name; backslashes before it count, those elsewhere don't."""
 
 
 def depfile_text(output: str, inputs: Iterable[str | os.PathLike[str]]) -> str:

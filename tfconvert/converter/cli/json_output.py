@@ -1,4 +1,4 @@
-"""What every JSON document that the command prints begins with; `docs/report.schema.json` describes them."""
+"""The head of every JSON document that the command prints; `docs/report.schema.json` describes them."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import click
 from tfconvert.exporters.output_file import descriptor_of
 
 STANDARD_OUTPUT = "/dev/stdout"
-"""What `-` stands for; systems without such a file have the same meaning."""
+"""The file that `-` represents; systems without it have the same meaning."""
 
 _OPTIONS = (
     click.option("-o", "--output-file", metavar="FILE", required=True, type=click.Path(),

@@ -1,4 +1,4 @@
-"""What the command is doing: one line on a terminal that is drawn anew, or a line for each stage in a log."""
+"""Progress of the command: one line on a terminal that is redrawn, or a line for each stage in a log."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tfconvert.schema.diagnostics import ConversionError
 OnStage = Callable[[str], None]
 
 _LEFT_OUT = ("keep_graphs",)
-"""What the server decides by itself."""
+"""Options that the server decides by itself."""
 
 
 def convert(

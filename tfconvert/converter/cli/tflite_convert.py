@@ -22,7 +22,7 @@ def is_meant(arguments: Sequence[str]) -> bool:
 
 
 def rewritten(arguments: Sequence[str]) -> list[str]:
-    """Returns a call in today's words, which are also told on the error stream, with what has no effect.
+    """Returns a call in today's words, which also go to the error stream, with what has no effect.
 
     Args:
         arguments: The arguments of the command; those that are today's already stay as they are.

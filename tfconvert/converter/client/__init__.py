@@ -1,1 +1,1 @@
-"""The client of the service: what to ask and how to go on is told once, for programs that wait and those that don't."""
+"""The client of the service: its requests and steps are written once, for blocking and asynchronous programs."""

@@ -138,7 +138,7 @@ class AsyncJob:
     """A conversion on a server.
 
     Attributes:
-        info: What the server told of it last.
+        info: Its state as the server last reported it.
     """
 
     def __init__(self, client: AsyncClient, info: JobInfo) -> None:

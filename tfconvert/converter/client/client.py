@@ -135,7 +135,7 @@ class Job:
     """A conversion on a server.
 
     Attributes:
-        info: What the server told of it last.
+        info: Its state as the server last reported it.
     """
 
     def __init__(self, client: Client, info: JobInfo) -> None:

@@ -1,4 +1,4 @@
-"""What a conversation with the server consists of.
+"""The steps of a conversation with the server.
 
 A conversation is a generator: it yields what to do and is sent what came of it. `transports` has two that do
 it, one that blocks and one that doesn't; a connection that breaks is raised in the generator as `Lost`.

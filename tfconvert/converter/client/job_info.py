@@ -1,4 +1,4 @@
-"""What the client knows of a job."""
+"""The client's record of a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENDED = ("succeeded", "failed", "cancelled")
 
 
 class JobInfo(NamedTuple):
-    """A job as the server told of it last; times are seconds since the epoch.
+    """A job as the server last reported it; times are seconds since the epoch.
 
     Attributes:
         id: Its ID.
@@ -50,7 +50,7 @@ class JobInfo(NamedTuple):
 
 
 def to_info(data: Mapping[str, Any]) -> JobInfo | None:
-    """Returns what the server told of a job, `None` if it told something else; what is not known is left out."""
+    """Returns a job that the server reported, `None` if that isn't one; unknown fields are left out."""
     if not isinstance(data.get("id"), str) or not isinstance(data.get("state"), str):
         return None
     return JobInfo(**{name: data[name] for name in JobInfo._fields if name in data})

@@ -1,4 +1,4 @@
-"""What is sent of a model: its file, or an archive of its files that is made while it is read."""
+"""The upload of a model: its file, or an archive of its files that is made while it is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
     @property
     def header(self) -> bytes:
-        """What stands before it: nothing that differs from machine to machine."""
+        """Its header: nothing that differs from machine to machine."""
         info = tarfile.TarInfo(self.name)
         info.size = self.size
         return info.tobuf(tarfile.PAX_FORMAT)

@@ -1,4 +1,4 @@
-"""What goes wrong between the client and the server, as errors with codes."""
+"""Errors between the client and the server, with codes."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _BUSY = (429, 503)
 
 OnStage = Callable[[str], None]
 Model = str | os.PathLike[str] | None
-"""What is sent; `None` if the server is to read a model from a place."""
+"""The upload; `None` if the server reads the model from a place."""
 
 
 class Patience(NamedTuple):

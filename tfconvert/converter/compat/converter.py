@@ -1,4 +1,4 @@
-"""What both generations of the class share: attributes, and `convert()`."""
+"""The base of both generations of the class: attributes, and `convert()`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _METRICS: Mapping[str, Callable[[Array], float]] = {
     "max_abs_error": lambda differences: float(np.max(np.abs(differences))),
     "mean_squared_error": lambda differences: float(np.mean(np.square(differences))),
 }
-"""What is measured of every layer."""
+"""The measures of every layer."""
 
 
 class QuantizationDebugger:
@@ -85,7 +85,7 @@ class QuantizationDebugger:
 
     @property
     def options(self) -> QuantizationDebugOptions:
-        """What to measure, and what to leave as floats; the model is quantized anew when it is set."""
+        """The layers to measure and to leave as floats; setting them quantizes the model again."""
         return self._options
 
     @options.setter

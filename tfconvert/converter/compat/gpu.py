@@ -1,6 +1,6 @@
-"""What LiteRT's delegate for GPUs takes: one table, an operator and the conditions on it.
+"""The operators that LiteRT's GPU delegate takes: one table, an operator and the conditions on it.
 
-The conditions are those that can be told from a file. A delegate may still decline at run time what they allow.
+The conditions are those that follow from a file. A delegate may still decline at run time what they allow.
 """
 
 from __future__ import annotations

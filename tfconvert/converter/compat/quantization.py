@@ -28,7 +28,7 @@ _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dat
 
 
 class _Wish(NamedTuple):
-    """What the attributes say, in plain words.
+    """The quantization that the attributes describe.
 
     Attributes:
         optimizes: Whether an optimization is on.

@@ -14,7 +14,7 @@ Values = Mapping[str, Any]
 
 
 class Mapped(NamedTuple):
-    """What attributes mean for `convert`.
+    """The meaning of attributes for `convert`.
 
     Attributes:
         arguments: Arguments of `convert`.

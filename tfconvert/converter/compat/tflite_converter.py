@@ -16,7 +16,7 @@ from tfconvert.schema.diagnostics import error
 class TFLiteConverter(Converter):
     """Converts a model as `tf.lite.TFLiteConverter` does; make one with the methods `from_*`.
 
-    What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
+    docs/tflite_converter.md says what each attribute does. The attribute `report` has the conversion's report.
 
     Args:
         funcs: Concrete functions.

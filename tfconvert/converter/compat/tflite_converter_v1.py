@@ -21,7 +21,7 @@ Shapes = Mapping[str, Sequence[int | None]]
 class TFLiteConverter(Converter):
     """Converts a model as `tf.compat.v1.lite.TFLiteConverter` does; make one with the methods `from_*`.
 
-    What each attribute does is told in docs/tflite_converter.md. The attribute `report` has the conversion's report.
+    docs/tflite_converter.md says what each attribute does. The attribute `report` has the conversion's report.
 
     Args:
         graph_def: A frozen graph.
@@ -79,7 +79,7 @@ class TFLiteConverter(Converter):
             source.discard()
 
     def model(self, values: Values) -> Any:
-        """Returns what is converted, with the ranges of inputs that are told by numbers.
+        """Returns what is converted, with the ranges of inputs that are given as numbers.
 
         Raises:
             ConversionError: They can't be used (`wrong-option`).

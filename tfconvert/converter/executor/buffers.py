@@ -30,7 +30,7 @@ from tfconvert.schema.ir.values import Value
 from tfconvert.schema.limits import Deadline
 
 _UNWRITTEN = 0xA5
-"""What the bytes of a buffer are until somebody writes it."""
+"""The bytes of a buffer before the first write."""
 
 
 class Buffer:
@@ -57,7 +57,7 @@ Values = dict[Value, Item]
 
 
 class Run(NamedTuple):
-    """What came of a run.
+    """The outcome of a run.
 
     Attributes:
         results: The function's results.

@@ -1,1 +1,1 @@
-"""What is done with finished .tflite files: compared with a model, layer by layer, and with each other; measured."""
+"""Tools for finished .tflite files: comparison with a model, layer by layer, and with each other; measurement."""

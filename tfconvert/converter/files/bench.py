@@ -58,7 +58,7 @@ class OperatorTime(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What was measured of a file.
+    """The measurements of a file.
 
     Attributes:
         size: Its bytes.

@@ -14,7 +14,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 _SHORT = 40
-"""Longer entries of the metadata are told by their length and checksum."""
+"""Longer entries of the metadata are shown as their length and checksum."""
 
 
 class Change(NamedTuple):

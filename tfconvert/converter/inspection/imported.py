@@ -1,4 +1,4 @@
-"""What is in a TensorFlow model, read from the module as it was imported: no pass has run, no weight is read."""
+"""The contents of a TensorFlow model, read from the module as it was imported: no pass has run, no weight is read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_WORK = frozenset({"tf.Const", "tf.NoOp", "tf.VarHandleOp", "tf.ReadVariableO
 
 
 class Imported(NamedTuple):
-    """What is in a TensorFlow model.
+    """The contents of a TensorFlow model.
 
     Attributes:
         tensorflow_version: The version that wrote it; empty if it doesn't say.

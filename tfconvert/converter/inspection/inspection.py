@@ -28,7 +28,7 @@ _FORMATS = {".pb": "GraphDef", ".pbtxt": "GraphDef", ".prototxt": "GraphDef", ".
 
 
 class Inspection(NamedTuple):
-    """What is known of a model.
+    """Findings about a model.
 
     Attributes:
         source: Its path.

@@ -1,4 +1,4 @@
-"""What is in a LiteRT file: read from its tables, whether it is on disk or was just converted; no weights are read."""
+"""The contents of a LiteRT file, on disk or just converted, read from its tables; no weights are read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OperatorUse(NamedTuple):
 
 
 class LiteRTFile(NamedTuple):
-    """What is in a LiteRT file.
+    """The contents of a LiteRT file.
 
     Attributes:
         size: Its size in bytes.

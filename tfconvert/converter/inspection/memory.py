@@ -1,4 +1,4 @@
-"""What running a model takes, as formulas of the sizes of its inputs: memory, operations, calls of libraries.
+"""The cost of running a model, as formulas of the sizes of its inputs: memory, operations, library calls.
 
 The model is converted to StableHLO and to buffers. The figures are those of that program, in which each buffer lives
 from right before the op that writes it to right after the last one that reads it, and dying ones are written over.
@@ -29,7 +29,7 @@ MOST = 8
 
 
 class Memory(NamedTuple):
-    """What a function takes.
+    """The cost of a function.
 
     Attributes:
         function: Its name, that of the signature if there are several.

@@ -59,7 +59,7 @@ class Way(NamedTuple):
         becomes: LiteRT's operators (`CONV_2D`), and ops that are converted in turn (`tf.Mul`); empty if only its
             operand is left.
         dtypes: The element types of the operand that decides, by numpy's names; empty if any will do.
-        note: What the user is told where it is used; empty if nothing.
+        note: The note for the user where it is used; empty if there is none.
     """
 
     becomes: tuple[str, ...]
@@ -68,7 +68,7 @@ class Way(NamedTuple):
 
 
 class OpSupport(NamedTuple):
-    """What becomes of an op.
+    """How an op is converted.
 
     Attributes:
         op: Its name, `Conv2D`.
@@ -168,7 +168,7 @@ def _twin(name: str) -> str:
 
 
 def _note(name: str) -> str:
-    """Returns what users are told where an op of this name was removed."""
+    """Returns the note for users where an op of this name was removed."""
     patterns = canonicalize.PATTERNS.for_root(f"tf.{name}")
     return patterns[0].note.removeprefix(f"{name}: ") if patterns else ""
 

@@ -27,7 +27,7 @@ Functions that declare what they implement (`tf.function(experimental_implements
 are converted as a whole. See [composites](composites.md).
 """
 _SHOWN: tuple[How, ...] = ("builtin", "decomposed", "rewritten", "folded", "refused")
-"""What the docs list; any other op can only be a custom operator."""
+"""The kinds of support that the docs list; any other op can only be a custom operator."""
 
 
 def op_lines(ops: Sequence[OpSupport], meanings: Mapping[How, str] = MEANINGS) -> list[str]:

@@ -1,4 +1,4 @@
-"""What was found out about a model, as text for a terminal."""
+"""Findings about a model, as text for a terminal."""
 
 from __future__ import annotations
 

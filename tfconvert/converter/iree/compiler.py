@@ -37,7 +37,7 @@ _COUNTED = {
     "submissions": ("execution", "submission-count"),
     "waits": ("synchronization", "await-count"),
 }
-"""What is told of the compiler's statistics."""
+"""The part of the compiler's statistics that is reported."""
 
 
 class Compiled(NamedTuple):

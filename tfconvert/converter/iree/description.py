@@ -1,4 +1,4 @@
-"""What a program of IREE says about its functions: IREE keeps it, and whoever loads the program reads it.
+"""The description of functions in a program of IREE: IREE keeps it, and loading the program reads it.
 
 func.func @main(...) attributes {iree.reflection = {tfconvert.interface = "..."}}
 """
@@ -21,7 +21,7 @@ _KEY = "tfconvert.interface"
 
 
 class Description(NamedTuple):
-    """What a program says about one of its functions.
+    """The description of a function.
 
     Attributes:
         keys: The signatures that the function is.

@@ -27,7 +27,7 @@ except ImportError:
 PARAMETERS = ".safetensors"
 
 _FAILURES = (RuntimeError, ValueError, TypeError, LookupError, NotImplementedError, OSError)
-"""What IREE's Python binding raises."""
+"""Exceptions of IREE's Python binding."""
 
 
 def require() -> ModuleType:

@@ -28,7 +28,7 @@ class Runtime:
     """
 
     name = "IREE"
-    """What diagnostics call it."""
+    """Its name in diagnostics."""
 
     def __init__(self, file: IreeFile) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""What computing an op costs, estimated before it is computed: the bytes that it makes, and the work.
+"""The cost of computing an op, estimated before it is computed: the bytes that it makes, and the work.
 
 Work is counted in multiply-adds of the slower kind, those of integers, at about half a billion a second. Estimates are
 from above where a kernel's work grows faster than its operands and results.
@@ -26,7 +26,7 @@ _WIDE = 8
 
 
 class Cost(NamedTuple):
-    """What an op costs.
+    """The cost of an op.
 
     Attributes:
         made: Bytes of the results; at most, where their shapes aren't known.

@@ -24,7 +24,7 @@ FOLDS: Mapping[str, Callable[[int, int], int]] = {
     "subi": lambda x, y: x - y,
     "xori": lambda x, y: x ^ y,
 }
-"""What ops of `arith` compute, by their names without the dialect's."""
+"""The functions that ops of `arith` compute, by their names without the dialect's."""
 
 PREDICATES: Mapping[str, int] = {"EQ": 0, "NE": 1, "LT": 2, "LE": 3, "GT": 4, "GE": 5}
 """The numbers of `arith.cmpi`'s signed predicates, by the directions of `stablehlo.compare`."""
@@ -33,7 +33,7 @@ COMPARISONS: Mapping[int, Callable[[int, int], bool]] = {
     0: lambda x, y: x == y, 1: lambda x, y: x != y, 2: lambda x, y: x < y,
     3: lambda x, y: x <= y, 4: lambda x, y: x > y, 5: lambda x, y: x >= y,
 }  # fmt: skip
-"""What they compute."""
+"""The functions that they compute."""
 
 
 def width(kind: Attribute) -> int:

@@ -39,7 +39,7 @@ _ASYMPTOTIC = 30
 _POINTS = 64
 
 _WINITZKI = 0.147
-"""What fits his formula for the inverse of the error function best."""
+"""The constant of his formula for the inverse of the error function that fits best."""
 
 
 def erf(x: Array) -> Array:

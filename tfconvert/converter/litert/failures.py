@@ -1,4 +1,4 @@
-"""What users are told when a process that runs LiteRT fails."""
+"""Diagnostics for processes that run LiteRT and fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LiteRT's kernels make of the ops of a module; answers for ops that they all take come at once."""
+"""The outcomes of a module's ops in LiteRT's kernels; quick for ops that every kernel takes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Runtime:
     """
 
     name = "LiteRT"
-    """What diagnostics call it."""
+    """Its name in diagnostics."""
 
     def __init__(self) -> None:
         self._child = Child(__name__, budget().limits.run_seconds)

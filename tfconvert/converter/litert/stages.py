@@ -23,7 +23,7 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 """Operators that overwrite one of their operands."""
 
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
-"""What makes integers of activations: that it was requested, or that the model was trained for it."""
+"""Reasons for integer activations: that they were requested, or that the model was trained for them."""
 
 _WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only"))
 """The settings of how weights are stored."""

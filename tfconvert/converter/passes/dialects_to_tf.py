@@ -223,4 +223,4 @@ _REWRITES: Mapping[str, Callable[[Operation], bool]] = {
     "quantfork.stats": _range,
     "tensor.cast": lambda op: _replace(op, "Cast", {"Truncate": False}),
 }
-"""What is done about each op; it returns whether the op was replaced."""
+"""The rewrite of each op; it returns whether the op was replaced."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.operation import Operation
 
 OPEN_SIZES = "inputs.open"
-"""What a stage needs that is for models with inputs of which more than the batch is unknown."""
+"""The need of stages for models with inputs of which more than the batch is unknown."""
 
 
 class Pass(Protocol):

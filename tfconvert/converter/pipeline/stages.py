@@ -26,7 +26,7 @@ CONTROL_FLOW = (*_V1, *FUNCTIONAL, *_LISTS, *_ARRAYS, *_STACKS, "tfl.if", "tfl.w
 """Conditionals, loops and the containers of their results, of any kind."""
 
 _FOREIGN = ("arith.", "tfl.yield", "tfl.NumericVerify", "stablehlo.constant", "mhlo.", "vhlo.", "quantfork.", "tensor.")
-"""What only texts have."""
+"""Ops that only texts have."""
 
 _RESOURCE_OPS = ("tf.Resource", "tf.Assign", "tf.DisableCopyOnRead", "tf.VariableShape")
 """Ops that write a variable, or look up a part of one."""

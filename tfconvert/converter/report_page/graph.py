@@ -36,7 +36,7 @@ _CONSTANTS = frozenset({"tf.Const", "arith.constant", *(PREFIX + name for name i
 _SILENT = frozenset({"tf.NoOp", "func.return", "tfl.yield", "tf.Yield", VARIABLE})
 _EXECUTOR = "tf_executor."
 _MOST_ELEMENTS = 8
-"""Constants of more elements are told by their types only."""
+"""Constants of more elements are shown by their types only."""
 
 _MOST_TEXT = 160
 """Longer texts of attributes are cut."""
@@ -264,7 +264,7 @@ def type_text(tensor_type: Attribute) -> str:
 
 
 def type_bytes(tensor_type: Attribute) -> int:
-    """Returns the bytes of a tensor; open dimensions count as 1, and 0 is told for what has no size."""
+    """Returns the bytes of a tensor; open dimensions count as 1; 0 for what has no size."""
     shape, element = types.shape_of(tensor_type), quant.storage_of(types.element_of(tensor_type))
     row = types.from_mlir(element)
     if shape is None or row is None or row.dtype.kind == "O":

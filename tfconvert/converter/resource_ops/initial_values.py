@@ -1,4 +1,4 @@
-"""What variables hold at first: values of global tensors, and constants that a model's initializers assign."""
+"""Initial values of variables: values of global tensors, and constants that a model's initializers assign."""
 
 from __future__ import annotations
 

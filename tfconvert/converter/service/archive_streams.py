@@ -18,11 +18,11 @@ _MOST_HEADERS = 1 << 26
 """Bytes of all that a tar says of its entries."""
 
 _GZIP = 31
-"""What zlib calls the format."""
+"""zlib's number of the format."""
 
 
 class Readable(Protocol):
-    """What is read part by part."""
+    """A stream that is read part by part."""
 
     def read(self, size: int, /) -> bytes:
         """Returns the next bytes, none at the end."""
@@ -169,7 +169,7 @@ class _Content:
 
 
 class Inflated:
-    """What a gzip file inflates to, which is read forward.
+    """The inflated contents of a gzip file, read forward.
 
     Python's own reader goes through names and empty parts at the beginning for as long as there are some.
 

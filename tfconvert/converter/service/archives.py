@@ -37,7 +37,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, IndexError, KeyError,
             NotImplementedError, OSError, OverflowError, RuntimeError, ValueError)  # fmt: skip
-"""What Python's readers of archives raise, if an archive is damaged in the right place."""
+"""Exceptions of Python's readers of archives for some kinds of damage."""
 
 _ONE_FILE = (".pb", ".pbtxt", ".prototxt", ".meta", ".mlir", ".tflite")
 _KERAS = (".keras", ".h5", ".hdf5")

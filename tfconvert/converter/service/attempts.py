@@ -117,7 +117,7 @@ class Attempt:
 
     @cached_property
     def _names(self) -> list[bytes]:
-        """What the server's folders are called, as text and in JSON, an attempt's before those that it is in."""
+        """The names of the server's folders, as text and in JSON, an attempt's before those that it is in."""
         folders = (self._folder, self._folders.data)
         plain = [os.fspath(path) for each in folders for path in (each, each.absolute(), each.resolve())]
         shown = dict.fromkeys(name for path in plain for name in (path, json.dumps(path)[1:-1]))

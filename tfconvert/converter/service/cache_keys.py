@@ -1,4 +1,4 @@
-"""What jobs have in common whose results are equal."""
+"""The key of the cache: jobs with equal ones have equal results."""
 
 from __future__ import annotations
 

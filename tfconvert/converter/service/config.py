@@ -83,7 +83,7 @@ class ServiceConfig(NamedTuple):
 
     @property
     def limits(self) -> JobLimits:
-        """What a job may use."""
+        """The limits of a job."""
         return JobLimits(self.seconds, self.memory, self.files, self.output)
 
     @property

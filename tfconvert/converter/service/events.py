@@ -1,4 +1,4 @@
-"""What happens to jobs, as lines in files: whoever follows one may begin late, and on another server.
+"""Events of jobs, as lines in files: a reader may begin late, and on another server.
 
 Who follows a job on the server that runs it is woken; what another server does is seen by looking now and then.
 """
@@ -26,7 +26,7 @@ _PAUSE = 0.5
 """Seconds between looks at a file, if nobody says that there is something new."""
 
 _TOGETHER = 0.1
-"""Seconds within which stages are told together: a small model goes through all in less than a second."""
+"""Seconds within which stages are sent together: a small model goes through all in less than a second."""
 
 _QUIET = 4
 """Looks without anything new after which it is asked whether there will be more."""

@@ -20,7 +20,7 @@ _FREE = 1 << 26
 
 
 class ArchiveLimits(NamedTuple):
-    """What unpacking may take.
+    """The limits of unpacking.
 
     Attributes:
         size: Bytes of all files.

@@ -1,4 +1,4 @@
-"""What the service knows of a job."""
+"""The service's record of a job."""
 
 from __future__ import annotations
 

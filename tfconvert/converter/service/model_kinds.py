@@ -1,4 +1,4 @@
-"""What an uploaded file is, told by its first bytes; its name decides only where they leave it open."""
+"""The kind of an uploaded file, known from its first bytes; its name decides only where they leave it open."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PACKED = {
 """Beginnings of archives that are not unpacked."""
 
 _KERAS_ENTRIES = (b"metadata.json", b"config.json", b"model.weights.h5")
-"""What a file of Keras 3 begins with: it is a zip."""
+"""The first bytes of a file of Keras 3: it is a zip."""
 
 _TEXTS = (
     (re.compile(r"(saved_model_schema_version\s*:|meta_graphs\s*:?\s*[{<])"), ModelKind.SAVED_MODEL_TEXT),

@@ -21,7 +21,7 @@ from tfconvert.schema.files import is_folder
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://([^/]*)((?:/.*)?)", re.IGNORECASE)
 _LOCAL = ("file", "local")
 _ODD = re.compile(r"[\\%?#@*\[\]]|::")
-"""What encodes other characters, asks for more than one file, brings credentials, or chains file systems."""
+"""Characters that encode others, match more than one file, carry credentials, or chain file systems."""
 
 
 class _Place(NamedTuple):

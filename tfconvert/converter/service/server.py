@@ -23,7 +23,7 @@ _FIRST = "admin"
 """The name of the token that is made at the first start, if that is wanted."""
 
 _CONNECTIONS = 1000
-"""Connections at the same time; who comes later is told to come again."""
+"""Connections at the same time; later ones are refused until one ends."""
 
 _WAITING = 512
 """Connections that wait to be taken."""
@@ -47,7 +47,7 @@ class _Server(uvicorn.Server):
         Raises:
             ConversionError: The data folder or the database can't be used.
         """
-        # What goes wrong in the application's own start would be told by a traceback.
+        # An error in the application's own start would be shown as a traceback.
         await asyncio.to_thread(self._service.start)
         await super().startup(sockets)
         if self.started:

@@ -20,7 +20,7 @@ PREFIX = "tfc_"
 
 
 class Role(StrEnum):
-    """What a token is good for."""
+    """The rights of a token."""
 
     ADMIN = "admin"
     USER = "user"
@@ -62,7 +62,7 @@ class TokenStore:
     def create(
         self, name: str, role: Role | str = Role.USER, most_active: int | None = None, per_minute: int | None = None
     ) -> tuple[str, TokenRecord]:
-        """Returns a new token, which is told this once, and its record.
+        """Returns a new token, which is shown this once, and its record.
 
         Raises:
             ConversionError: The name is taken or not fit, or there is no such role (`bad-config`).

@@ -21,7 +21,7 @@ _MOST_PARTS = 64
 
 
 class Upload(NamedTuple):
-    """What was uploaded.
+    """An uploaded file.
 
     Attributes:
         sha256: The digest of its bytes, and its name below `models/`.

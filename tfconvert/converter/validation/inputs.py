@@ -1,6 +1,6 @@
 """Inputs that suit a model: random ones, but valid as indices, partitions, splits, axes and sizes where it needs them.
 
-Which inputs are of such kinds is told by the ops that they reach; which values those take, by running the model.
+The ops that inputs reach determine their kinds; running the model, which values those take.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from tfconvert.converter.kernels.call import Array
 
 
 class FileEngine(Protocol):
-    """What runs converted models."""
+    """A runtime of converted models."""
 
     name: str
-    """What diagnostics call it."""
+    """Its name in diagnostics."""
 
     def run_file(self, content: bytes, key: str, inputs: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         """Runs one of a file's signatures; as that of `litert.runtime_process.Runtime`."""

@@ -1,4 +1,4 @@
-"""What inputs and outputs mean, as a metadata entry of the file, and the archive of label files behind the file."""
+"""The meaning of inputs and outputs: a metadata entry of the file, and the archive of label files behind it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLOURS = {1: "GRAYSCALE", 3: "RGB"}
 
 
 class TensorCard(NamedTuple):
-    """What is known about an input or output.
+    """The metadata of an input or output.
 
     Attributes:
         name: A name for people; empty for the port's.
@@ -55,7 +55,7 @@ class TensorCard(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What is known about a model.
+    """The metadata of a model.
 
     Attributes:
         texts: Name, description, version, author and license, as far as they are known.

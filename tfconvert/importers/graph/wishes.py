@@ -1,4 +1,4 @@
-"""What the user wants the inputs and outputs of a model to be like: their order, names and batch."""
+"""The user's wishes for the inputs and outputs of a model: their order, names and batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 class Wishes(NamedTuple):
-    """What the user wants.
+    """The user's wishes.
 
     Attributes:
         sort_key: What the inputs and the outputs of a signature are sorted by; `None` for the order of the function's

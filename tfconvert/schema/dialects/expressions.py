@@ -41,7 +41,7 @@ _FACE = 1 << 14
 
 
 class Handle(Protocol):
-    """What expressions are over: a constant's type and source."""
+    """An argument of expressions: a constant's type and source."""
 
     @property
     def type(self) -> TensorType:
@@ -352,4 +352,4 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "sub": _elementwise(np.subtract),
     "div": _elementwise(np.divide),
 }
-"""What a deferred expression can compute."""
+"""The functions that a deferred expression can compute."""

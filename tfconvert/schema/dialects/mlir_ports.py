@@ -10,7 +10,7 @@ WEIGHT = "tfconvert.weight"
 """The name of the constant that an argument has to be."""
 
 INITIAL = "tf.initial"
-"""What an argument is at first, or always: the constant that is written beside the text."""
+"""An argument's first or only value: the constant that is written beside the text."""
 
 INITIALIZER = "tfconvert.initializer"
 """Marks the function that is called once, before all others."""

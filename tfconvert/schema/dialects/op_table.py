@@ -49,7 +49,7 @@ class Property(NamedTuple):
 
 
 class Definition(NamedTuple):
-    """What the table says of an op.
+    """The table's entry of an op.
 
     Attributes:
         name: The full name.
@@ -259,4 +259,4 @@ CHECKS: Mapping[str, Check] = {
     "tensor": tensor_data.is_constant,
     "unit": instance_of(UnitAttr),
 }
-"""What a property of each kind can be, whatever the dialect."""
+"""Values that a property of each kind can have, in any dialect."""

@@ -43,7 +43,7 @@ CHECKS: Mapping[str, op_table.Check] = {
                      "transpose")
     },
 }  # fmt: skip
-"""What a property of each kind can be."""
+"""Values that a property of each kind can have."""
 
 
 class StableHLOOp(op_table.TableOp):

@@ -34,7 +34,7 @@ MAX_READ_BYTES = 64 * 1024
 """Constants up to this many bytes may be read to see what they hold, and be made of others that are."""
 
 ELIDED = "dense_resource<__elided__>"
-"""What stands in a text for a constant that was left out."""
+"""The text that replaces an elided constant."""
 
 CONSTANT_OPS = frozenset({"tf.Const", "tfl.pseudo_const", "tfl.pseudo_qconst", "arith.constant"})
 """The ops that make constants; each holds its value in the property `value`."""

@@ -21,7 +21,7 @@ from tfconvert.schema.ir.values import Value
 YIELD = "tf.Yield"
 
 _YIELDS = (YIELD, "tfl.yield")
-"""What ends the regions of the `tf` dialect, and of `tfl.if` and `tfl.while`."""
+"""The terminators of regions of the `tf` dialect, and of `tfl.if` and `tfl.while`."""
 
 
 def verify(op: Operation, op_name: str) -> None:

@@ -153,7 +153,7 @@ _OTHER: Mapping[str, Callable[[tfl.TFLOp], None]] = {
     "pseudo_sparse_const": _sparse,
     "pseudo_sparse_qconst": _sparse,
 }
-"""What happens to the options of ops that our dialect has elsewhere."""
+"""Treatment of the options of ops that our dialect has elsewhere."""
 
 
 def collect_external_buffers(module: ModuleOp, constants: Iterable[tfl.TFLOp]) -> None:

@@ -31,7 +31,7 @@ WRONG = "wrong"
 REFUSED = "refused"
 CRASHES = "crashes"
 OUTCOMES = (OK, WRONG, REFUSED, CRASHES)
-"""What becomes of a call, from the best to the worst."""
+"""Outcomes of a call, from the best to the worst."""
 
 ABSENT = "absent"
 
@@ -57,7 +57,7 @@ A bias is not, so that one without a scale is a form that was not tried, rather 
 
 
 class Outcome(NamedTuple):
-    """What becomes of a call.
+    """The outcome of a call.
 
     Attributes:
         builtin: With the kernels of the runtime alone; one of `OUTCOMES`.

@@ -1,1 +1,1 @@
-"""What ops of StableHLO compute, by its specification, in numpy: families of kernels and the table of them all."""
+"""Ops of StableHLO in numpy, by its specification: families of kernels and the table of them all."""

@@ -18,7 +18,7 @@ ASSERTED = "assertion-failed"
 """Code of the error of a condition that a text asserts and that doesn't hold."""
 
 _PLACE = re.compile(r"\{(\d+)(?::[^}]*)?\}")
-"""What stands in the message of a shape's assertion for one of the numbers that it is about."""
+"""The placeholder of a number in the message of a shape's assertion."""
 
 
 def _assert(machine: Machine, op: Operation, inputs: Results) -> Results:

@@ -1,4 +1,4 @@
-"""What is joined: vectors, and columns, as index vectors, pairs, and what `tf.stack` makes along the last axis."""
+"""Concatenations of vectors and of columns, as index vectors, pairs, and what `tf.stack` makes along the last axis."""
 
 from __future__ import annotations
 

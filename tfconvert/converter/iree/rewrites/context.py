@@ -1,4 +1,4 @@
-"""What a rewrite has at hand, and what it is."""
+"""The context of rewrites, and their signature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class Context(NamedTuple):
-    """What a rewrite has at hand.
+    """The context of a rewrite.
 
     Attributes:
         emit: Inserts ops before the op that is rewritten.

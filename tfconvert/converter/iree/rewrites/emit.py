@@ -25,7 +25,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 Index = Value | int
 
 DYNAMIC = -(1 << 63)
-"""What stands for an operand among the numbers of an attribute."""
+"""The placeholder of an operand among the numbers of an attribute."""
 
 Map = Sequence[int | str]
 """Which element a loop nest reads or writes: numbers of loops, or expressions of them."""

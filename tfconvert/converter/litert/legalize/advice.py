@@ -1,4 +1,4 @@
-"""What a user can do about an op that can't be legalized: by what is wrong with it, and by its name."""
+"""Hints for ops that can't be legalized, by what is wrong with them and by their names."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _HALVES = frozenset({types.F16, types.BF16})
 _DOUBLES = frozenset({types.F64})
 
 _OF_DOUBLES = "of-doubles"
-"""What the names of patterns have that the user is told of."""
+"""Part of the names of patterns that are reported to the user."""
 
 _CASTS = frozenset({"tf.Cast", "tfl.cast"})
 """Ops whose element types are what they are for."""

@@ -96,7 +96,7 @@ class EntryInfo(NamedTuple):
         op: TensorFlow's op.
         becomes: Its replacement: names of `tfl` ops, or of `tf` ops that are legalized next.
         types: The element types that it takes; empty for any.
-        note: What the user is told where it is applied; empty if nothing.
+        note: The note for the user where it is applied; empty if there is none.
     """
 
     topic: str

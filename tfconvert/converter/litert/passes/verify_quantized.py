@@ -56,7 +56,7 @@ _LACKS: Mapping[str, str] = {
     "centred": "a zero point is not 0",
     "adjoint": "the scales go along the wrong axis",
 }
-"""What is wrong with a call for which a condition does not hold."""
+"""The mistake in a call for which a condition does not hold."""
 
 _HAS: Mapping[str, str] = {
     "offset": "a constant's zero point is not 0",
@@ -65,7 +65,7 @@ _HAS: Mapping[str, str] = {
     "powers": "all scales are powers of two and `pot_scale_int16` is set",
     "adjoint": "the scales go along the wrong axis",
 }
-"""What is wrong with a call for which a condition holds."""
+"""The mistake in a call for which a condition holds."""
 
 
 class VerifyQuantized:

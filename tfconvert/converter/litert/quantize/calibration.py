@@ -32,7 +32,7 @@ _VERSION = 1
 
 
 class Observation(NamedTuple):
-    """What is observed while a model runs on samples.
+    """The ranges observed while a model runs on samples.
 
     Attributes:
         module: The module, of floats.

@@ -19,7 +19,7 @@ from tfconvert.schema.dialects.boxes import Array
 
 
 class Figures(NamedTuple):
-    """What was found of one tensor.
+    """The findings about one tensor.
 
     Attributes:
         name: Its name in the model of floats.

@@ -1,4 +1,4 @@
-"""What quantizing an LSTM takes besides its weights: integer states, and the types of its intermediates.
+"""Quantization of an LSTM besides its weights: integer states, and the types of its intermediates.
 
     outputs, and the state of outputs     8 bits, one mapping for both
     cell state                            16 bits, a power of two as its scale

@@ -1,4 +1,4 @@
-"""What the report says of recurrent layers."""
+"""The report's findings about recurrent layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What LiteRT is faster with: a recurrent layer as one operator, or as its steps.
+"""Whether LiteRT is faster with a recurrent layer as one operator, or as its steps.
 
 The operator multiplies row by row of a batch; the loop's products are XNNPACK's. So loops win with larger batches and
 more units, and operators where calling many small operators is what takes the time. `speed.tsv` has the times,
@@ -22,7 +22,7 @@ LOOP = "loop"
 UNROLLED = "unrolled"
 
 OPEN_BATCH = 1
-"""What an open batch counts as: what a device usually has."""
+"""The batch that an open one is taken for: a device's usual one."""
 OPEN_STEPS = 50
 
 LOSS = 1.1
@@ -33,7 +33,7 @@ GAIN = 0.05
 
 
 class Sizes(NamedTuple):
-    """What a layer's time depends on.
+    """The sizes that a layer's time depends on.
 
     Attributes:
         cell: `lstm` or `rnn`.
@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What a layer, or several in one loop, should be.
+    """The better form of a layer, or of several in one loop.
 
     Attributes:
         fuse: Whether operators are the better form.

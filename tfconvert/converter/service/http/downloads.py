@@ -1,4 +1,4 @@
-"""What a job has made: the converted model, its report as data and as a page, the log."""
+"""A job's results: the converted model, its report as data and as a page, the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a job, while it happens: server-sent events."""
+"""A job's events as they happen: server-sent events."""
 
 from __future__ import annotations
 

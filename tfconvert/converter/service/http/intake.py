@@ -1,4 +1,4 @@
-"""What a server takes in: bodies of limited size, from clients that go on sending."""
+"""Limits on requests: bodies of limited size, from clients that go on sending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What went wrong as problem details (RFC 9457), with the diagnostics of the conversion."""
+"""Errors as problem details (RFC 9457), with the diagnostics of the conversion."""
 
 from __future__ import annotations
 

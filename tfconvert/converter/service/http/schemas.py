@@ -1,4 +1,4 @@
-"""What requests and responses hold, as the OpenAPI document describes it."""
+"""The fields of requests and responses, as the OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class JobView(BaseModel):
 
     @staticmethod
     def of(job: JobRecord) -> JobView:
-        """Returns what is told of a job."""
+        """Returns the public part of a job."""
         known = job._asdict()
         return JobView.model_construct(
             **{name: known[name] for name in JobView.model_fields if name not in ("links", "problem", "settings")},
@@ -179,7 +179,7 @@ class TokenView(BaseModel):
 
     @staticmethod
     def of(token: TokenRecord) -> TokenView:
-        """Returns what is told of a token."""
+        """Returns the public part of a token."""
         known = token._asdict()
         return TokenView.model_construct(**{name: known[name] for name in TokenView.model_fields})
 

@@ -1,4 +1,4 @@
-"""What a server consists of, from its settings to its workers."""
+"""The parts of a server, from its settings to its workers."""
 
 from __future__ import annotations
 

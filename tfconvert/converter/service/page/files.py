@@ -13,13 +13,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""What the page may do: load files of its own, talk to its server, and show the frame of a report."""
+"""The page's permissions: load files of its own, talk to its server, and show the frame of a report."""
 
 FRAME_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""What the frame of a report may do: run, in an origin of its own, what it is handed; it can't reach the server."""
+"""Permissions of a report's frame: run, in an origin of its own, what it receives; it can't reach the server."""
 
 
 class PageFile(NamedTuple):
@@ -56,4 +56,4 @@ FILES: Mapping[str, PageFile] = {
     **{name: PageFile(name, _SCRIPT) for name in (
         "service.js", "requests.js", "tar.js", "progress.js", "form.js", "job.js", "jobs.js")},
 }  # fmt: skip
-"""What the page loads, by its name below `/page/`; the colours and the making of elements are those of reports."""
+"""The files that the page loads, by their names below `/page/`; colours and elements are made as those of reports."""

@@ -1,4 +1,4 @@
-"""What a program on buffers costs: the most bytes that live at a time, and its operations, as formulas of sizes."""
+"""The cost of a program on buffers: the most bytes that live at a time, and its operations, as formulas of sizes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LibraryCall(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a function costs.
+    """The cost of a function.
 
     Attributes:
         points: The places of which one has the most bytes, whatever the sizes are.

@@ -30,7 +30,7 @@ LIMIT = 32
 
 
 class Host(Sizing, Protocol):
-    """What arithmetic of the host asks."""
+    """The queries of the host's arithmetic."""
 
     def numbers(self, value: Value) -> Sequence[Number]:
         """Returns the numbers that a small value holds, in row-major order."""

@@ -45,7 +45,7 @@ def is_inline(op: object) -> bool:
 
 
 class Operands(NamedTuple):
-    """What a kernel computes from.
+    """The operands of a kernel.
 
     Attributes:
         buffers: The values that are in buffers.

@@ -31,7 +31,7 @@ _NOT_ELEMENTWISE = frozenset({"stablehlo.cholesky", "stablehlo.reverse"})
 _ELEMENTWISE = frozenset({"stablehlo.abs", "stablehlo.compare", "stablehlo.convert", "stablehlo.is_finite", CONSTANT})
 
 _UNUSED = ("arith.", "memref.dim", "memref.get_global", "memref.load")
-"""What is inserted in case it is needed."""
+"""Ops that are inserted in case they are needed."""
 
 _STATE = "ml_program."
 
@@ -78,7 +78,7 @@ class Lowering:
         """Rewrites every function but fusions, which become kernels.
 
         Raises:
-            ConversionError: Something of an op can't be told (`unsupported-op`).
+            ConversionError: Something about an op isn't known (`unsupported-op`).
         """
         fusions = [each for each in self._functions.values() if FUSION in each.attributes]
         for function in self._functions.values():

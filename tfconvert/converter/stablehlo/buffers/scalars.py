@@ -28,7 +28,7 @@ _DIVISIONS = frozenset({"ceildivsi", "divsi", "remsi"})
 
 
 class _Key(NamedTuple):
-    """What tells an op from others that compute something else."""
+    """The key of an op: equal ones compute the same."""
 
     name: str
     operands: tuple[Number, ...]

@@ -22,7 +22,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class Buffer(NamedTuple):
-    """What holds a value.
+    """The storage of a value.
 
     Attributes:
         memref: The buffer.
@@ -54,7 +54,7 @@ def sizes_of_results(scope: Scope, op: Operation) -> Sequence[Sequence[Number]]:
 
 
 class Scope:
-    """What is known in a block.
+    """Facts that hold in a block.
 
     Args:
         block: The new block.
@@ -214,7 +214,7 @@ def _places(shape: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 class InlineScope(Scope):
-    """What is known of the body of a function that is computed as one kernel; its sizes are arithmetic of the caller.
+    """Facts about the body of a function that is computed as one kernel; its sizes are arithmetic of the caller.
 
     Args:
         outer: The caller's scope.

@@ -18,7 +18,7 @@ from tfconvert.schema.ir.values import Value
 
 
 class Sizing(Protocol):
-    """What rules ask."""
+    """The queries of rules."""
 
     scalars: Scalars
 

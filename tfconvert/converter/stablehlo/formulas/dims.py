@@ -19,7 +19,7 @@ Dims = tuple[Term, ...]
 
 
 class Operands(NamedTuple):
-    """What is known of an op's operands.
+    """Facts about an op's operands.
 
     Attributes:
         dims: The sizes of each.

@@ -16,7 +16,7 @@ from tfconvert.schema.ir.types import FunctionType, IndexType
 from tfconvert.schema.ir.values import Value
 
 SUFFIX = "__shape"
-"""What is appended to a function's name for that of the function which computes its sizes."""
+"""The suffix of the function that computes a function's sizes."""
 
 _INDEX = IndexType()
 

@@ -11,10 +11,10 @@ from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
 
 SELU_ALPHA = 1.6732632423543772
-"""What `Selu` multiplies exponentials by."""
+"""`Selu`'s factor of exponentials."""
 
 SELU_SCALE = 1.0507009873554805
-"""What it multiplies everything by."""
+"""`Selu`'s factor of everything."""
 
 
 def _relu(op: Operation, emit: Emit) -> Value:

@@ -1,4 +1,4 @@
-"""What a legalization is, and how it reads an op's attributes and constant operands."""
+"""Legalization entries, and how they read an op's attributes and constant operands."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Engines that have an op for it may put that in the loop's place; the scanned val
 
 
 class Combination(NamedTuple):
-    """What a scan combines with.
+    """The combining function of a scan.
 
     Attributes:
         name: Its name.

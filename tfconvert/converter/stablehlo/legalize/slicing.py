@@ -19,7 +19,7 @@ Bound = Value | int
 
 
 class _Entry(NamedTuple):
-    """What a slice takes of one axis of its operand.
+    """The part that a slice takes of one axis of its operand.
 
     Attributes:
         begin: The first index, `None` if it is as far out as the step allows.

@@ -42,7 +42,7 @@ class _Uses(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a public function does with variables.
+    """The variables that a public function reads and writes.
 
     Attributes:
         function: The function.

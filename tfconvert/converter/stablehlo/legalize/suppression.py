@@ -40,7 +40,7 @@ class _Terms(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """What a loop has chosen: its steps, the boxes' indices and scores, the lowest one where there is none."""
+    """The choices of a loop: its steps, the boxes' indices and scores, the lowest one where there is none."""
 
     steps: Value
     indices: Value

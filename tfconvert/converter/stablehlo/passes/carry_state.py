@@ -68,7 +68,7 @@ _NOTHING = DictionaryAttr.get({})
 
 
 _NUMBERED = re.compile(r"__sm_\d+__")
-"""What symbols of variables begin with so that no two are equal."""
+"""The prefix of variables' symbols that keeps them apart."""
 
 
 class _Variable(NamedTuple):

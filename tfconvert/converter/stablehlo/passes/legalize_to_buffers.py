@@ -67,7 +67,7 @@ class LegalizeToBuffers:
         """Rewrites every function; returns how many buffers are allocated, and how many written over.
 
         Raises:
-            ConversionError: The sizes of some results can't be told (`unsupported-op`).
+            ConversionError: The sizes of some results aren't known (`unsupported-op`).
         """
         lowering = Lowering(module)
         lowering.run()

@@ -118,7 +118,7 @@ class MaterializeConstraints:
 
 
 class _Entry:
-    """What is inserted where a function begins: each computation once.
+    """The ops inserted where a function begins: each computation once.
 
     Attributes:
         block: The function's block.

@@ -19,7 +19,7 @@ TABLE = FOLDER / "dialect_types.tsv"
 
 
 class Kind(NamedTuple):
-    """What an operand or a result may be.
+    """The types that an operand or a result may have.
 
     Attributes:
         elements: The names of its element types, empty if any.
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What an operator's operands and results may be.
+    """The types that an operator's operands and results may have.
 
     Attributes:
         operands: The kinds of its first operands.

@@ -1,4 +1,4 @@
-"""What alembic runs: the migrations, on the connection that the server gives."""
+"""Alembic's entry: runs the migrations on the connection that the server passes."""
 
 from __future__ import annotations
 
