@@ -1,4 +1,4 @@
-"""The door at which running out of memory, or of the interpreter's stack, becomes an error that says so."""
+"""Turns running out of memory, or of the interpreter's stack, into a diagnostic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Room for the interpreter's frames in one piece.
+"""Contiguous stack space for the interpreter's frames.
 
 CPython takes memory for frames from the kernel 16 KiB at a time, and gives a piece back when the first frame in it
 returns. A function at the edge of a piece therefore requests memory from the kernel with every call: where

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place and moved there; pipes are written to."""
+"""Output files that appear whole or not at all: written to a temporary file and renamed; pipes are written to."""
 
 from __future__ import annotations
 

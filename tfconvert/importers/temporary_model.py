@@ -1,4 +1,4 @@
-"""A model of another program that is written to a temporary SavedModel, which lives as long as someone needs it."""
+"""A temporary SavedModel of a model in memory, which lives as long as it is used."""
 
 from __future__ import annotations
 

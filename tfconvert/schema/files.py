@@ -1,4 +1,4 @@
-"""Files that are read: regular ones only, which neither wait for anybody nor go on for ever.
+"""Input files: regular ones only, which can't block or be endless.
 
 A pipe, a device or a socket in a file's place, or a link to one, is an `OSError` as a missing file is, and so is a path
 that no file can have. What is opened is looked at before and after: nothing but a regular file is ever opened, and

@@ -1,4 +1,4 @@
-"""Limits of what a conversion may make out of a small file, and the budget that it has left.
+"""Limits on what a small file may expand to, and the budget that a conversion has left.
 
 A file of a few bytes can ask for gigabytes: a constant of one value and a huge shape, functions that call each other
 twice at every level, products of large matrices to be folded. Whoever is about to do such work asks the budget first,

@@ -1,1 +1,1 @@
-"""Looks at a model without converting it: what it holds, whether it will convert, and what that will give."""
+"""Inspects a model without converting it: its contents, whether it will convert, and the expected result."""

@@ -1,1 +1,1 @@
-"""From StableHLO to what IREE compiles."""
+"""The target IREE: from StableHLO to what its compiler takes."""

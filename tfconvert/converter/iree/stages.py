@@ -1,4 +1,4 @@
-"""IREE's pipeline: StableHLO's, and what its compiler needs beside."""
+"""IREE's pipeline: StableHLO's, and the stages that IREE's compiler needs."""
 
 from __future__ import annotations
 

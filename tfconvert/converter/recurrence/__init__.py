@@ -1,1 +1,1 @@
-"""Recognises unmarked recurrent networks by what they compute: cells, loops and chains of steps."""
+"""Recognises unmarked recurrent networks by their computation: cells, loops and chains of steps."""

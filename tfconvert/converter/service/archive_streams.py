@@ -1,4 +1,4 @@
-"""Files as readers of archives see them: an archive doesn't tell how much is read at once, nor for how long."""
+"""Files as readers of archives see them: no archive decides how much is read at once, or for how long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attempt at a job: the model is unpacked, settings are completed, and what it writes tells nothing of the server.
+"""An attempt at a job: unpacks the model, completes the settings, and keeps the server's paths out of the output.
 
 All happens in a folder of the attempt's own; whoever has lost the job by then has not written where somebody else does.
 """

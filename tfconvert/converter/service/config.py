@@ -1,4 +1,4 @@
-"""How a server is set up: defaults, a file, the environment, the command line; what comes later counts."""
+"""A server's settings: defaults, a file, the environment, the command line; later ones win."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that are filled with the files of somebody else: below the folder, each once, within limits."""
+"""Folders filled with foreign files: each below the folder, once, and within limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the service keeps files: one folder, which all servers of a database share."""
+"""The service's folders below one root, which all servers of a database share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removes what nobody needs: what is too old, and files that were left when a server died.
+"""Removes old jobs, and files that a server left when it died.
 
 A file is left over if no row of the database needs it. Since a server may be about to write that row, a file is removed
 only once it has been left over for a while of this process' monotonic clock, without a change; or at the start, if no

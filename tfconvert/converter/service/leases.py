@@ -1,4 +1,4 @@
-"""Who of the servers is alive: jobs of those that are not go back to the queue. No clock of the wall is asked.
+"""Leases of the servers: jobs of those that are dead go back to the queue. The wall clock plays no part.
 
 A server keeps a file locked, which tells others on the same machine at once when it has died, and counts up a number
 in the database: one whose number has stood still for long enough, by the observer's own monotonic clock, is dead.

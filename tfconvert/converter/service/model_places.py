@@ -1,4 +1,4 @@
-"""Models that a request names instead of sending them: paths and URLs below the roots of the server, and no others."""
+"""Models that a request names instead of sending them: only paths and URLs below the server's roots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it means that the service can't write a file: its own disk fails, whoever asked for it."""
+"""The service's own storage: a file that can't be written is the server's failure, not the client's."""
 
 from __future__ import annotations
 

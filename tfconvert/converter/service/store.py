@@ -1,4 +1,4 @@
-"""The jobs of the database: what requests ask of them, and what workers do with them.
+"""The jobs in the database: the operations of requests and of workers.
 
 Whatever several servers may do at the same time is one statement with a condition, or an exclusive transaction: a
 submission sees whether there is room, an equal result and the upload, and nobody removes those meanwhile.

@@ -1,4 +1,4 @@
-"""Tokens: who may ask for what. The database has digests of them only."""
+"""Tokens and their rights. The database has digests of them only."""
 
 from __future__ import annotations
 

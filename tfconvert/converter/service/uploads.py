@@ -1,4 +1,4 @@
-"""Uploads: written as they come in, named by their content once they are complete, gone if they never are."""
+"""Uploads: written as they arrive, named by their content once complete, removed otherwise."""
 
 from __future__ import annotations
 

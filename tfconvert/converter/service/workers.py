@@ -1,4 +1,4 @@
-"""Threads that take jobs from the queue and have processes run them, and that tell others that this server lives."""
+"""Threads that take jobs from the queue, run them in processes, and renew this server's lease."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The database: its tables, how it is opened, and how older ones are brought up to date."""
+"""The database: its tables, opening it, and migrating older ones."""

@@ -1,1 +1,1 @@
-"""The service over HTTP: routes, what guards them, and how they are described."""
+"""The service over HTTP: routes, their guards, and their description."""

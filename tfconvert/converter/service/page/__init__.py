@@ -1,1 +1,1 @@
-"""The page of the service: files that browsers load as they are, nothing built and nothing from elsewhere."""
+"""The page of the service: files that browsers load as they are, with no build step and no foreign hosts."""

@@ -1,1 +1,1 @@
-"""Which ops of StableHLO one kernel computes together, and moving them into a function of their own."""
+"""Fusion: chooses ops of StableHLO that one kernel computes, and outlines them into a function."""
