@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.control_flow import control_flow_v1
+
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -86,10 +88,10 @@ def counter(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
 def written_in_a_branch(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """A variable that one branch of a condition writes, and that is read thereafter."""
     v1 = tf.compat.v1
-    v1.disable_control_flow_v2()
     x = v1.placeholder(tf.float32, [2], "x")
     total = variable(tf, "total", np.array([1, 2], np.float32))
-    chosen = v1.cond(tf.reduce_sum(x) > 0, lambda: v1.assign_add(total, x) * 2, lambda: total * 3, name="chosen")
+    with control_flow_v1(tf):
+        chosen = v1.cond(tf.reduce_sum(x) > 0, lambda: v1.assign_add(total, x) * 2, lambda: total * 3, name="chosen")
     with v1.control_dependencies([chosen]):
         tf.raw_ops.AddV2(x=total._ref(), y=chosen, name="y")
     return {"x:0": np.array([3, 4], np.float32)}, ["y:0"]
@@ -119,10 +121,10 @@ class Cell:
 def recurrent(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """A condition in a loop, as a default decides that is not fed, and arrays of tensors."""
     v1 = tf.compat.v1
-    v1.disable_control_flow_v2()
     x = v1.placeholder(tf.float32, [2, 5, 3], "x")
     is_training = v1.placeholder_with_default(False, [], "is_training")
-    outputs, state = v1.nn.dynamic_rnn(Cell(tf, is_training), x, dtype=tf.float32)
+    with control_flow_v1(tf):
+        outputs, state = v1.nn.dynamic_rnn(Cell(tf, is_training), x, dtype=tf.float32)
     v1.identity(outputs, name="outputs")
     v1.identity(state, name="state")
     return {"x:0": np.linspace(-1, 1, 30, dtype=np.float32).reshape(2, 5, 3)}, ["outputs:0", "state:0"]
@@ -131,10 +133,10 @@ def recurrent(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
 def choice(tf: Any) -> tuple[dict[str, np.ndarray], list[str]]:
     """A variable that both branches of a condition read, and a loop."""
     v1 = tf.compat.v1
-    v1.disable_control_flow_v2()
     x = v1.placeholder(tf.float32, [2], "x")
     weight = variable(tf, "w", np.array([5, 6], np.float32))
-    y = v1.cond(tf.reduce_sum(x) > 0, lambda: weight + x, lambda: tf.raw_ops.Mul(x=weight._ref(), y=x))
-    z = v1.while_loop(lambda i, _: i < 3, lambda i, a: (i + 1, a + weight), [0, y])[1]
+    with control_flow_v1(tf):
+        y = v1.cond(tf.reduce_sum(x) > 0, lambda: weight + x, lambda: tf.raw_ops.Mul(x=weight._ref(), y=x))
+        z = v1.while_loop(lambda i, _: i < 3, lambda i, a: (i + 1, a + weight), [0, y])[1]
     v1.identity(z, name="y")
     return {"x:0": np.array([1, 2], np.float32)}, ["y:0"]

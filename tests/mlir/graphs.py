@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.control_flow import control_flow_v1
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 Build = Callable[[Any], Sequence[Any]]
@@ -37,19 +37,10 @@ class Case:
         return path
 
 
-@contextmanager
-def _v1_control_flow(tf: Any) -> Iterator[None]:
-    tf.compat.v1.disable_control_flow_v2()
-    try:
-        yield
-    finally:
-        tf.compat.v1.enable_control_flow_v2()
-
-
 def build(tf: ModuleType, case: Build) -> Case:
     """Returns the graph that a function builds."""
     graph = tf.compat.v1.Graph()
-    with graph.as_default(), _v1_control_flow(tf):
+    with graph.as_default(), control_flow_v1(tf):
         tf.compat.v1.set_random_seed(1)
         outputs = case(tf)
     placeholders = [op for op in graph.get_operations() if op.type == "Placeholder"]

@@ -11,6 +11,7 @@ import pytest
 import tfconvert
 from tests.importers import v1_models
 from tests.importers.v1_graphs import FLOAT, node
+from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite
 from tfconvert.importers.checkpoint.bundle import Checkpoint
 from tfconvert.importers.graph.restore_ops import Saved, initial_value, saved_variables
@@ -92,8 +93,7 @@ def test_a_saved_model_with_reference_and_local_variables(
     tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite
 ) -> None:
     v1, folder = tf.compat.v1, tmp_path / "model"
-    v1.disable_control_flow_v2()
-    with v1.Graph().as_default(), v1.Session() as session:
+    with control_flow_v1(tf), v1.Graph().as_default(), v1.Session() as session:
         x = v1.placeholder(tf.float32, [2], "x")
         weight = v1_models.variable(tf, "w", np.array([5, 6], np.float32))
         local = v1_models.variable(tf, "l", np.array([1, -1], np.float32), collections=["local_variables"])
