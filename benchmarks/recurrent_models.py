@@ -40,16 +40,16 @@ def build(case: Case) -> Network:
 
     random = np.random.default_rng(case.seed)
     call = _function(tf, case, random) if case.library == "tf" else _layers(tf, case, random)
-    module = tf.Module()
     specs = [tf.TensorSpec(shape, dtype, name=name) for name, (shape, dtype) in case.specs().items()]
-    module.call = tf.function(call, input_signature=specs, autograph=case.cell == "autograph")
-    concrete = module.call.get_concrete_function()
+    function = tf.function(call, input_signature=specs, autograph=case.cell == "autograph")
+    concrete = function.get_concrete_function()
+    module = tf.Module()  # Without the function, which would be traced again.
     module.variables_of_call = concrete.variables
     for variable in concrete.variables:
         if not variable.trainable:  # The state, in which the first call has left something.
             variable.assign(tf.zeros_like(variable))
     return Network(
-        lambda inputs: {name: value.numpy() for name, value in module.call(**inputs).items()},
+        lambda inputs: {name: value.numpy() for name, value in function(**inputs).items()},
         lambda folder: tf.saved_model.save(module, str(folder), signatures=concrete),
     )
 

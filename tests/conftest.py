@@ -19,7 +19,7 @@ settings.register_profile("without a deadline", deadline=None)
 settings.load_profile("without a deadline")
 
 # Graphs are full of cycles, but there is memory enough to leave them for a while.
-gc.set_threshold(20_000, 20, 20)
+gc.set_threshold(20_000, 200, 20)
 
 # These must be set before any test imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -33,6 +33,12 @@ os.environ.setdefault("XLA_FLAGS", " ".join((
 )))  # fmt: skip
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "2")
+
+
+def pytest_sessionfinish() -> None:
+    """Leaves what is there alone: pytest looks through all of it five times for what it may warn of."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -136,12 +136,15 @@ FUNCTIONS: dict[str, Function] = {
 }
 
 
-def _check(tf: ModuleType, run_tflite: RunTFLite, folder: Path, module: Any, inputs: Sequence[Any]) -> None:
-    """Asserts that what a module's function `run` computes is the same in LiteRT."""
-    tf.saved_model.save(module, str(folder), signatures={"run": module.run})
+def _check(tf: ModuleType, run_tflite: RunTFLite, folder: Path, function: Any, inputs: Sequence[Any]) -> None:
+    """Asserts that what a function computes is the same in LiteRT."""
+    run = function.get_concrete_function()
+    module = tf.Module()  # Without the function, which would be traced again.
+    module.variables_of_function = run.variables
+    tf.saved_model.save(module, str(folder), signatures={"run": run})
     content = bytes(tfconvert.convert(folder))
     for x in inputs:
-        expected = [value.numpy() for _, value in sorted(module.run(tf.constant(x)).items())]
+        expected = [value.numpy() for _, value in sorted(run(tf.constant(x)).items())]
         for got, wanted in zip(run_tflite(content, {"x": x}, signature="run"), expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
@@ -156,9 +159,8 @@ def test_functions(tf: ModuleType, run_tflite: RunTFLite, tmp_path: Path, name: 
     def run(x: Any) -> dict[str, Any]:
         return {f"y{index}": value for index, value in enumerate(tf.nest.flatten(FUNCTIONS[name](tf, x)))}
 
-    module = tf.Module()
-    module.run = tf.function(run, input_signature=[tf.TensorSpec([None, 4], tf.float32, "x")])
-    _check(tf, run_tflite, tmp_path / "model", module, _inputs(4))
+    function = tf.function(run, input_signature=[tf.TensorSpec([None, 4], tf.float32, "x")])
+    _check(tf, run_tflite, tmp_path / "model", function, _inputs(4))
 
 
 LAYERS: dict[str, Callable[[Any], Any]] = {
@@ -180,12 +182,10 @@ def test_layers(
     keras = importlib.import_module(package)
     inputs = keras.Input((steps, 4))
     model = keras.Model(inputs, LAYERS[name](keras.layers)(inputs))
-    module = tf.Module()
-    module.variables_of_model = [variable.value if package == "keras" else variable for variable in model.variables]
-    module.run = tf.function(
+    function = tf.function(
         lambda x: {"y": model(x)}, input_signature=[tf.TensorSpec([None, steps, 4], tf.float32, "x")]
     )
-    _check(tf, run_tflite, tmp_path / "model", module, _inputs(5, 4))
+    _check(tf, run_tflite, tmp_path / "model", function, _inputs(5, 4))
 
 
 @pytest.mark.parametrize("time_major", [False, True])

@@ -210,8 +210,8 @@ def saved(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Callable[
         holder = tf.Module()
         layer = holder.layer = make(pytest.importorskip(package).layers)
         specs = [tf.TensorSpec([None, 6, 3], tf.float32, "x")]
-        holder.f = tf.function(lambda x: {"y": layer(x)}, input_signature=specs)
-        tf.saved_model.save(holder, str(folder / name), signatures=holder.f)
+        concrete = tf.function(lambda x: {"y": layer(x)}, input_signature=specs).get_concrete_function()
+        tf.saved_model.save(holder, str(folder / name), signatures=concrete)
         return folder / name
 
     return save

@@ -20,9 +20,9 @@ def save_call(
         shapes: Their shapes; they are called x, y and z.
     """
     specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in zip("xyz", shapes, strict=False)]
-    holder = tf.Module()
-    holder.f = tf.function(lambda *inputs: {"result": call(*inputs)}, input_signature=specs)
-    traced = holder.f.get_concrete_function()
+    function = tf.function(lambda *inputs: {"result": call(*inputs)}, input_signature=specs)
+    traced = function.get_concrete_function()
+    holder = tf.Module()  # Without the function, which would be traced again.
     holder.weights = list(traced.graph.variables)
-    tf.saved_model.save(holder, str(folder), signatures=holder.f)
+    tf.saved_model.save(holder, str(folder), signatures=traced)
     return lambda **inputs: traced(*inputs.values())

@@ -55,13 +55,12 @@ CHOICES: dict[str, Callable[[Any, Any], Results]] = {
 
 
 def save(tf: ModuleType, folder: Path, function: Callable[[Any, Any], Results], x: Array, shape: Any) -> Any:
-    module = tf.Module()
     signature = [tf.TensorSpec(shape, tf.string if x.dtype == object else x.dtype, name="x")]
-    module.run = tf.function(
+    run = tf.function(
         lambda x: {f"y{at:02}": each for at, each in enumerate(function(tf, x))}, input_signature=signature
-    )
-    tf.saved_model.save(module, str(folder), signatures=module.run)
-    return module.run
+    ).get_concrete_function()
+    tf.saved_model.save(tf.Module(), str(folder), signatures=run)
+    return run
 
 
 Compare = Callable[[Callable[[Any, Any], Results], Array, Any], None]
