@@ -12,7 +12,6 @@ _INDICES = [[0, 3], [2, 0], [2, 1], [3, 3]]
 
 def _sparse_tensors(tf: ModuleType) -> Group:
     raw = tf.raw_ops
-    at = tf.constant(_INDICES, tf.int64)
     return Group(
         [Input("float32", (4,)), Input("float32", (4, "m")), Input("int64", (4, 2), 0, 3)],
         {
@@ -22,19 +21,19 @@ def _sparse_tensors(tf: ModuleType) -> Group:
                 a_indices=i, a_values=v, a_shape=[5, 4], b=x),
             "dense_product": lambda v, x, i: raw.SparseMatMul(a=x, b=x, transpose_b=True),
             "sum": lambda v, x, i: raw.SparseReduceSum(
-                input_indices=at, input_values=v, input_shape=[4, 5], reduction_axes=[1]),
+                input_indices=_INDICES, input_values=v, input_shape=[4, 5], reduction_axes=[1]),
             "sum_kept": lambda v, x, i: raw.SparseReduceSum(
-                input_indices=at, input_values=v, input_shape=[4, 5], reduction_axes=[-2], keep_dims=True),
+                input_indices=_INDICES, input_values=v, input_shape=[4, 5], reduction_axes=[-2], keep_dims=True),
             "sum_of_all": lambda v, x, i: raw.SparseReduceSum(
-                input_indices=at, input_values=v, input_shape=[4, 5], reduction_axes=[0, 1]),
+                input_indices=_INDICES, input_values=v, input_shape=[4, 5], reduction_axes=[0, 1]),
             "scaled": lambda v, x, i: raw.SparseDenseCwiseMul(
-                sp_indices=at, sp_values=v, sp_shape=[4, 4], dense=x[:, :1]),
+                sp_indices=_INDICES, sp_values=v, sp_shape=[4, 4], dense=x[:, :1]),
             "divided": lambda v, x, i: raw.SparseDenseCwiseDiv(
-                sp_indices=at, sp_values=v, sp_shape=[4, 4], dense=v),
+                sp_indices=_INDICES, sp_values=v, sp_shape=[4, 4], dense=v),
             "added": lambda v, x, i: raw.SparseDenseCwiseAdd(
-                sp_indices=at, sp_values=v, sp_shape=[4, 4], dense=x[:, :1] + tf.ones((4, 4))),
+                sp_indices=_INDICES, sp_values=v, sp_shape=[4, 4], dense=x[:, :1] + tf.ones((4, 4))),
             "added_to_dense": lambda v, x, i: raw.SparseTensorDenseAdd(
-                a_indices=at, a_values=v, a_shape=[4, 4], b=tf.ones((4, 4)) * x[0, 0]),
+                a_indices=_INDICES, a_values=v, a_shape=[4, 4], b=tf.ones((4, 4)) * x[0, 0]),
             "places": lambda v, x, i: raw.SparseReshape(
                 input_indices=i, input_shape=[4, 6], new_shape=[2, -1, 3])[0],
             "shape": lambda v, x, i: raw.SparseReshape(

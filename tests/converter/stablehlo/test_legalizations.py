@@ -75,9 +75,11 @@ def _check(tf: ModuleType, group: Group, *, is_open: bool) -> None:
     for index, sizes in enumerate(SIZES):
         if index == 0 or not is_open:
             function = _function(tf, group, None if is_open else sizes)
-            converted = tfconvert.convert(function, target="stablehlo", mlir_weights="inline")
-            names = [each.name for each in converted.report.interfaces[0].outputs]
-            results = [function.structured_outputs[name] for name in names]
+            names, results = zip(*sorted(function.structured_outputs.items()), strict=True)
+            converted = tfconvert.convert(
+                function.graph.as_graph_def(add_shapes=True), inputs=[each.name for each in function.inputs],
+                outputs=[each.name for each in results], target="stablehlo", mlir_weights="inline",
+            )  # fmt: skip
             text = bytes(converted).decode()
             program = Program(text, [(each.dtype, each.shape) for each in results]) if group.in_xla else None
             module = IRParser(text).parse_module()
