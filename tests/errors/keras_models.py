@@ -45,7 +45,7 @@ def _fresh(make: Callable[[Any, Path], Path]) -> Callable[[Any, Path], Path]:
     """Returns a maker whose layers have the same names, whatever was made before."""
 
     def made(tf: Any, folder: Path) -> Path:
-        tf.keras.backend.clear_session()
+        tf.keras.backend.clear_session(free_memory=False)
         return make(tf, folder)
 
     return made

@@ -22,7 +22,10 @@ def _samples(*shape: int) -> Callable[[], Iterator[list[np.ndarray]]]:
 
 
 def _convert(tf: ModuleType, functions: list[Any], owner: Any, **options: Any) -> bytes:
-    converter = tf.lite.TFLiteConverter.from_concrete_functions(functions, owner)
+    return _converted(tf.lite.TFLiteConverter.from_concrete_functions(functions, owner), **options)
+
+
+def _converted(converter: Any, **options: Any) -> bytes:
     for name, value in options.items():
         setattr(converter, name, value)
     return bytes(converter.convert())
@@ -100,21 +103,23 @@ def branch(tf: ModuleType) -> bytes:
     return _function(tf, body, (None,))
 
 
-def _recurrent(**options: Any) -> bytes:
+def _recurrent(tf: ModuleType, **options: Any) -> bytes:
     keras = importlib.import_module("tf_keras")
     model = keras.Sequential([keras.layers.Input((5, 3), 1), keras.layers.LSTM(4, return_sequences=True)])
-    converter = importlib.import_module("tensorflow").lite.TFLiteConverter.from_keras_model(model)
-    for name, value in options.items():
-        setattr(converter, name, value)
-    return bytes(converter.convert())
+    owner = tf.Module()
+    owner.variables_of_model = model.variables
+    call = tf.function(model, autograph=False).get_concrete_function(tf.TensorSpec((1, 5, 3), tf.float32, name="x"))
+    folder = tf.io.gfile.join(tf.compat.v1.test.get_temp_dir(), "recurrent")
+    tf.saved_model.save(owner, folder, signatures=call)
+    return _converted(tf.lite.TFLiteConverter.from_saved_model(folder), **options)
 
 
 def lstm(tf: ModuleType) -> bytes:
-    return _recurrent()
+    return _recurrent(tf)
 
 
 def lstm_int8(tf: ModuleType) -> bytes:
-    return _recurrent(optimizations=[tf.lite.Optimize.DEFAULT], representative_dataset=_samples(1, 5, 3))
+    return _recurrent(tf, optimizations=[tf.lite.Optimize.DEFAULT], representative_dataset=_samples(1, 5, 3))
 
 
 def variable(tf: ModuleType) -> bytes:
