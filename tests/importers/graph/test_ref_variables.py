@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.importers import v1_graphs
@@ -158,6 +158,7 @@ _NAMES = st.sampled_from(["v", "w", "n0", "n1", "n2:1", "n3", "x", "p", "^n0", "
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([("Assign", []), ("RefSwitch", []), ("RefMerge", ["v", "n0", "n1"])])
 @given(st.lists(st.tuples(_OPS, st.lists(_NAMES, max_size=3)), min_size=1, max_size=5))
 def test_any_graph_ends_in_a_module_or_an_error(tmp_path: Path, drawn: list[tuple[str, list[str]]]) -> None:
     nodes = [variable(), variable("w"), v1_graphs.placeholder("x"), v1_graphs.placeholder("p", BOOL)]

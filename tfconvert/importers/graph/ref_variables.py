@@ -239,7 +239,8 @@ class _Upgrade:
         sources = [parse_graph_input(text) for text in data]
         taken = {position: self._handle(data[position]) for position, source in enumerate(sources)
                  if position in as_handles or (self._is_written(source.node) and self._is_memory(source))}  # fmt: skip
-        added = [after for position in sorted(as_handles) for after in taken[position][1]]
+        # A node of a damaged graph may have no inputs at all, which is reported when it is imported.
+        added = [after for position in sorted(as_handles & taken.keys()) for after in taken[position][1]]
         # The value is read after everything else that the op waits for.
         waits = [f"^{source.node}" for source in sources if not self._is_memory(source)]
         waits += [after for _, each in taken.values() for after in each]
