@@ -387,7 +387,7 @@ def rooms_of(package: str, code: Code) -> Iterator[Room]:
 
 def lists(code: Code) -> str:
     """Returns the page's part on rooms: a table a package, each room with its first sentence."""
-    parts = [LISTS, "Each room is told by the first sentence of its docstring, from the top floor to the ground.\n"]
+    parts = [LISTS, "Each room and the first sentence of its docstring, from the top floor to the ground.\n"]
     for package in (name for names in BANDS for name in names):
         parts.append(f"\n| in `{package}/` | |\n|---|---|\n")
         for room in rooms_of(package, code):

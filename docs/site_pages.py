@@ -28,8 +28,8 @@ _FROM_ROOT = re.compile(r"\]\(docs/([^)]+)\)")
 
 _PASSES = """# Passes
 
-A conversion is a sequence of passes over the IR. Each is told here by the docstring of its file; the examples before
-and after are what it does: the tests run them. `tfconvert opt MODEL -p NAME,...` runs passes of your choice, and
+A conversion is a sequence of passes over the IR. The docstring of its file describes each; the examples before and
+after are what it does: the tests run them. `tfconvert opt MODEL -p NAME,...` runs passes of your choice, and
 `tfconvert opt --list-passes` lists them.
 
 """
@@ -45,7 +45,7 @@ What `Model.report` is.
 ::: tfconvert.converter.report.Report
 """
 _KINDS = (type, FunctionType, type(cache(len)))
-"""What is told by its docstring: classes and functions."""
+"""What its docstring describes: classes and functions."""
 
 
 def passes_page() -> str:

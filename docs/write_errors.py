@@ -15,7 +15,7 @@ _HEAD = """# Error codes
 
 Everything that `tfconvert` reports has a stable code: `[unsupported-op]` in the text of the command, `"code"` in JSON,
 `Diagnostic.code` in Python. `tfconvert explain CODE` prints a section of this page. How the messages compare with those
-of the official converter is told in [errors_compared.md](errors_compared.md).
+of the official converter is described in [errors_compared.md](errors_compared.md).
 
 A failed command ends with status 1 if the model couldn't be converted, 2 if the command line was wrong, and 3 after an
 `internal-error`, a mistake of tfconvert's own; `--debug` prints the traceback of such a mistake. In Python a failed

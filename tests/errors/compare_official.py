@@ -150,9 +150,9 @@ Criteria, each answered by a search in the text:
 - **what**: the op that is to blame is named, or the file or name that is wrong;
 - **where**: the node is named;
 - **line**: the right line of the user's source is named, where the model holds it;
-- **types**: the types of the op's operands are told;
-- **step**: a next step is told;
-- **own**: one is told that is about this op or file, rather than the same for all;
+- **types**: the types of the op's operands are named;
+- **step**: a next step is named;
+- **own**: one is named that is about this op or file, rather than the same for all;
 - **screen**: the message fits on a terminal of {lines} lines of {width} columns.
 
 The rating goes from 1, none of the criteria that apply, to 5, all of them; a dash: doesn't apply. They are our

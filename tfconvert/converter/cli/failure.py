@@ -24,7 +24,7 @@ DEBUG = "--debug"
 
 
 def show_failure(problem: ConversionError) -> None:
-    """Prints everything that is known about a failure, and where more is told."""
+    """Prints everything that is known about a failure, and where there is more to read."""
     show(problem.diagnostics)
     for text in problem.advice:
         say(f"{click.style('tfconvert: note:', bold=True)} {printable(text)}", sys.stderr)

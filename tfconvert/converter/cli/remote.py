@@ -58,7 +58,7 @@ def convert(
 
 
 def _waited(job: Job, on_stage: OnStage) -> Job:
-    """Waits for a job, which is cancelled if the command is told to end meanwhile."""
+    """Waits for a job, which is cancelled if the command is stopped meanwhile."""
     is_done = False
     try:
         job.wait(on_stage)

@@ -109,7 +109,7 @@ def token() -> None:
 def create(
     context: click.Context, /, name: str, role: str, most_active: int | None, per_minute: int | None, **place: Any
 ) -> None:
-    """Create a token and print it; it is kept nowhere, and told only now."""
+    """Create a token and print it; it is stored nowhere, and shown only now."""
     made, _ = _called(context, place, lambda tokens: tokens.create(name, _role(role), most_active, per_minute))
     say(made, sys.stdout)
 

@@ -171,7 +171,7 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     """Returns what attributes mean for `convert`.
 
     Raises:
-        ConversionError: Some can't be honoured (`wrong-option`); all of them are told.
+        ConversionError: Some can't be honoured (`wrong-option`); all of them are named.
     """
     arguments: dict[str, Any] = {}
     notes: list[Diagnostic] = []

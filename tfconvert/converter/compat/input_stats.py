@@ -1,4 +1,4 @@
-"""The first generation's `quantized_input_stats`: ranges of inputs, told by numbers.
+"""The first generation's `quantized_input_stats`: ranges of inputs, given as numbers.
 
 A model that was trained for integers has fake quantization everywhere but at its inputs. There they are put: an integer
 `q` represents the number `(q - mean) / std`.

@@ -18,7 +18,7 @@ _PASSES = "builtin.module(func.func(chlo-legalize-to-stablehlo,shape-legalize-to
 """The last removes casts between the kinds of sizes that the others leave."""
 
 _TOLD = 600
-"""How many characters of an error are told."""
+"""How many characters of an error are reported."""
 
 
 def _serialized(text: str) -> tuple[bytes, str]:

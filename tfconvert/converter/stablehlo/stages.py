@@ -18,7 +18,7 @@ STAGES: Sequence[Stage] = (
     *USER_PATTERNS,
     Stage("legalize-to-stablehlo", "leaves only what every engine of StableHLO takes",
           takes=("target", "iree.check_indices"), forbids=("tf.",)),
-    Stage("materialize-constraints", "what sizes have to be is told where functions begin, and what is dead is gone",
+    Stage("materialize-constraints", "what sizes have to be is asserted where functions begin; what is dead is removed",
           (("stablehlo.custom_call",),), ("target",)),
     Stage("add-shape-functions", "nothing changes a size any more", only_with="mlir_shape_function"),
 )  # fmt: skip

@@ -80,7 +80,7 @@ def is_equal(one: Array, other: Array) -> bool:
 
 
 def _is_same(was: object, now: object) -> bool:
-    """Returns whether two elements are the same text; of handles and lists only what they are can be told."""
+    """Returns whether two elements are the same text; of handles and lists only their types can be compared."""
     return was == now if isinstance(was, bytes | str) else type(was) is type(now)
 
 

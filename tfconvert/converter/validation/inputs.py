@@ -23,7 +23,7 @@ from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 
 _TRIES = 6
-"""How often inputs are drawn anew with what the last run told."""
+"""How often inputs are drawn anew with what the last run showed."""
 
 
 class Run(NamedTuple):

@@ -2,8 +2,8 @@
 
 The reference runs the model as it was imported, before any pass, so that a mistake of any of them is found. Inputs are
 the user's, or random ones that suit the model. What the reference itself would give otherwise if it rounded otherwise,
-such as which of two equal numbers is the greatest, is not held against the file; what can't be compared at all is told
-in a note.
+such as which of two equal numbers is the greatest, is not held against the file; what can't be compared at all is
+reported in a note.
 """
 
 from __future__ import annotations

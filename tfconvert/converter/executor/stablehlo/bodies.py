@@ -1,7 +1,7 @@
 """Bodies of reductions, scatters and sorts: as functions of arrays, each element of which is a run of the body.
 
 Bodies of elementwise ops compute all elements at a time; others run once for each. A body that is one common op, such
-as an addition, is told, so that numpy's own reduction does the work.
+as an addition, is recognised, so that numpy's own reduction does the work.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ops that stay because their kernels take floats of 32 bits alone: computed in these, and converted back.
 
 Halves lose nothing by that: each result is rounded to them, as TensorFlow's kernels round it. Doubles do, which the
-user is told; between two such ops no double is made.
+user is warned; between two such ops no double is made.
 """
 
 from __future__ import annotations

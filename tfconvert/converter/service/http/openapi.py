@@ -36,7 +36,7 @@ _MORE: dict[str, dict[int, str]] = {
 _ABOUT = """Converts TensorFlow models to `.tflite` files for LiteRT.
 
 A job is submitted with `POST /v1/jobs`, followed at `/v1/jobs/{id}/events`, and its result is at
-`/v1/jobs/{id}/result`. Everything that goes wrong is told as problem details (RFC 9457) with a stable `code`."""
+`/v1/jobs/{id}/result`. Everything that goes wrong is answered with problem details (RFC 9457) with a stable `code`."""
 
 
 def describe(app: FastAPI) -> dict[str, Any]:

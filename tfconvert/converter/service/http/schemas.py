@@ -185,7 +185,7 @@ class TokenView(BaseModel):
 
 
 class CreatedToken(TokenView):
-    """A new token: the only time that it is told."""
+    """A new token: the only time that it is shown."""
 
     token: str
 
