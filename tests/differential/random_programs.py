@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.control_flow import control_flow_v1
+
 SCALAR, VECTOR, BOOL = "s", "v", "b"
 _SHAPES = {SCALAR: (), VECTOR: (2,), BOOL: ()}
 _MAX_DEPTH = 3
@@ -257,30 +259,24 @@ def random_program(tf: ModuleType, random: Random, *, statements: int = 10, effe
         effects: Whether it has effects, the order of which it records.
     """
     tf1 = tf.compat.v1
-    was_v2 = tf1.control_flow_v2_enabled()
-    tf1.disable_control_flow_v2()
-    try:
-        with tf.Graph().as_default() as graph:
-            builder, scope, inputs = Builder(tf, random), Scope([]), {}
-            for number, kind in enumerate((SCALAR, VECTOR, BOOL, BOOL)):
-                tensor = tf1.placeholder(tf.bool if kind == BOOL else tf.int32, _SHAPES[kind], name=f"in{number}")
-                scope.values.append(Value(tensor, kind))
-                inputs[tensor.name] = [_draw(random, kind) for _ in range(3)]
-            if effects:
-                builder.variable = tf1.get_variable("log", initializer=tf.constant(0), use_resource=True)
-                with tf.control_dependencies([builder.variable.assign(1, read_value=False)]):
-                    builder.token = tf.constant(0)
-            builder.run(scope, statements)
-            made = scope.values[len(inputs) :]
-            chosen = random.sample(made, min(3, len(made))) or scope.values[:1]
-            program = Program(None, inputs, [_named(tf, value.tensor) for value in chosen])
-            if effects:
-                with tf.control_dependencies([builder.token]):
-                    program = replace(program, log=_named(tf, builder.variable.read_value()))
-            return replace(program, graph=graph.as_graph_def())
-    finally:
-        if was_v2:
-            tf1.enable_control_flow_v2()
+    with control_flow_v1(tf), tf.Graph().as_default() as graph:
+        builder, scope, inputs = Builder(tf, random), Scope([]), {}
+        for number, kind in enumerate((SCALAR, VECTOR, BOOL, BOOL)):
+            tensor = tf1.placeholder(tf.bool if kind == BOOL else tf.int32, _SHAPES[kind], name=f"in{number}")
+            scope.values.append(Value(tensor, kind))
+            inputs[tensor.name] = [_draw(random, kind) for _ in range(3)]
+        if effects:
+            builder.variable = tf1.get_variable("log", initializer=tf.constant(0), use_resource=True)
+            with tf.control_dependencies([builder.variable.assign(1, read_value=False)]):
+                builder.token = tf.constant(0)
+        builder.run(scope, statements)
+        made = scope.values[len(inputs) :]
+        chosen = random.sample(made, min(3, len(made))) or scope.values[:1]
+        program = Program(None, inputs, [_named(tf, value.tensor) for value in chosen])
+        if effects:
+            with tf.control_dependencies([builder.token]):
+                program = replace(program, log=_named(tf, builder.variable.read_value()))
+        return replace(program, graph=graph.as_graph_def())
 
 
 def _named(tf: ModuleType, tensor: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 from tests.differential.recurrent_cells import Cell
 from tests.differential.recurrent_draws import Array, Draws
 from tests.differential.recurrent_loops import Layer
+from tests.support.control_flow import control_flow_v1
 
 Tensor = Any
 
@@ -53,21 +54,12 @@ def random_program(tf: ModuleType, seed: int) -> Program:
     """
     chances = Draws(seed, 0)
     draws = Draws(seed, chances.pick("mutability", 0.0, 0.015, 0.05, odds=(3, 5, 3)))
-    with _control_flow_of_old(tf, draws.happens("TensorFlow 1", 0.15)), tf.Graph().as_default() as graph:
+    form = control_flow_v1(tf) if draws.happens("TensorFlow 1", 0.15) else nullcontext()
+    with form, tf.Graph().as_default() as graph:
         network = _Network(tf, draws)
         results = network.build()
         names = [tf.identity(result).name.partition(":")[0] for result in results]
         return Program(graph.as_graph_def(), network.inputs, names, network.sizes(), draws.mutations)
-
-
-@contextmanager
-def _control_flow_of_old(tf: ModuleType, is_wanted: bool) -> Iterator[None]:
-    if is_wanted:
-        tf.compat.v1.disable_control_flow_v2()
-    try:
-        yield
-    finally:
-        tf.compat.v1.enable_control_flow_v2()
 
 
 class _Network:

@@ -22,6 +22,7 @@ from benchmarks.architectures import NORMALIZED, PIXELS, SYMMETRIC, Flavour
 from benchmarks.samples import images, relative_error
 from tests.support import sample_models
 from tests.support.litert import RunTFLite
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 TOLERANCE = 1e-4
 SEED = 7
@@ -76,7 +77,7 @@ _SHORT = {"width_coefficient": 1.0, "default_size": 64}
 NETWORKS = (
     Network("MobileNetV2", "k3", 96, SYMMETRIC, {"alpha": 0.35}, official=True),
     Network("MobileNetV3Small", "k3", 64),
-    Network("efficientnet.EfficientNet", "k3", 64, options={**_SHORT, "depth_coefficient": 0.3}, official=True),
+    Network("efficientnet.EfficientNet", "k3", 64, options={**_SHORT, "depth_coefficient": 0.4}, official=True),
     Network("efficientnet.EfficientNet", "tfk", 64, options={**_SHORT, "depth_coefficient": 0.1}),
     Network("densenet.DenseNet", "tfk", 64, NORMALIZED, {"blocks": [1, 2, 2, 1]}, official=True),
 )
@@ -95,11 +96,16 @@ def test_network(network: Network, tf: ModuleType, tmp_path: Path, run_tflite: R
     folder = tmp_path / "saved_model"
     model = network.build()
     export_model.export(model, network.flavour, folder)
-    content = bytes(tfconvert.convert(folder))
+    converted = tfconvert.convert(folder)
+    content = bytes(converted)
+    saved = pb.SavedModel.FromString((folder / "saved_model.pb").read_bytes()).meta_graphs[0]
+    signature = saved.signature_def["serving_default"]
+    assert [each.name for each in converted.report.interfaces[0].outputs] == list(signature.outputs)
+    (name,) = signature.inputs
     for size in (2, 1):
         batch = network.batch(size)
         expected = np.asarray(model(batch, training=False))
-        (got,) = run_tflite(content, [batch])
+        (got,) = run_tflite(content, {name: batch}, signature="serving_default")
         assert relative_error(got, expected) < TOLERANCE
         if size == 2:
             first, second = expected

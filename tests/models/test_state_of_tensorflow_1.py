@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.support.control_flow import control_flow_v1
 from tests.support.stateful import runners, same
 
 Get = Callable[..., Any]
@@ -108,9 +109,8 @@ def save(tf: ModuleType, folder: Path, program: Program, use_resource: bool) -> 
 @pytest.fixture
 def as_in_1(tf: ModuleType) -> Any:
     """Disables control flow v2, so that graphs have the V1 form."""
-    tf.compat.v1.disable_control_flow_v2()
-    yield
-    tf.compat.v1.enable_control_flow_v2()
+    with control_flow_v1(tf):
+        yield
 
 
 @pytest.mark.parametrize("use_resource", [False, True], ids=["reference", "resource"])

@@ -207,8 +207,10 @@ def test_results_of_other_dimensions_and_types(shape: Shape, data: st.DataObject
     check(deferred("mul", [of(value), of(factor)], None, expected), data)
 
 
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 3), st.data())
-def test_a_filter_as_passes_leave_it(rows: int, columns: int, kernel: int, data: st.DataObject) -> None:
+@given(st.integers(1, 40), st.integers(1, 3), st.data())
+def test_a_filter_as_passes_leave_it(rows: int, kernel: int, data: st.DataObject) -> None:
+    # Either may be long; blocks of single elements of filters that are long and wide take seconds.
+    columns = data.draw(st.integers(1, min(40, max(3, 1300 // (kernel * kernel * rows)))), "columns")
     filters, scale = random((kernel, kernel, rows, columns)), random((columns,), 1)
     order = (3, 0, 1, 2)
     transposed = deferred("transpose", [of(filters)], order, filters.transpose(order))

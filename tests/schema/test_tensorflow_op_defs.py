@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.support.light_tensorflow import LIGHT_TENSORFLOW
 from tfconvert.schema.tensorflow import op_defs
 from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import DT_FLOAT, OpDef, OpList
 
@@ -61,16 +62,13 @@ def test_no_descriptions() -> None:
 
 def test_registry_is_the_installed_tensorflows() -> None:
     pytest.importorskip("tensorflow")
-    # In a process of its own: here, other tests may have registered ops of theirs. And without the Python that
-    # TensorFlow loads by itself, which takes seconds: of its libraries of ops, that loads only one more.
-    script = """
-import importlib.util, sys
-spec = importlib.util.find_spec("tensorflow")
-sys.modules["tensorflow"] = importlib.util.module_from_spec(spec)
+    # In a process of its own: here, other tests may have registered ops of theirs. What is left out
+    # of TensorFlow loads one more library of ops.
+    script = f"""{LIGHT_TENSORFLOW}
 from tensorflow.python.client import pywrap_tf_session
 from tfconvert.schema.tensorflow import make_op_defs
 (folder,) = spec.submodule_search_locations
-pywrap_tf_session.TF_LoadLibrary(f"{folder}/lite/experimental/microfrontend/python/ops/_audio_microfrontend_op.so")
+pywrap_tf_session.TF_LoadLibrary(f"{{folder}}/lite/experimental/microfrontend/python/ops/_audio_microfrontend_op.so")
 sys.stdout.buffer.write(make_op_defs.registered().SerializeToString(deterministic=True))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=120)

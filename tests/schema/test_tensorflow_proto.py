@@ -10,6 +10,7 @@ import pytest
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
+from tests.support.light_tensorflow import LIGHT_TENSORFLOW
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 OUR_PACKAGE = "tfconvert.tensorflow."
@@ -76,10 +77,7 @@ def test_both_live_in_one_process(order: str) -> None:
         "theirs": "from tensorflow.core.framework.graph_pb2 import GraphDef as Theirs",
     }
     program = [
-        # Only TensorFlow's messages: no more of it concerns this, and all of it takes seconds.
-        "import importlib.util, sys",
-        "spec = importlib.util.find_spec('tensorflow')",
-        "sys.modules['tensorflow'] = importlib.util.module_from_spec(spec)",
+        LIGHT_TENSORFLOW,
         *(imports[name] for name in order.split(", ")),
         "theirs = Theirs()",
         "theirs.node.add(name='x', op='Placeholder').attr['dtype'].type = 1",

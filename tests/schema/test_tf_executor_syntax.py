@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.mlir import oracle
+from tests.support.control_flow import control_flow_v1
 from tfconvert.schema.dialects.parsing import IRParser
 from tfconvert.schema.dialects.verification import verify
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -135,10 +136,8 @@ def graphs(tf: ModuleType) -> dict[str, str]:
     """Returns the text of graphs as TensorFlow's importer prints it, by name."""
     texts = {}
     for name, build in _GRAPHS.items():
-        tf.compat.v1.disable_control_flow_v2()
-        with tf.Graph().as_default() as graph:
+        with control_flow_v1(tf), tf.Graph().as_default() as graph:
             build(tf)
-        tf.compat.v1.enable_control_flow_v2()
         texts[name] = tf.mlir.experimental.convert_graph_def(graph.as_graph_def(), "", False)
     return texts
 

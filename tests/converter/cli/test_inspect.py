@@ -13,6 +13,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from click.testing import CliRunner, Result
 
 import tfconvert
+from tests.support.control_flow import control_flow_v1
 from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 from tfconvert.importers.checkpoint.bundle import Checkpoint
@@ -167,9 +168,8 @@ def test_state_assets_and_control_flow_are_told(stateful: Path) -> None:
 def test_graphs_of_tensorflow_1_are_told(tf: ModuleType, tmp_path: Path) -> None:
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [None, 3], "x")
-        tf.compat.v1.disable_control_flow_v2()
-        choice = tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x + 1)
-        tf.compat.v1.enable_control_flow_v2()
+        with control_flow_v1(tf):
+            choice = tf.cond(tf.reduce_sum(x) > 0, lambda: x * 2, lambda: x + 1)
         tf.identity(choice, "y")
     file = tmp_path / "graph.pb"
     file.write_bytes(graph.as_graph_def().SerializeToString())

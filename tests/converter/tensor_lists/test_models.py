@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite
+from tests.support.saved_function import save_function
 from tfconvert.schema.diagnostics import ConversionError
 
 BATCHES = (2, 3)
@@ -139,9 +141,7 @@ FUNCTIONS: dict[str, Function] = {
 def _check(tf: ModuleType, run_tflite: RunTFLite, folder: Path, function: Any, inputs: Sequence[Any]) -> None:
     """Asserts that what a function computes is the same in LiteRT."""
     run = function.get_concrete_function()
-    module = tf.Module()  # Without the function, which would be traced again.
-    module.variables_of_function = run.variables
-    tf.saved_model.save(module, str(folder), signatures={"run": run})
+    save_function(tf, folder, run, "run")
     content = bytes(tfconvert.convert(folder))
     for x in inputs:
         expected = [value.numpy() for _, value in sorted(run(tf.constant(x)).items())]
@@ -194,8 +194,7 @@ def test_dynamic_rnn_of_tensorflow_1(tf: ModuleType, run_tflite: RunTFLite, tmp_
     random = np.random.default_rng(0)
     x = random.standard_normal((2, 3, 4)).astype(np.float32)
     graph = tf.Graph()
-    with graph.as_default():
-        v1.disable_control_flow_v2()
+    with graph.as_default(), control_flow_v1(tf):
         place = v1.placeholder(tf.float32, [None, None, 4], "x")
         weights = tf.constant(random.standard_normal((7, 3)).astype(np.float32))
         array = tf.TensorArray(tf.float32, size=v1.shape(place)[0]).unstack(place)
@@ -208,7 +207,6 @@ def test_dynamic_rnn_of_tensorflow_1(tf: ModuleType, run_tflite: RunTFLite, tmp_
         start = (0, tf.zeros([v1.shape(place)[1], 3]), result)
         final = v1.while_loop(lambda i, state, result: i < v1.shape(place)[0], body, start)[2].stack()
         tf.identity(final if time_major else tf.transpose(final, [1, 0, 2]), "y")
-        v1.enable_control_flow_v2()
     (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
     content = bytes(tfconvert.convert(tmp_path / "graph.pb", inputs=["x"], outputs=["y"]))
     with v1.Session(graph=graph) as session:

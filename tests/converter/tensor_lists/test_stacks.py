@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tfconvert
+from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite
 from tfconvert.converter.executor import executor
 from tfconvert.importers.source import Source
@@ -77,14 +78,12 @@ def save(tf: ModuleType, tmp_path: Path) -> Callable[[Function], Any]:
 
     def run(function: Function) -> Any:
         graph = tf.Graph()
-        with graph.as_default():
-            v1.disable_control_flow_v2()
+        with graph.as_default(), control_flow_v1(tf):
             x = v1.placeholder(tf.float32, [None, 4], "x")
             result = function(tf, x)
             (gradient,) = v1.gradients(result, [x])
             tf.identity(result, "y")
             tf.identity(gradient, "gradient")
-            v1.enable_control_flow_v2()
         (tmp_path / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
         return graph
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.saved_function import save_function
+
 Model = Callable[[ModuleType], bytes]
 
 
@@ -106,11 +108,9 @@ def branch(tf: ModuleType) -> bytes:
 def _recurrent(tf: ModuleType, **options: Any) -> bytes:
     keras = importlib.import_module("tf_keras")
     model = keras.Sequential([keras.layers.Input((5, 3), 1), keras.layers.LSTM(4, return_sequences=True)])
-    owner = tf.Module()
-    owner.variables_of_model = model.variables
     call = tf.function(model, autograph=False).get_concrete_function(tf.TensorSpec((1, 5, 3), tf.float32, name="x"))
     folder = tf.io.gfile.join(tf.compat.v1.test.get_temp_dir(), "recurrent")
-    tf.saved_model.save(owner, folder, signatures=call)
+    save_function(tf, folder, call)
     return _converted(tf.lite.TFLiteConverter.from_saved_model(folder), **options)
 
 

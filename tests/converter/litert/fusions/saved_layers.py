@@ -7,6 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from tests.support.saved_function import save_function
+
 
 def save_call(
     tf: ModuleType, folder: Path, call: Callable[..., Any], *shapes: Sequence[int | None]
@@ -22,7 +24,5 @@ def save_call(
     specs = [tf.TensorSpec(shape, tf.float32, name) for name, shape in zip("xyz", shapes, strict=False)]
     function = tf.function(lambda *inputs: {"result": call(*inputs)}, input_signature=specs)
     traced = function.get_concrete_function()
-    holder = tf.Module()  # Without the function, which would be traced again.
-    holder.weights = list(traced.graph.variables)
-    tf.saved_model.save(holder, str(folder), signatures=traced)
+    save_function(tf, folder, traced)
     return lambda **inputs: traced(*inputs.values())

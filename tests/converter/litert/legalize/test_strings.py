@@ -12,6 +12,7 @@ import pytest
 
 import tfconvert
 from tests.support.litert import RunTFLite
+from tests.support.saved_function import save_function
 from tfconvert.schema.diagnostics import ConversionError
 
 OPS = ("StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong")
@@ -59,7 +60,7 @@ def save(tf: ModuleType, folder: Path, function: Callable[[Any, Any], Results], 
     run = tf.function(
         lambda x: {f"y{at:02}": each for at, each in enumerate(function(tf, x))}, input_signature=signature
     ).get_concrete_function()
-    tf.saved_model.save(tf.Module(), str(folder), signatures=run)
+    save_function(tf, folder, run)
     return run
 
 

@@ -1,0 +1,10 @@
+"""Programs that take a part of TensorFlow, without the Python that its package loads by itself, which takes seconds."""
+
+from __future__ import annotations
+
+LIGHT_TENSORFLOW = """
+import importlib.util, sys
+spec = importlib.util.find_spec("tensorflow")
+sys.modules["tensorflow"] = importlib.util.module_from_spec(spec)
+"""
+"""What such a program begins with: modules are found in the package, which isn't run itself."""
