@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.iree.runtime import Program, load
     from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
+    from tfconvert.converter.verify_options import Verify
     from tfconvert.schema.diagnostics import ConversionError, Diagnostic
     from tfconvert.schema.limits import Limits
 
@@ -50,6 +51,7 @@ __all__ = [
     "RepresentativeDataset",
     "TFLiteConverter",
     "TargetSpec",
+    "Verify",
     "__version__",
     "client",
     "compat",
@@ -77,6 +79,7 @@ _HOMES = {
     "RepresentativeDataset": "tfconvert.converter.compat.target",
     "TFLiteConverter": "tfconvert.converter.compat.tflite_converter",
     "TargetSpec": "tfconvert.converter.compat.target",
+    "Verify": "tfconvert.converter.verify_options",
     "client": "tfconvert.client",
     "compat": "tfconvert.compat",
     "composites": "tfconvert.composites",

@@ -29,6 +29,7 @@ PUBLIC = [
     "RepresentativeDataset",
     "TFLiteConverter",
     "TargetSpec",
+    "Verify",
     "__version__",
     "client",
     "compat",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.quantization_choices import Mode
     from tfconvert.converter.rewrite.pattern import Pattern
     from tfconvert.converter.targets import ConvertedFile
+    from tfconvert.converter.verify_options import Verify
 
 
 class Model:
@@ -104,7 +105,7 @@ def convert(
     composites: Sequence[Fusion | str | os.PathLike[str]] = (),
     recurrent: Literal["auto", "fused", "loop"] = "auto",
     quantize: Quantize | Mode | None = None,
-    verify: bool = False,
+    verify: bool | Verify = False,
     check_passes: bool = False,
     asset_root: str | os.PathLike[str] | None = None,
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None,
@@ -153,16 +154,15 @@ def convert(
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
             the reference executor, on random inputs that suit the model; the differences, and what can't be compared,
             are in the report. A quantized model is compared with itself without quantization, on the samples if there
-            are any; the reference executor runs a text of StableHLO itself.
+            are any: a warning tells if it is not near enough. The reference executor runs a text of StableHLO itself. A
+            `tfconvert.Verify` says more: inputs, limits, whether to compare layers.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.
         metadata: What the file says about its inputs and outputs, as labels: a file or a mapping (docs/metadata.md).
         target_runtime: The release of the runtime that is to run the file, as `2.14`; newer operators are errors.
         keep_graphs: Whether the report keeps the graphs before and after, for its page (`report.save("report.html")`).
-        verify_data: Inputs to verify the result on, in any form that `Quantize.samples` has: a list of mappings by
-            input name, a function that yields them, or paths of `.npz` and `.npy` files or folders of them. Implies
-            `verify`.
-        compare_layers: Whether to verify, and to find the first operator whose result differs; a note tells which.
+        verify_data: Short for `verify=Verify(data=...)`.
+        compare_layers: Short for `verify=Verify(compare_layers=True)`.
         allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes, instead
             of an error: the app then needs the Flex delegate (Select TF ops). Flex ops go before custom ops.
         flex_ops: Names, or patterns of names (`"Acme*"`), of ops that your Flex delegate takes beside the usual ones.
@@ -194,13 +194,18 @@ def convert(
         from tfconvert.converter.quantization import Quantize
 
         quantize = Quantize(quantize)
+    verification = None
+    if verify or verify_data is not None or compare_layers:
+        from tfconvert.converter.verify_options import to_verify
+
+        verification = to_verify(verify, verify_data, compare_layers)
     signatures = [signatures] if isinstance(signatures, str) else signatures
     source = Source(model, signatures, tags, inputs, outputs, input_shapes, checkpoint, asset_root)
     source = source._replace(rename=rename, batch=batch, order=order, follow_links=follow_links, op_defs=op_defs)
     options = Options(
-        allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
-        metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
-        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
+        allow_custom_ops, verification, False, check_passes, patterns, composites, recurrent, quantize,
+        metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs,
+        allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
         mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact,
     )  # fmt: skip
@@ -228,12 +233,14 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     on_stage("open")
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
-    with limited(options.limits), ExitStack() as undo:
+    with limited(options.limits), ExitStack() as undo, ExitStack() as end:
         undo.callback(source.discard)
-        file, report = conversion.run(source, options, on_stage)
-        if options.verifies:
-            from tfconvert.converter.verification import verified
+        if options.verify is not None:
+            from tfconvert.converter.verification import prepared, verified
 
+            options = end.enter_context(prepared(options))
+        file, report = conversion.run(source, options, on_stage)
+        if options.verify is not None:
             on_stage("verify")
             report = verified(source, options, file, report)
         undo.pop_all()

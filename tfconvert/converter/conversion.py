@@ -107,6 +107,11 @@ def check_options(options: Options) -> None:
         from tfconvert.converter import quantization
 
         quantization.check(options.quantize)
+    if options.verify is not None:
+        options.verify.check()
+        if options.verify.judges and options.quantize is None:
+            raise error("wrong-option", "min_snr and min_agreement are for quantized models",
+                        hint="leave them out: other models have to agree but for rounding")  # fmt: skip
     if options.patterns:
         from tfconvert.converter.rewrite.user_patterns import check_custom, of_dialect
 
@@ -129,7 +134,7 @@ def check_options(options: Options) -> None:
 
 
 _LITERTS_OWN = (
-    "allow_custom_ops", "compare_layers", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
+    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
@@ -151,9 +156,10 @@ def _check_target(options: Options) -> None:
         for name, choices in _MLIRS_OWN:
             if getattr(options, name) != choices[0]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
-    for name in _LITERTS_OWN if options.target != TARGETS[0] else ():
-        if getattr(options, name):
-            raise error("wrong-option", f"{name} is for LiteRT's files only", hint="leave it out, or set no target")
+    own = [name for name in _LITERTS_OWN if getattr(options, name)]
+    own += ["compare_layers"] if options.verify is not None and options.verify.compare_layers else []
+    if own and options.target != TARGETS[0]:
+        raise error("wrong-option", f"{own[0]} is for LiteRT's files only", hint="leave it out, or set no target")
     if options.iree is not None:
         if options.target != "iree":
             raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")

@@ -11,6 +11,7 @@ from tfconvert.schema.limits import Limits
 if TYPE_CHECKING:
     from tfconvert.converter.iree_options import IreeOptions
     from tfconvert.converter.quantization import Quantize
+    from tfconvert.converter.verify_options import Verify
 
 
 RECURRENT = ("auto", "fused", "loop")
@@ -31,7 +32,7 @@ class Options(NamedTuple):
 
     Attributes:
         allow_custom_ops: Whether an op without a builtin becomes a custom op instead of an error.
-        verify: Whether to run the result and compare it with the reference executor.
+        verify: How to run the result and compare it with the reference executor; `None` if not at all.
         verify_each: Whether to verify the IR after each pass.
         check_passes: Whether to run the IR before and after each pass on the same inputs and compare.
         patterns: Rewrites of the user's, applied beside the converter's own; `conversion.resolved` replaces names of
@@ -43,8 +44,6 @@ class Options(NamedTuple):
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
         target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
         keep_graphs: Whether the report keeps the graphs before and after, for its page.
-        verify_data: Inputs to verify on; `None` draws random ones that suit the model.
-        compare_layers: Whether verifying also finds the first operator whose result differs.
         allow_flex: Whether an op without a builtin becomes a flex op, which TensorFlow's own kernel computes.
         flex_ops: Names, or patterns of names, of ops that the user's Flex delegate takes beside the usual ones.
         limits: How much the conversion may make out of the model.
@@ -57,7 +56,7 @@ class Options(NamedTuple):
     """
 
     allow_custom_ops: bool = False
-    verify: bool = False
+    verify: Verify | None = None
     verify_each: bool = False
     check_passes: bool = False
     patterns: Sequence[Any] = ()
@@ -67,8 +66,6 @@ class Options(NamedTuple):
     metadata: Mapping[str, Any] | str | os.PathLike[str] | None = None
     target_runtime: str = ""
     keep_graphs: bool = False
-    verify_data: Any = None
-    compare_layers: bool = False
     allow_flex: bool = False
     flex_ops: Sequence[str] = ()
     limits: Limits = Limits()
@@ -78,11 +75,6 @@ class Options(NamedTuple):
     iree: IreeOptions | None = None
     mlir_shape_function: bool = False
     mlir_artifact: bool = False
-
-    @property
-    def verifies(self) -> bool:
-        """Whether to run the result in LiteRT: that was requested, or something that needs it."""
-        return self.verify or self.compare_layers or self.verify_data is not None
 
     @property
     def fuses_recurrent(self) -> bool:

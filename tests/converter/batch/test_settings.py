@@ -19,6 +19,7 @@ GOOD: list[dict[str, Any]] = [
     {"signatures": ["serve"], "batch": 3, "recurrent": "loop"},
     {"input_shapes": {"x": [1, None, -1]}, "rename": {"x": "y"}},
     {"quantize": "dynamic", "verify": True, "limits": {"operations": 10}},
+    {"verify": {"min_snr": 20, "min_agreement": 0.9, "compare_layers": True, "search_seconds": 0.5, "data": ["x.npz"]}},
     {"quantize": {"mode": "int8", "io": ["int8", "float32"], "per_channel": "not-dense", "weights": 8}},
 ]
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -35,6 +36,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"quantize": {}}, "quantize: 'mode' is missing"),
     ({"quantize": {"mode": "int8", "weights": True}}, "quantize: 'weights' can't be True"),
     ({"quantize": {"mode": "int8", "io": ["int8"]}}, "'io' can't be"),
+    ({"verify": "yes"}, "'verify' can't be 'yes'"),
+    ({"verify": {"min_snr": "20"}}, "verify: 'min_snr' can't be '20'"),
+    ({"verify": {"min_agreement": 90}}, "verify: 'min_agreement' can't be 90"),
+    ({"verify": {"minimum": 90}}, "verify: the setting 'minimum' is not known"),
     ({"order": "x" * 1000}, r"\.\.\.$"),
 ]
 
@@ -59,6 +64,8 @@ def test_files_are_named_only_where_that_is_allowed() -> None:
         check_settings({name: value})
         with pytest.raises(ConversionError, match="names files, which is not allowed here"):
             check_settings({name: value}, allow_paths=False)
+    with pytest.raises(ConversionError, match="verify: 'data' names files"):
+        check_settings({"verify": {"data": ["/etc"]}}, allow_paths=False)
     with pytest.raises(ConversionError, match="'samples' names files"):
         check_settings({"quantize": {"mode": "int8", "samples": ["/etc"]}}, allow_paths=False)
     metadata = {"outputs": {"y": {"labels": ["cat", "dog"]}}}

@@ -98,6 +98,21 @@ QUANTIZE: Mapping[str, Setting] = {
 """The fields of `Quantize` that data can have."""
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+VERIFY: Mapping[str, Setting] = {
+    "data": _texts(is_path=True),
+    "min_snr": Setting({"type": "number"}, _is_number),
+    "min_agreement": Setting({"type": "number", "minimum": 0, "maximum": 1},
+                             lambda value: _is_number(value) and 0 <= value <= 1),
+    "compare_layers": _flag(),
+    "search_seconds": Setting({"type": "number", "minimum": 0}, lambda value: _is_number(value) and value >= 0),
+}  # fmt: skip
+"""The fields of `Verify` that data can have."""
+
+
 def _are_limits(value: Any) -> bool:
     return isinstance(value, dict) and all(name in Limits._fields and _is_whole(each) and each >= 0
                                            for name, each in value.items())  # fmt: skip
@@ -128,7 +143,11 @@ SETTINGS: Mapping[str, Setting] = {
     "metadata": Setting({"type": "object"}, lambda value: isinstance(value, dict)),
     "patterns": _texts(is_path=True),
     "composites": _texts(is_path=True),
-    "verify": _flag(),
+    "verify": Setting(
+        {"oneOf": [{"type": "boolean"},
+                   {"type": "object", "properties": {name: each.schema for name, each in VERIFY.items()},
+                    "additionalProperties": False}]},
+        lambda value: _is_flag(value) or isinstance(value, dict)),
     "compare_layers": _flag(),
     "check_passes": _flag(),
     "verify_data": _texts(is_path=True),
@@ -163,6 +182,9 @@ def check_settings(settings: Mapping[str, Any], where: str = "", *, allow_paths:
     if not allow_paths and "metadata" in settings and _names_labels(settings["metadata"]):
         raise _wrong("'metadata' names files of labels, which is not allowed here", where, "list the labels themselves")
     quantize = settings.get("quantize")
+    verify = settings.get("verify")
+    if isinstance(verify, dict):
+        _check(verify, VERIFY, f"{where}: verify" if where else "verify", allow_paths)
     if isinstance(quantize, dict):
         _check(quantize, QUANTIZE, f"{where}: quantize" if where else "quantize", allow_paths)
         if "mode" not in quantize:

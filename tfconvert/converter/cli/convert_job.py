@@ -129,14 +129,14 @@ class Job(NamedTuple):
 
     def inputs(self) -> list[Path]:
         """Returns the files that are read: those of the model, of rules, of samples, of ranges and of metadata."""
-        quantize, metadata, verify_data = self.options.quantize, self.options.metadata, self.options.verify_data
+        quantize, metadata, verify = self.options.quantize, self.options.metadata, self.options.verify
         files = self.source.files()
         if metadata is not None:
             from tfconvert.converter.model_metadata import metadata_files
 
             files += metadata_files(metadata)
         files += [Path(name) for name in (*self.options.patterns, *self.options.composites) if name.endswith(".py")]
-        files += _arrays(verify_data)
+        files += _arrays(verify.data) if verify is not None else []
         if quantize is not None:
             files += _arrays(quantize.samples)
             if quantize.calibration is not None and Path(quantize.calibration).is_file():

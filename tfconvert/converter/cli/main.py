@@ -19,6 +19,7 @@ from tfconvert.converter.cli.options import (
     limits_option,
     recurrent_option,
     rule_options,
+    show,
     source_options,
     target_options,
     to_source,
@@ -29,6 +30,7 @@ from tfconvert.converter.cli.quantize_options import QUANTIZE_SETTINGS, quantize
 from tfconvert.converter.cli.server_options import SERVER_SETTINGS, ServerAddress, server_options, to_server
 from tfconvert.converter.cli.streams import say
 from tfconvert.converter.cli.verbs import Verbs
+from tfconvert.converter.cli.verify_options import VERIFY_SETTINGS, low_fidelity, to_verify, verify_options
 from tfconvert.converter.options import Options
 from tfconvert.schema.diagnostics import ConversionError
 
@@ -138,11 +140,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @rule_options
 @quantize_options
 @metadata_options
-@click.option("--verify", is_flag=True, help="Run the result and compare it with the reference executor.")
-@click.option("--verify-data", metavar="PATH", multiple=True, callback=lambda _context, _option, paths: paths or None,
-              help="Verify on inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones.",
-              )  # fmt: skip
-@click.option("--compare-layers", is_flag=True, help="Verify, and find the first operator whose result differs.")
+@verify_options
 @click.option("--target-runtime", metavar="RELEASE", default="",
               help="Refuse operators that a release of the runtime, as 2.14, doesn't have yet.")  # fmt: skip
 @click.option("--check-passes", is_flag=True,
@@ -169,18 +167,22 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     if quiet and verbose:
         raise click.UsageError("-q and -v contradict each other")
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
+    verify = to_verify({name: settings.pop(name) for name in VERIFY_SETTINGS})
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
     try:
-        options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree)
+        options = Options(**settings, quantize=quantize, verify=verify, metadata=metadata,
+                          keep_graphs=output.needs_graphs, iree=iree)  # fmt: skip
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
             report = _job(source, output, progress, options, server).run()
     except ConversionError as problem:
         _print_error(problem, output, as_json)
         sys.exit(1)
+    if options.verify is not None and options.quantize is not None:
+        show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
 

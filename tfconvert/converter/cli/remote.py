@@ -20,8 +20,8 @@ from tfconvert.schema.diagnostics import ConversionError
 
 OnStage = Callable[[str], None]
 
-_LEFT_OUT = ("keep_graphs",)
-"""Options that the server decides by itself."""
+_LEFT_OUT = ("keep_graphs", "verify_data", "compare_layers")
+"""Settings that the server decides by itself, or that are parts of another."""
 
 
 def convert(
@@ -77,8 +77,10 @@ def _settings(source: Source, options: Options) -> dict[str, Any]:
     """Returns the keywords of `convert` that don't have their defaults."""
     found = {}
     for name in SETTINGS:
+        if name in _LEFT_OUT:
+            continue
         holder = source if name in Source._fields else options
         value = getattr(holder, name)
-        if value != holder._field_defaults[name] and name not in _LEFT_OUT:
+        if value != holder._field_defaults[name]:
             found[name] = value
     return found

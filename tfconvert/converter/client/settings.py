@@ -10,6 +10,7 @@ from typing import Any
 
 from tfconvert.converter.batch.settings import check_settings
 from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.verify_options import Verify
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
 
@@ -28,10 +29,12 @@ def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os
     quantize = given.get("quantize")
     if isinstance(quantize, Quantize):
         samples = _samples(quantize.samples)
-        given["quantize"] = _changed(quantize)
+        given["quantize"] = {"mode": quantize.mode, **_record(quantize, Quantize(quantize.mode), _BESIDE)}
     elif isinstance(quantize, Mapping) and "samples" in quantize:
         samples = _samples(quantize["samples"])
         given["quantize"] = {name: value for name, value in quantize.items() if name != "samples"}
+    if isinstance(given.get("verify"), Verify):
+        given["verify"] = _record(given["verify"], Verify(), ()) or True
     if isinstance(given.get("limits"), Limits):
         given["limits"] = given["limits"]._asdict()
     if isinstance(given.get("signatures"), str):
@@ -43,13 +46,10 @@ def to_data(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str | os
     return data, samples
 
 
-def _changed(quantize: Quantize) -> dict[str, Any]:
+def _record(value: Quantize | Verify, default: Quantize | Verify, beside: Sequence[str]) -> dict[str, Any]:
     """Returns the fields that don't have their defaults."""
-    names = [field.name for field in fields(quantize) if field.name not in _BESIDE]
-    default = Quantize(quantize.mode)
-    return {"mode": quantize.mode} | {
-        name: getattr(quantize, name) for name in names if getattr(quantize, name) != getattr(default, name)
-    }
+    names = [field.name for field in fields(value) if field.name not in beside]
+    return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}
 
 
 def _samples(samples: Any) -> tuple[str | os.PathLike[str], ...]:
