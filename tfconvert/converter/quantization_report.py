@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+from tfconvert.converter.fidelity import Fidelity, some
 
 FLOAT = "float32"
 """The form of a layer that is not quantized."""
@@ -38,41 +39,9 @@ class Layer(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns what is known, as plain data."""
-        known = {name: value for name, value in self._asdict().items() if value not in ("", 0)}
+        # Ranges often begin at zero.
+        known = {name: value for name, value in self._asdict().items() if value or isinstance(value, float)}
         return {name: value for name, value in known.items() if value == value}  # NaN is unknown.
-
-
-class OutputFidelity(NamedTuple):
-    """The fidelity of one output of the quantized model, on samples.
-
-    Attributes:
-        name: The output.
-        snr: How much stronger it is than its error, in dB.
-        agreement: The share of rows in which the same element is the greatest; NaN where rows have one element.
-    """
-
-    name: str
-    snr: float
-    agreement: float = math.nan
-
-
-class Fidelity(NamedTuple):
-    """The fidelity of the quantized model: how near its outputs are to those of the float model.
-
-    Attributes:
-        samples: On how many samples both were run.
-        outputs: Its outputs.
-        worst: The tensors that lost most on their way, with their SNR in dB, the worst first.
-    """
-
-    samples: int
-    outputs: tuple[OutputFidelity, ...]
-    worst: tuple[tuple[str, float], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns plain data."""
-        outputs = [{key: value for key, value in each._asdict().items() if value == value} for each in self.outputs]
-        return {"samples": self.samples, "outputs": outputs, "worst": dict(self.worst)}
 
 
 class QuantizationReport(NamedTuple):
@@ -122,28 +91,10 @@ class QuantizationReport(NamedTuple):
         floats = [layer for layer in self.layers if layer.form == FLOAT]
         if floats:
             lines.append(f"  {FLOAT}: {len(floats)}")
-            lines += _some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
+            lines += some((f"    {layer.op} {layer.node}: {layer.reason}" for layer in floats), most)
         if most is None:
             lines += ["  layers:", *(f"    {_row(layer)}" for layer in self.layers if layer.form != FLOAT)]
-        if self.fidelity is not None:
-            lines += self._fidelity_lines(self.fidelity, most)
-        return lines
-
-    @staticmethod
-    def _fidelity_lines(fidelity: Fidelity, most: int | None) -> list[str]:
-        lines = [f"  compared with the model's own results on {fidelity.samples} samples:"]
-        for each in fidelity.outputs:
-            agreement = "" if math.isnan(each.agreement) else f", the same largest element in {each.agreement:.1%}"
-            lines.append(f"    {each.name}: {each.snr:.1f} dB{agreement}")
-        worst = _some((f"    {name}: {snr:.1f} dB" for name, snr in fidelity.worst), most)
-        return [*lines, "  the tensors that lose most:", *worst] if worst else lines
-
-
-def decibels(signal: float, noise: float) -> float:
-    """Returns a ratio of powers in dB; infinity without noise."""
-    if noise <= 0:
-        return math.inf
-    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+        return lines if self.fidelity is None else lines + self.fidelity.lines(most)
 
 
 def _row(layer: Layer) -> str:
@@ -155,13 +106,6 @@ def _row(layer: Layer) -> str:
     if layer.reason:
         parts.append(layer.reason)
     return ", ".join(parts)
-
-
-def _some(lines: Iterable[str], most: int | None) -> list[str]:
-    found = list(lines)
-    if most is None or len(found) <= most:
-        return found
-    return [*found[:most], f"    ... and {len(found) - most} more (-v shows all)"]
 
 
 def _size(size: int) -> str:

@@ -121,11 +121,15 @@ class Report(NamedTuple):
             verbose: Whether to list everything instead of the largest few.
         """
         most = None if verbose else _FEW
+        first = self._first()
+        fidelity = self.quantization.fidelity if self.quantization is not None else None
         lines = [
             f"{self.source} -> {output_file}" if output_file else self.source,
             f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
+            *([f"  {fidelity.head()}"] if fidelity is not None else []),
+            *(f"  {note.severity}: {note}" for note in first),
             *([f"  runs in TensorFlow Lite {self.min_runtime_version} and later"] if self.min_runtime_version else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
@@ -144,7 +148,7 @@ class Report(NamedTuple):
                          f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
         if self.quantization is not None:
             lines += [f"  {line}" for line in self.quantization.lines(most)]
-        lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes)]
+        lines += [f"  {note.severity}: {note}" for note in (*self.notes, *self.input_notes) if note not in first]
         return "\n".join(map(printable, lines))
 
     def to_html(self, latency: Mapping[str, float] | None = None) -> str:
@@ -196,6 +200,14 @@ class Report(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<tfconvert report on {self.source}: {self.size} bytes>"
+
+    def _first(self) -> tuple[Diagnostic, ...]:
+        """Returns the notes that come before all else: that a quantized model is not near enough to that of floats."""
+        if self.quantization is None or self.quantization.fidelity is None:
+            return ()
+        from tfconvert.converter.fidelity import LOW
+
+        return tuple(note for note in self.notes if note.code == LOW)
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))

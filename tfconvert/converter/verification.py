@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from tfconvert.converter import conversion
 from tfconvert.converter.files.layers import first_difference
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_report import QuantizationReport
+from tfconvert.converter.quantization_report import FLOAT, QuantizationReport
 from tfconvert.converter.report import Report
 from tfconvert.converter.targets import target_of
 from tfconvert.converter.validation import quantization_check
+from tfconvert.converter.verify_options import Verify
+from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 
@@ -26,6 +32,49 @@ _NEEDS_FLEX = Diagnostic(
 )
 
 
+@contextmanager
+def prepared(options: Options) -> Iterator[Options]:
+    """Yields the settings of a conversion that is to be verified: what it finds out, verifying can use again.
+
+    Args:
+        options: The settings as the user gave them.
+    """
+    quantize = options.quantize
+    if quantize is None or quantize.samples is None:
+        yield options
+        return
+    quantize = replace(quantize, samples=_repeatable(quantize.samples))
+    with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
+        if options.verify is not None and options.verify.compare_layers and quantize.calibration is None:
+            quantize = replace(quantize, calibration=Path(folder) / "ranges.json")
+        yield options._replace(quantize=quantize)
+
+
+def _repeatable(samples: Any) -> Any:
+    """Returns samples that can be read again after they were read once, at least the first."""
+    if isinstance(samples, Iterator):
+        return _Remembered(samples)
+    if isinstance(samples, Mapping):
+        return {key: _repeatable(each) for key, each in samples.items()}
+    return samples
+
+
+class _Remembered:
+    """An iterator's items; once it is exhausted, the first of them again."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._first: list[Any] = []
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yields what is remembered, and then what was never read, of which the first is remembered."""
+        yield from tuple(self._first)
+        for item in self._items:
+            if len(self._first) < quantization_check.MOST:
+                self._first.append(item)
+            yield item
+
+
 def verified(source: Source, options: Options, file: ConvertedFile, report: Report) -> Report:
     """Returns the report with how the file compares with the model.
 
@@ -38,24 +87,30 @@ def verified(source: Source, options: Options, file: ConvertedFile, report: Repo
     Raises:
         ConversionError: Results differ, or the file can't be run.
     """
+    wanted = options.verify
+    assert wanted is not None, "the settings say to verify"
     if options.allow_flex and any(note.code == "needs-flex" for note in report.notes):
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
     if options.quantize is not None:
-        return _quantized(source, options, options.quantize, file, report)
-    found = target_of(options).compare(source, file, options.verify_data)
-    notes = found.notes
-    if options.compare_layers:
-        notes = (*notes, *first_difference(source, file.to_bytes(), options.verify_data))
+        assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
+        return _quantized(source, options, options.quantize, wanted, file, report)
+    found = target_of(options).compare(source, file, wanted.data)
+    if wanted.compare_layers:
+        found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
     if found.problems:
-        raise ConversionError((*found.problems, *notes))
-    return report._replace(verification=found.errors, notes=(*report.notes, *notes))
+        raise ConversionError((*found.problems, *found.notes))
+    return report._replace(verification=found.errors, notes=(*report.notes, *found.notes))
 
 
-def _quantized(source: Source, options: Options, quantize: Quantize, file: ConvertedFile, report: Report) -> Report:
+def _quantized(
+    source: Source, options: Options, quantize: Quantize, wanted: Verify, file: TFLiteFile, report: Report
+) -> Report:
     """Returns the report with how a quantized file compares with the same model unquantized."""
-    floats, _ = conversion.run_litert(source, options._replace(quantize=None, keep_graphs=False))
-    assert isinstance(file, type(floats))
-    data = quantize.samples if options.verify_data is None else options.verify_data
-    fidelity = quantization_check.check(source.open(), floats, file, data)
     known = report.quantization or QuantizationReport(())
-    return report._replace(quantization=known._replace(fidelity=fidelity))
+    nodes = frozenset(layer.node for layer in known.layers if layer.form != FLOAT and layer.node)
+    fidelity = quantization_check.check(source, options, quantize, wanted, file, nodes)
+    problem = fidelity.problem()
+    if problem is not None and fidelity.is_refused:
+        raise ConversionError((problem, *fidelity.worst_layers()))
+    notes = (problem, *report.notes) if problem is not None else report.notes
+    return report._replace(quantization=known._replace(fidelity=fidelity), notes=notes)

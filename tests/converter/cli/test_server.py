@@ -42,6 +42,7 @@ def run(*arguments: object) -> Result:
         [],
         ["-v", "--batch", "2", "--verify"],
         ["--quantize", "int8", "--samples", "samples.npz", "--verify"],
+        ["--quantize", "int8", "--samples", "samples.npz", "--compare-layers", "--min-agreement", "10%", "-v"],
         ["--json", "--rename", "output_0=scores", "--limit", "constant-bytes=100000000"],
     ],
 )
@@ -85,7 +86,7 @@ def test_reasons_are_told_as_without_a_server(server: RunningService, digits_mod
     ("options", "status", "text"),
     [
         (["--patterns", "mine.py"], 1, "'patterns' names files"),
-        (["--verify-data", "x.npz"], 1, "'verify_data' names files"),
+        (["--verify-data", "x.npz"], 1, "verify: 'data' names files"),
         (["--calibration", "r.json", "--quantize", "int8"], 1, "'calibration' names files"),
         (["--cache-dir", "cache"], 2, "--cache-dir does not go with --server"),
         (["--model-explorer", "m.json"], 2, "--model-explorer does not go with --server"),

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity, Limits, OutputFidelity
 from tfconvert.converter.ir.interface import Interface, Tensor
-from tfconvert.converter.quantization_report import Fidelity, Layer, OutputFidelity, QuantizationReport
+from tfconvert.converter.quantization_report import Layer, QuantizationReport
 from tfconvert.converter.report import OutputError, Report, StageTime
 from tfconvert.schema.diagnostics import Diagnostic, error
 
@@ -81,11 +82,29 @@ def _quantization(data: Mapping[str, Any]) -> QuantizationReport:
     layers = tuple(Layer(**{name: each.get(name, "") for name in ("node", "op", "form")} | each)
                    for each in data["layers"])  # fmt: skip
     fidelity = data.get("fidelity")
-    if fidelity is None:
-        return QuantizationReport(layers)
-    outputs = tuple(
-        OutputFidelity(str(each["name"]), float(each["snr"]), float(each.get("agreement", math.nan)))
-        for each in fidelity["outputs"]
+    return QuantizationReport(layers, None if fidelity is None else _fidelity(fidelity))
+
+
+def _fidelity(data: Mapping[str, Any]) -> Fidelity:
+    layers = tuple(LayerFidelity(**{name: _number(value) for name, value in row.items()})
+                   for row in data.get("layers", ()))  # fmt: skip
+    found = data.get("exclusions")
+    exclusions = None
+    if found is not None:
+        exclude = tuple(map(str, found["exclude"]))
+        exclusions = Exclusions(exclude, _number(found["snr"]), _number(found["agreement"]), int(found["trials"]),
+                                bool(found["ran_out"]))  # fmt: skip
+    return Fidelity(
+        int(data["samples"]),
+        tuple(OutputFidelity(**{name: _number(value) for name, value in each.items()}) for each in data["outputs"]),
+        tuple((str(name), float(snr)) for name, snr in data["worst"].items()),
+        layers,
+        exclusions,
+        Limits(float(data["limits"]["snr"]), float(data["limits"]["agreement"])),
+        bool(data["is_random"]),
     )
-    worst = tuple((str(name), float(snr)) for name, snr in fidelity["worst"].items())
-    return QuantizationReport(layers, Fidelity(int(fidelity["samples"]), outputs, worst))
+
+
+def _number(value: Any) -> Any:
+    """Returns a number that is NaN where the data have none, and anything else as it is."""
+    return math.nan if value is None else value

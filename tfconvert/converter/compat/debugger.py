@@ -20,7 +20,7 @@ import numpy as np
 from tfconvert.converter.compat.converter import Converter
 from tfconvert.converter.compat.debug_options import QuantizationDebugOptions
 from tfconvert.converter.compat.layer_pairs import LayerPair, Runner, pairs
-from tfconvert.converter.litert.quantize.stored_values import to_floats
+from tfconvert.converter.litert.stored_values import to_floats
 from tfconvert.converter.quantization import Quantize
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.dialects.boxes import Array

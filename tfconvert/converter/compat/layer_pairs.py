@@ -9,7 +9,7 @@ import numpy as np
 
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
-from tfconvert.converter.litert.quantize.stored_values import to_floats, to_stored
+from tfconvert.converter.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import BytesContent
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array

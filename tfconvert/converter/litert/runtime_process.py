@@ -20,12 +20,16 @@ class Runtime:
     """LiteRT in another process, started when first needed and again after a crash; a context manager.
 
     A file is sent once for all runs that follow one another.
+
+    Args:
+        as_floats: Whether integers that represent floats are fed and returned as floats.
     """
 
     name = "LiteRT"
     """Its name in diagnostics."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_floats: bool = False) -> None:
+        self._as_floats = as_floats
         self._child = Child(__name__, budget().limits.run_seconds)
         self._sent: bytes | None = None
 
@@ -43,7 +47,8 @@ class Runtime:
         """Runs a file; as `runtime.run_file`, and a crash is a `runtime-error` too."""
         runtime.require()
         is_known = content is self._sent
-        header = {"key": key, "inputs": list(inputs), "outputs": list(outputs), "known": is_known}
+        header = {"key": key, "inputs": list(inputs), "outputs": list(outputs), "known": is_known,
+                  "as_floats": self._as_floats}  # fmt: skip
         sent = np.frombuffer(b"" if is_known else content, np.uint8)
         try:
             answer, results = self._child.ask(header, [sent, *inputs.values()])
@@ -69,7 +74,9 @@ class _Server:
             self._content = content.tobytes()
         named = dict(zip(header["inputs"], inputs, strict=True))
         try:
-            return {"code": ""}, runtime.run_file(self._content, header["key"], named, header["outputs"])
+            results = runtime.run_file(self._content, header["key"], named, header["outputs"],
+                                       as_floats=header["as_floats"])  # fmt: skip
+            return {"code": ""}, results
         except ConversionError as refused:
             return {"code": refused.code, "problem": refused.diagnostics[0].message}, []
 

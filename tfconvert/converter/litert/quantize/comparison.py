@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.child_process import Child, ChildError
+from tfconvert.converter.fidelity import Fidelity, OutputFidelity
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.failures import failure
-from tfconvert.converter.quantization_report import Fidelity, OutputFidelity, decibels
+from tfconvert.converter.litert.quantize.figures import Measured, Step, layers
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
@@ -19,13 +20,19 @@ _WORST = 10
 """How many of the tensors that lose most are named."""
 
 
-def compare(floats: TFLiteFile, quantized: TFLiteFile, samples: Iterable[Sequence[Array]]) -> Fidelity:
+def compare(
+    floats: TFLiteFile,
+    quantized: TFLiteFile,
+    samples: Iterable[Sequence[Array]],
+    nodes: Mapping[int, str] | None = None,
+) -> Fidelity:
     """Runs two files on the same samples, in LiteRT.
 
     Args:
         floats: The model's file without quantization.
         quantized: The file with it.
         samples: The inputs of the first signature, in order.
+        nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
 
     Raises:
         ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`).
@@ -41,8 +48,8 @@ def compare(floats: TFLiteFile, quantized: TFLiteFile, samples: Iterable[Sequenc
             for sample in samples:
                 _ask(child, {}, sample)
                 count += 1
-            figures = _ask(child, {"finish": True})["figures"]
-    return _fidelity(figures, count)
+            answer = _ask(child, {"finish": True})
+    return _fidelity(answer, count, nodes)
 
 
 def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> dict[str, Any]:
@@ -56,13 +63,16 @@ def _ask(child: Child, header: dict[str, Any], arrays: Sequence[Array] = ()) -> 
     return answer
 
 
-def _fidelity(figures: Sequence[Sequence[Any]], count: int) -> Fidelity:
-    outputs, inner = [], []
-    for name, is_output, signal, noise, agreed, rows in figures:
-        ratio = decibels(signal, noise)
-        if is_output:
-            outputs.append(OutputFidelity(name, ratio, agreed / rows) if rows else OutputFidelity(name, ratio))
-        elif noise > 0:
-            inner.append((name, ratio))
+def _fidelity(answer: Mapping[str, Any], count: int, nodes: Mapping[int, str] | None) -> Fidelity:
+    found = {index: (name, Measured(*each)) for index, name, each in answer["inner"]}
+    outputs = tuple(OutputFidelity(*each) for each in answer["outputs"])
+    names = {each.name for each in outputs}
+    inner = [(name, each.snr) for name, each in found.values() if each.noise > 0 and name not in names]
     inner.sort(key=lambda each: each[1])
-    return Fidelity(count, tuple(outputs), tuple(inner[:_WORST]))
+    fidelity = Fidelity(count, outputs, tuple(inner[:_WORST]))
+    if nodes is None:
+        return fidelity
+    steps = [Step(next((nodes[each] for each in results if nodes.get(each)), ""), operator, inputs, results)
+             for operator, inputs, results in answer["layers"]]  # fmt: skip
+    measured = {index: each for index, (_, each) in found.items()}
+    return fidelity._replace(layers=layers(steps, measured, dict(answer["ranges"])))

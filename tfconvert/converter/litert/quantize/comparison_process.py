@@ -5,51 +5,18 @@ First come the two files, then a sample each, and at last the word to finish.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.converter.child_process import Message, serve_task
+from tfconvert.converter.litert.quantize.figures import Figures, OutputFigures, range_of
 from tfconvert.converter.litert.quantize.layer_pairs import layers_of, paired
-from tfconvert.converter.litert.quantize.stored_values import to_floats, to_stored
+from tfconvert.converter.litert.stored_values import to_floats, to_stored
 from tfconvert.importers.tflite.buffers import FileContent
 from tfconvert.schema.dialects.boxes import Array
-
-
-class Figures(NamedTuple):
-    """The findings about one tensor.
-
-    Attributes:
-        name: Its name in the model of floats.
-        is_output: Whether it is an output of the model.
-        signal: The sum of the squares of the model's own numbers.
-        noise: The sum of the squares of the differences.
-        agreed: In how many rows the same element is the greatest.
-        rows: How many rows there were.
-    """
-
-    name: str
-    is_output: bool
-    signal: float = 0.0
-    noise: float = 0.0
-    agreed: int = 0
-    rows: int = 0
-
-    def with_values(self, expected: Array, got: Array) -> Figures:
-        """Returns the figures with one more run."""
-        expected, got = expected.astype(np.float64), got.astype(np.float64)
-        agreed = rows = 0
-        if self.is_output and expected.ndim > 1 and expected.shape[-1] > 1:
-            best = expected.argmax(-1) == got.argmax(-1)
-            agreed, rows = int(best.sum()), best.size
-        return self._replace(
-            signal=self.signal + float(np.square(expected).sum()),
-            noise=self.noise + float(np.square(expected - got).sum()),
-            agreed=self.agreed + agreed,
-            rows=self.rows + rows,
-        )
 
 
 class _Model:
@@ -92,41 +59,48 @@ class _Model:
         self._interpreter.reset_all_variables()
 
 
-def _pairs(floats: _Model, quantized: _Model) -> Iterator[tuple[int, int]]:
-    """Yields the tensors that are compared: the outputs, and what layers give beside them."""
-    yield from zip(floats.outputs, quantized.outputs, strict=True)
-    for layer, other in paired(floats.layers, quantized.layers):
-        yield from zip(layer.results, other.results, strict=True)
-
-
 class _Comparison:
     """Both models, and what was found so far."""
 
     def __init__(self, header: Mapping[str, Any]) -> None:
         self._models = [_Model(path) for path in header["files"]]
         floats, quantized = self._models
-        # What is paired more than once was an output first.
-        self._others = {one: two for one, two in reversed(list(_pairs(floats, quantized)))
-                        if floats.tensors[one]["dtype"] is np.float32}  # fmt: skip
-        self._figures = {
-            one: Figures(str(floats.tensors[one]["name"]), one in floats.outputs) for one in sorted(self._others)
+        self._outputs = [(*pair, OutputFigures()) for pair in zip(floats.outputs, quantized.outputs, strict=True)]
+        others = {
+            one: two
+            for layer, other in paired(floats.layers, quantized.layers)
+            for one, two in zip(layer.results, other.results, strict=True)
+            if floats.tensors[one]["dtype"] is np.float32
         }
+        self._inner = {one: (two, Figures()) for one, two in others.items()}
 
     def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs both models on a sample."""
         for model in self._models:
             model.run(arrays)
         floats, quantized = self._models
-        for index, each in self._figures.items():
-            expected, got = floats.value(index), quantized.value(self._others[index])
+        pairs: list[tuple[int, int, Figures | OutputFigures]]
+        pairs = [*self._outputs, *((one, two, figures) for one, (two, figures) in self._inner.items())]
+        for one, two, figures in pairs:
+            expected, got = floats.value(one), quantized.value(two)
             if expected is not None and got is not None and expected.shape == got.shape:
-                self._figures[index] = each.with_values(expected, got)
+                figures.add(expected, got)
         for model in self._models:
             model.reset()
 
     def finish(self) -> Message:
-        """Returns the figures."""
-        return {"figures": list(self._figures.values())}, []
+        """Returns the findings: those about outputs, those about other tensors by index, and the operators."""
+        floats, quantized = self._models
+        outputs = [figures.fidelity(str(floats.tensors[one]["name"])) for one, _, figures in self._outputs]
+        measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
+        ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
+        found: dict[str, Any] = {
+            "outputs": [each for each in outputs if each is not None],
+            "inner": [(one, str(floats.tensors[one]["name"]), each) for one, each in measured.items() if each],
+            "ranges": [(one, each) for one, each in ranges.items() if each],
+            "layers": [(each.operator, each.inputs, each.results) for each in floats.layers],
+        }
+        return found, []
 
 
 if __name__ == "__main__":

@@ -25,11 +25,13 @@ class Layer(NamedTuple):
         operator: Its name.
         shapes: The shapes of its results, but for those that are left out.
         results: The indices of their tensors.
+        inputs: Those of the tensors that it takes.
     """
 
     operator: str
     shapes: tuple[tuple[int, ...], ...]
     results: tuple[int, ...]
+    inputs: tuple[int, ...] = ()
 
 
 def layers_of(content: Content) -> list[Layer]:
@@ -48,7 +50,8 @@ def layers_of(content: Content) -> list[Layer]:
         results = tuple(at for at in _numbers(view, "outputs") if at >= 0)
         name = found.custom or found.name.upper()
         if name not in _BETWEEN:
-            layers.append(Layer(name, tuple(_numbers(tensors[at], "shape") for at in results), results))
+            shapes = tuple(_numbers(tensors[at], "shape") for at in results)
+            layers.append(Layer(name, shapes, results, _numbers(view, "inputs")))
     return layers
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.fidelity import decibels
 from tfconvert.converter.ir.extent import Extent, extent
-from tfconvert.converter.quantization_report import decibels
 from tfconvert.schema.dialects import quant, tensor_data
 from tfconvert.schema.dialects.boxes import Array
 from tfconvert.schema.dialects.quant import Uniform

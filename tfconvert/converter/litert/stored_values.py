@@ -18,7 +18,7 @@ def to_stored(value: Array, details: Mapping[str, Any]) -> Array:
         details: The tensor's details, as LiteRT's interpreter tells them.
     """
     scale, zero_point = details["quantization"]
-    if value.dtype.kind != "f" or not scale:
+    if value.dtype.kind != "f" or not scale or np.dtype(details["dtype"]).kind not in "iu":
         return value
     limits = np.iinfo(details["dtype"])
     stored: Array = np.clip(np.round(value / scale) + zero_point, limits.min, limits.max).astype(details["dtype"])

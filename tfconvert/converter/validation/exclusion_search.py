@@ -1,0 +1,134 @@
+"""The search for the fewest layers whose exclusion from quantization makes a model near enough to that of floats.
+
+A layer whose result suits its type badly is excluded together with those that read the result: it is stored as integers
+for as long as any of them takes integers. The layers where most is lost come first, as the last trial has shown them.
+Once that is enough, those are dropped again that aren't needed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from glob import escape
+from typing import NamedTuple
+
+from tfconvert.converter.fidelity import Exclusions, Fidelity
+from tfconvert.schema.diagnostics import ConversionError
+
+
+class Trial(NamedTuple):
+    """A quantized model with some layers excluded.
+
+    Attributes:
+        fidelity: How near it is, with all layers.
+        nodes: The nodes that are integers.
+    """
+
+    fidelity: Fidelity
+    nodes: frozenset[str]
+
+
+class _OutOfTimeError(Exception):
+    """There is no time left."""
+
+
+class Search:
+    """A search.
+
+    Args:
+        measure: Quantizes the model with nodes excluded, and measures it; an error if it can't be quantized so.
+        readers: For each node, those that read its results.
+        seconds: The time that there is.
+        clock: Returns the time.
+    """
+
+    def __init__(
+        self,
+        measure: Callable[[Sequence[str]], Trial],
+        readers: Mapping[str, Sequence[str]],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._measure, self._readers, self._clock = measure, readers, clock
+        self._end = clock() + seconds
+        self._trials = 0
+
+    def run(self, first: Trial) -> Exclusions:
+        """Returns what to exclude.
+
+        Args:
+            first: The model as it is.
+        """
+        try:
+            found = self._grown(first)
+        except _OutOfTimeError:
+            return Exclusions((), trials=self._trials, ran_out=True)
+        if found is None:
+            return Exclusions((), trials=self._trials)
+        nodes, trial, ran_out = self._pruned(*found)
+        exclude = tuple(escape(node) for node in nodes)
+        return Exclusions(exclude, trial.fidelity.snr, trial.fidelity.agreement, self._trials, ran_out)
+
+    def _grown(self, known: Trial) -> tuple[list[str], Trial] | None:
+        """Returns nodes that are enough, perhaps more than needed, and the trial; `None` if none are."""
+        excluded: list[str] = []
+        failed: set[str] = set()
+        step = 1
+        while True:
+            groups = [group for node in self._worst_first(known, failed) if (group := self._group(node, known))]
+            if not groups:
+                return None
+            # Groups that share layers are one step.
+            added = list(dict.fromkeys(node for group in groups[:step] for node in group))
+            trial = self._trial([*excluded, *added])
+            if trial is None:
+                failed.update(added)
+                continue
+            excluded += [node for node in added if node not in excluded]
+            if not trial.fidelity.is_low:
+                return excluded, trial
+            # Where one more layer doesn't help, many may: the last step excludes all.
+            step = 1 if trial.fidelity.snr > known.fidelity.snr + _GAIN else 2 * step
+            known = trial
+
+    def _worst_first(self, known: Trial, failed: set[str]) -> list[str]:
+        listed = [layer.node for layer in known.fidelity.layers if layer.node]
+        return [node for node in dict.fromkeys([*listed, *sorted(known.nodes)]) if node not in failed]
+
+    def _group(self, node: str, known: Trial) -> list[str]:
+        """Returns a node and the readers of its results, as far as they are integers."""
+        return [each for each in (node, *self._readers.get(node, ())) if each in known.nodes]
+
+    def _pruned(self, nodes: list[str], trial: Trial) -> tuple[list[str], Trial, bool]:
+        """Returns the nodes without those that aren't needed, first many at once; and whether time ran out."""
+        size = max(1, len(nodes) // 2)
+        try:
+            while True:
+                for start in range(len(nodes) - size, -size, -size):
+                    fewer = nodes[: max(start, 0)] + nodes[start + size :]
+                    found = self._trial(fewer) if fewer else None
+                    if found is not None and not found.fidelity.is_low:
+                        nodes, trial = fewer, found
+                if size == 1:
+                    return nodes, trial, False
+                size = (size + 1) // 2
+        except _OutOfTimeError:
+            return nodes, trial, True
+
+    def _trial(self, nodes: Sequence[str]) -> Trial | None:
+        """Returns the model with nodes excluded, `None` if it can't be made.
+
+        Raises:
+            _OutOfTimeError: There is no time for it.
+        """
+        if self._clock() >= self._end:
+            raise _OutOfTimeError
+        self._trials += 1
+        try:
+            return self._measure([escape(node) for node in nodes])
+        except ConversionError:
+            return None
+
+
+_GAIN = 0.5
+"""How many dB are a gain."""

@@ -1,0 +1,118 @@
+"""The files that one model becomes: of floats, and quantized with any layers excluded.
+
+The model is imported and optimized once; each file takes only the stages from there on that quantize it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from tfconvert.converter.litert.stages import STAGES
+from tfconvert.converter.litert.tflite_file import export_file
+from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.runner import run_stages
+from tfconvert.converter.pipeline.stages import before
+from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_report import FLOAT
+from tfconvert.exporters.tflite.model import Place, TFLiteFile, export
+from tfconvert.importers.source import Source
+from tfconvert.schema.dialects import tfl
+from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import Value
+from tfconvert.schema.limits import limited
+
+_FLOATS = before(STAGES, "prepare-quantize")
+_REST = STAGES[len(_FLOATS) :]
+
+
+class FloatForm(NamedTuple):
+    """The file of floats.
+
+    Attributes:
+        file: The file.
+        nodes: The nodes of the tensors of its first subgraph.
+        readers: For each node, those that read its results.
+    """
+
+    file: TFLiteFile
+    nodes: Mapping[int, str]
+    readers: Mapping[str, Sequence[str]]
+
+
+class QuantizedForm(NamedTuple):
+    """A quantized file.
+
+    Attributes:
+        file: The file.
+        nodes: The nodes that became integers, at least in part.
+    """
+
+    file: TFLiteFile
+    nodes: frozenset[str]
+
+
+class Forms:
+    """A model before it is quantized.
+
+    Args:
+        source: The model.
+        options: The settings of its conversion.
+        quantize: Those of its quantization; what is read only once is not read again.
+    """
+
+    def __init__(self, source: Source, options: Options, quantize: Quantize) -> None:
+        self._options = options._replace(keep_graphs=False, check_passes=False)
+        # The ranges are known from the conversion itself, if they were kept.
+        samples = quantize.samples if quantize.calibration is None else None
+        self._quantize = replace(quantize, samples=samples, progress=None)
+        with limited(options.limits):
+            self._module = source.open(functional=True)
+            for _ in run_stages(self._module, _FLOATS, self._options):
+                pass
+
+    def floats(self) -> FloatForm:
+        """Returns the model of floats."""
+        module = self._module.clone({})
+        with limited(self._options.limits):
+            for _ in run_stages(module, _REST, self._options._replace(quantize=None)):
+                pass
+            places: dict[Value, Place] = {}
+            file = export(module, places=places, restate=True)
+        nodes = {
+            place.tensor: node_of(value.owner.location)
+            for value, place in places.items()
+            if place.subgraph == 0 and isinstance(value.owner, Operation)
+        }
+        return FloatForm(file, nodes, _readers(module))
+
+    def quantized(self, exclude: Sequence[str]) -> QuantizedForm:
+        """Returns the quantized model with further layers of floats.
+
+        Args:
+            exclude: Patterns of them.
+
+        Raises:
+            ConversionError: It can't be quantized so.
+        """
+        module = self._module.clone({})
+        quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
+        nodes: set[str] = set()
+        with limited(self._options.limits):
+            for done in run_stages(module, _REST, self._options._replace(quantize=quantize)):
+                nodes |= {layer.node for layer in done.result.layers if layer.form != FLOAT}
+            file = export_file(module, allow_custom_ops=self._options.allow_custom_ops, quantize=quantize)
+        return QuantizedForm(file, frozenset(nodes - {""}))
+
+
+def _readers(module: ModuleOp) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for op in module.walk():
+        if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE:
+            for use in (use for result in op.results for use in result.uses):
+                if isinstance(use.operation, tfl.TFLOp):
+                    found.setdefault(node_of(op.location), {})[node_of(use.operation.location)] = None
+    return {node: [each for each in readers if each and each != node] for node, readers in found.items()}
