@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tfconvert.converter.cli.options import CONTEXT, SOURCE_SETTINGS, limits_option, show, source_options, to_source
-from tfconvert.schema.diagnostics import ConversionError
+from tfconvert.converter.cli.verify_options import limit_options
+from tfconvert.schema.diagnostics import ConversionError, printable
 from tfconvert.schema.limits import Limits, limited
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ Examples:
 @click.option("--data", metavar="PATH", multiple=True,
               help="Inputs in files (.npz, .npy) or folders of them; repeatable. Default: random ones that suit it.",
               )  # fmt: skip
-@click.option("--compare-layers", is_flag=True, help="Find the first operator whose result differs.")
+@limit_options
+@click.option("--compare-layers", is_flag=True,
+              help="Find the first operator whose result differs; quantized: list the layers.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 @source_options
 @limits_option
@@ -39,6 +42,8 @@ def verify(
     file: str,
     model: str,
     data: tuple[str, ...],
+    min_snr: float | None,
+    min_agreement: float | None,
     compare_layers: bool,
     as_json: bool,
     limits: Limits,
@@ -47,7 +52,8 @@ def verify(
     """Compare a .tflite FILE with the TensorFlow model that it was made of.
 
     The file runs in LiteRT, the model in this package's reference executor; TensorFlow is not needed. Signatures,
-    inputs and outputs are matched by their names, else by their order.
+    inputs and outputs are matched by their names, else by their order. A quantized file is fed and read by its scales,
+    and judged by how near it is.
 
     Exit status: 0 if the results agree, 1 if they differ or LiteRT can't run the file, 2 if the command line or the
     data is wrong, or nothing can be compared.
@@ -57,7 +63,8 @@ def verify(
     try:
         source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
         with limited(limits):
-            found = check(source, file, list(data) or None, compare_layers=compare_layers)
+            found = check(source, file, list(data) or None, compare_layers=compare_layers,
+                          min_snr=min_snr, min_agreement=min_agreement)  # fmt: skip
     except ConversionError as problem:
         if as_json:
             _print_json(problem.to_dict())
@@ -68,13 +75,15 @@ def verify(
     else:
         _print(found)
     show((*found.notes, *found.problems))
-    sys.exit(1 if found.problems else 0 if found.errors else 2)
+    sys.exit(1 if found.problems else 0 if found.agrees else 2)
 
 
 def _print(found: Verification) -> None:
     for each in found.errors:
         click.echo(f"{each.signature}/{each.output}: largest error {each.max_absolute:.2e} "
                    f"({each.max_relative:.1e} of the largest value)")  # fmt: skip
+    for line in found.fidelity.lines(None) if found.fidelity is not None else ():
+        click.echo(printable(line.removeprefix("  ")))
 
 
 def _print_json(data: Any) -> None:

@@ -10,18 +10,19 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfconvert.converter.child_process import Child, ChildError
+from tfconvert.converter.child_process import Child, ChildError, Message
 from tfconvert.converter.executor.executor import Executor
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.kernels.call import Array, Results
 from tfconvert.converter.litert.failures import failure
 from tfconvert.converter.validation.comparison import Difference, compare
 from tfconvert.converter.validation.inputs import Refused
-from tfconvert.converter.validation.result_check import exported, reference_runs
+from tfconvert.converter.validation.result_check import Ranges, exported, reference_runs
 from tfconvert.converter.validation.wiring import Wires, Wiring, own_wiring
 from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Operator, Outline, Tensor, outline
@@ -61,75 +62,68 @@ def first_difference(source: Source, content: bytes, data: Any = None, wiring: W
     Raises:
         ConversionError: Either can't be run.
     """
+    return [_note(runs, draws) for runs, draws in each_function(source, content, data, wiring)]
+
+
+def each_function(
+    source: Source, content: bytes, data: Any, wiring: Wiring, ranges: Ranges | None = None
+) -> Iterator[tuple[LayerRuns, Iterator[Sequence[Array]]]]:
+    """Yields each function that the reference can run, in both forms, with inputs for it.
+
+    Args:
+        source: The model.
+        content: The file's bytes.
+        data: The user's inputs; `None` for random ones.
+        wiring: Which of the file's inputs and outputs are those of the model.
+        ranges: The ranges of random inputs; `None` for any.
+
+    Raises:
+        ConversionError: The model can't be run.
+    """
     module, functions = exported(source)
     file = outline(content)
-    notes = []
     with tempfile.TemporaryDirectory(prefix="tfconvert-") as folder:
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)
-        for function, runs in zip(functions, reference_runs(module, functions, data), strict=True):
+        for function, runs in zip(functions, reference_runs(module, functions, data, ranges), strict=True):
             if Executor(module).problems(function.sym_name):
                 continue
-            search = _Search(path, file, module, function, wiring(interface_of(function)))
-            notes.append(search.note(run.inputs for run in runs if not isinstance(run, Refused)))
-    return notes
+            with LayerRuns(path, file, module, function, wiring(interface_of(function))) as both:
+                yield both, (run.inputs for run in runs if not isinstance(run, Refused))
 
 
-class _Search:
-    """The search for the first difference in one function."""
+class LayerRuns:
+    """One function, in the reference and in LiteRT, with all that is computed on the way; a context manager.
+
+    Attributes:
+        interface: The function's interface.
+        operators: The file's operators, in the order in which they run.
+        tensors: The file's tensors.
+    """
 
     def __init__(self, path: Path, file: Outline, module: ModuleOp, function: FuncOp, wires: Wires) -> None:
         self._path, self._module, self._function, self._wires = path, module, function, wires
-        self._interface: Interface = interface_of(function)
+        self.interface: Interface = interface_of(function)
         signature = next((each for each in file.signatures if each.key == wires.key), file.signatures[0])
         self._subgraph = signature.subgraph
-        self._operators = file.subgraphs[self._subgraph]
-        self._tensors = file.tensors[self._subgraph]
-        self._names = {name for tensor in self._tensors for name in _nodes(tensor.name)}
+        self.operators = file.subgraphs[self._subgraph]
+        self.tensors = file.tensors[self._subgraph]
+        names = {name for tensor in self.tensors for name in nodes_of(tensor.name)}
+        self._names = names | {_base(name) for name in names}
+        self._child = Child("tfconvert.converter.files.tensors_process")
+        self._is_loaded = False
 
-    def note(self, draws: Iterator[Sequence[Array]]) -> Diagnostic:
-        """Returns the first difference on the first inputs that show one."""
-        label = self._interface.keys[0] if self._interface.keys else self._interface.function
-        most = 0
-        for values in draws:
-            layers = self._layers(values)
-            most = max(most, len(layers))
-            for layer in layers:
-                if layer.difference.what:
-                    return self._found(label, layer, {each.tensor.number: each for each in layers})
-        return Diagnostic(
-            "layers-agree", f"{label!r}: of {len(self._operators)} operators, {most} were compared one by one, "
-            "and none of them differs", severity=NOTE,
-        )  # fmt: skip
+    def __enter__(self) -> LayerRuns:
+        """Returns itself; nothing is started yet."""
+        return self
 
-    def _found(self, label: str, layer: Layer, compared: Mapping[int, Layer]) -> Diagnostic:
-        made = {index for operator in self._operators for index in operator.outputs}
-        inputs = [
-            f"{self._tensors[index].name!r} {_share(compared.get(index))}"
-            for index in layer.operator.inputs if index in made
-        ]  # fmt: skip
-        of = f"; of its inputs: {', '.join(inputs)}" if inputs else ""
-        return Diagnostic(
-            "first-difference", f"{label!r}: the first result that differs is {layer.tensor.name!r}: it "
-            f"{layer.difference.what} (error {_share(layer)}){of}",
-            op=layer.operator.name, node=_nodes(layer.tensor.name)[-1], severity=NOTE,
-        )  # fmt: skip
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends LiteRT's process."""
+        self._child.stop()
 
-    def _layers(self, values: Sequence[Array]) -> list[Layer]:
-        """Returns the operators whose results can be compared, in the order in which they run."""
-        expected = self._expected(values)
-        got = self._got(values)
-        layers = []
-        for operator in self._operators:
-            for index in operator.outputs:
-                tensor = self._tensors[index]
-                candidates = [each for name in _nodes(tensor.name) for each in expected.get(name, ())]
-                found = _closest(candidates, got[index]) if index in got else None
-                if found is not None:
-                    layers.append(Layer(operator, tensor, found))
-        return layers
-
-    def _expected(self, values: Sequence[Array]) -> dict[str, list[Array]]:
+    def expected(self, values: Sequence[Array]) -> dict[str, list[Array]]:
         """Returns the values of the nodes that tensors are named after."""
         found: dict[str, list[Array]] = {}
 
@@ -141,31 +135,87 @@ class _Search:
                     found.setdefault(name, []).append(result)
 
         results = Executor(self._module, on_values=keep).run(self._function.sym_name, values)
-        for output, result in zip(self._interface.outputs, results, strict=True):
+        for output, result in zip(self.interface.outputs, results, strict=True):
             found.setdefault(output.name, []).append(result)
         return found
 
-    def _got(self, values: Sequence[Array]) -> dict[int, Array]:
-        """Returns the tensors of LiteRT's run."""
+    def candidates(self, tensor: Tensor, expected: Mapping[str, Sequence[Array]]) -> list[tuple[str, Array]]:
+        """Returns the values that a tensor may be, with their nodes, from those that `expected` returns."""
+        names = nodes_of(tensor.name)
+        found = [(name, each) for name in names for each in expected.get(name, ())]
+        # A constant may have taken the node's name, so that a number was added to that of the result.
+        return found or [(base, each) for base in map(_base, names) for each in expected.get(base, ())]
+
+    def got(self, values: Sequence[Array]) -> dict[int, Array]:
+        """Returns the tensors of LiteRT's run, as they are stored.
+
+        Raises:
+            ConversionError: LiteRT can't run the file (`runtime-error`).
+        """
         wires = self._wires
-        wanted = sorted({index for operator in self._operators for index in operator.outputs})
-        fed = values if wires.key else [values[number] for number in wires.order]
-        with Child("tfconvert.converter.files.tensors_process") as child:
-            try:
-                header = {"file": str(self._path), "key": wires.key, "subgraph": self._subgraph, "wanted": wanted}
-                answer, arrays = child.ask(header)
-                if not answer["problem"]:
-                    answer, arrays = child.ask({"inputs": list(wires.inputs)}, fed)
-                if not answer["problem"]:
-                    answer, arrays = child.ask({"finish": True})
-            except ChildError as crash:
-                raise failure(crash, "runtime-error", "the layers can't be compared") from crash
-        if answer["problem"]:
-            raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
+        if not self._is_loaded:
+            wanted = sorted({index for operator in self.operators for index in operator.outputs})
+            self._ask({"file": str(self._path), "key": wires.key, "subgraph": self._subgraph, "wanted": wanted})
+            self._is_loaded = True
+        self._ask({"inputs": list(wires.inputs)}, values if wires.key else [values[number] for number in wires.order])
+        answer, arrays = self._ask({"finish": True})
         return dict(zip(answer["numbers"], arrays, strict=True))
 
+    def _ask(self, header: Mapping[str, Any], arrays: Sequence[Array] = ()) -> Message:
+        try:
+            answer, results = self._child.ask(header, arrays)
+        except ChildError as crash:
+            raise failure(crash, "runtime-error", "the layers can't be compared") from crash
+        if answer["problem"]:
+            raise error("runtime-error", f"the layers can't be compared: {answer['problem']}")
+        return answer, results
 
-def _nodes(name: str) -> list[str]:
+
+def _note(runs: LayerRuns, draws: Iterator[Sequence[Array]]) -> Diagnostic:
+    """Returns the first difference on the first inputs that show one."""
+    label = runs.interface.keys[0] if runs.interface.keys else runs.interface.function
+    most = 0
+    for values in draws:
+        layers = _layers(runs, values)
+        most = max(most, len(layers))
+        for layer in layers:
+            if layer.difference.what:
+                return _found(runs, label, layer, {each.tensor.number: each for each in layers})
+    return Diagnostic(
+        "layers-agree", f"{label!r}: of {len(runs.operators)} operators, {most} were compared one by one, "
+        "and none of them differs", severity=NOTE,
+    )  # fmt: skip
+
+
+def _found(runs: LayerRuns, label: str, layer: Layer, compared: Mapping[int, Layer]) -> Diagnostic:
+    made = {index for operator in runs.operators for index in operator.outputs}
+    inputs = [
+        f"{runs.tensors[index].name!r} {_share(compared.get(index))}"
+        for index in layer.operator.inputs if index in made
+    ]  # fmt: skip
+    of = f"; of its inputs: {', '.join(inputs)}" if inputs else ""
+    return Diagnostic(
+        "first-difference", f"{label!r}: the first result that differs is {layer.tensor.name!r}: it "
+        f"{layer.difference.what} (error {_share(layer)}){of}",
+        op=layer.operator.name, node=nodes_of(layer.tensor.name)[-1], severity=NOTE,
+    )  # fmt: skip
+
+
+def _layers(runs: LayerRuns, values: Sequence[Array]) -> list[Layer]:
+    """Returns the operators whose results can be compared, in the order in which they run."""
+    expected, got = runs.expected(values), runs.got(values)
+    layers = []
+    for operator in runs.operators:
+        for index in operator.outputs:
+            tensor = runs.tensors[index]
+            candidates = [each for _, each in runs.candidates(tensor, expected)]
+            found = _closest(candidates, got[index]) if index in got else None
+            if found is not None:
+                layers.append(Layer(operator, tensor, found))
+    return layers
+
+
+def nodes_of(name: str) -> list[str]:
     """Returns the nodes that a tensor is named after: several with semicolons between them, where it was fused."""
     found = []
     for part in name.split(";"):
@@ -176,14 +226,26 @@ def _nodes(name: str) -> list[str]:
     return found
 
 
+def _base(name: str) -> str:
+    """Returns a name without the number that made it the only one, if it has one."""
+    base, _, number = name.rpartition("_")
+    return base if base and number.isdigit() else name
+
+
 def _closest(candidates: Sequence[Array], got: Array) -> Difference | None:
     """Returns how a tensor differs from the value that is closest to it, `None` if none is of its kind."""
     found = [
         compare(np.reshape(each, got.shape), got, float(np.finfo(np.float32).eps))
         for each in candidates
-        if each.dtype == got.dtype and [dim for dim in each.shape if dim != 1] == [dim for dim in got.shape if dim != 1]
+        if is_alike(each, got)
     ]
     return min(found, key=lambda each: (bool(each.what), each.relative), default=None)
+
+
+def is_alike(value: Array, other: Array) -> bool:
+    """Returns whether two values are of one type, and of one shape but for sizes of 1."""
+    shapes = [[dim for dim in each.shape if dim != 1] for each in (value, other)]
+    return value.dtype == other.dtype and shapes[0] == shapes[1]
 
 
 def _share(layer: Layer | None) -> str:

@@ -6,7 +6,7 @@ The ops that inputs reach determine their kinds; running the model, which values
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +68,30 @@ def drawn(module: ModuleOp, function: FuncOp, names: Sequence[str]) -> Iterator[
         yield from (found.inputs for found in drawn_runs(module, function, names) if isinstance(found, Run))
     else:
         yield from samples.draws([each.type for each in function.body.block.args], names)
+
+
+def runs_in_ranges(
+    module: ModuleOp, function: FuncOp, names: Sequence[str], ranges: Mapping[int, tuple[float, float]]
+) -> Iterator[Run | Refused]:
+    """Yields the reference's runs on random inputs that suit a function, floats within ranges.
+
+    Args:
+        module: The model as it was imported.
+        function: The function.
+        names: The names of its inputs.
+        ranges: The ranges, by the places of inputs.
+
+    Raises:
+        ConversionError: The reference can't be run at all.
+    """
+    for draw, values in enumerate(drawn(module, function, names)):
+        fitting = list(values)
+        for place, (low, high) in ranges.items():
+            if fitting[place].dtype.kind == "f":
+                random = np.random.default_rng([zlib.crc32(names[place].encode()), draw])
+                numbers = np.asarray(random.uniform(low, high, fitting[place].shape))
+                fitting[place] = numbers.astype(fitting[place].dtype)
+        yield run(module, function, fitting)
 
 
 def run(module: ModuleOp, function: FuncOp, values: Sequence[Array]) -> Run | Refused:

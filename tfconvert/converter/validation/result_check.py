@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfconvert.converter.executor.executor import Executor
+from tfconvert.converter.fidelity import Fidelity, Limits, OutputFidelity
 from tfconvert.converter.ir.interface import Interface, interface_of
 from tfconvert.converter.kernels.call import Array
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.quantize.entries import entries_of
+from tfconvert.converter.litert.quantize.figures import OutputFigures
 from tfconvert.converter.litert.quantize.samples import Entry, read
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.passes.merge_functions import MergeFunctions
@@ -47,6 +49,10 @@ Engine = Callable[[Sequence[Array]], Sequence[Array]]
 """Runs what a model's function was converted to, on inputs in the model's order; raises `runtime-error` if it can't."""
 
 
+Ranges = Callable[[Interface], Mapping[int, tuple[float, float]]]
+"""Returns the ranges of the floats that a function's inputs can be, by their places."""
+
+
 class Verification(NamedTuple):
     """The outcome of a check.
 
@@ -54,19 +60,32 @@ class Verification(NamedTuple):
         errors: How far each output is from the reference's, at most.
         notes: What was not compared, or differs for a reason, and why.
         problems: What is wrong; empty if the file is right as far as was compared.
+        fidelity: How near a quantized file is; `None` for others.
     """
 
     errors: tuple[OutputError, ...] = ()
     notes: tuple[Diagnostic, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
+    fidelity: Fidelity | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether something was compared, and nothing is wrong."""
+        return not self.problems and bool(self.errors or self.fidelity)
+
+    def with_layers(self, notes: Iterable[Diagnostic]) -> Verification:
+        """Returns the outcome with the notes of a comparison of layers, instead of hints to compare them."""
+        problems = tuple(each._replace(hint=_REPORT_IT) if each.hint == _HINT else each for each in self.problems)
+        return self._replace(notes=(*self.notes, *notes), problems=problems)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
         return {
-            "agrees": not self.problems and bool(self.errors),
+            "agrees": self.agrees,
             "verification": [each._asdict() for each in self.errors],
             "notes": [note.to_dict() for note in self.notes],
             "errors": [problem.to_dict() for problem in self.problems],
+            **({"fidelity": self.fidelity.to_dict()} if self.fidelity is not None else {}),
         }
 
 
@@ -89,7 +108,21 @@ def verify(source: Source, content: bytes, data: Any = None) -> Verification:
     return found
 
 
-def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None) -> Verification:
+class Quantized(NamedTuple):
+    """How a quantized file is judged: not by rounding.
+
+    Attributes:
+        limits: The fidelity that is enough.
+        ranges: The ranges of random inputs.
+    """
+
+    limits: Limits
+    ranges: Ranges
+
+
+def compared(
+    source: Source, content: bytes, data: Any = None, wiring: Wiring | None = None, quantized: Quantized | None = None
+) -> Verification:
     """Returns how a file compares with a model; as `verify`, but what differs is returned.
 
     Args:
@@ -97,15 +130,17 @@ def compared(source: Source, content: bytes, data: Any = None, wiring: Wiring | 
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
         wiring: Which of the file's inputs and outputs are those of the model; by default, those of the same names.
+        quantized: How it is judged if it is quantized; then integers that represent floats are fed and read as these.
     """
     runtime.require()
-    with Runtime() as litert:
-        return compared_in(litert, source, content, data, wiring or own_wiring)
+    with Runtime(as_floats=quantized is not None) as litert:
+        return compared_in(litert, source, content, data, wiring or own_wiring, quantized)
 
 
 def compared_in(
-    engine: FileEngine, source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring
-) -> Verification:
+    engine: FileEngine, source: Source, content: bytes, data: Any = None, wiring: Wiring = own_wiring,
+    quantized: Quantized | None = None,
+) -> Verification:  # fmt: skip
     """Returns how a file compares with a model in any engine; see `compared`.
 
     Args:
@@ -114,6 +149,7 @@ def compared_in(
         content: The file's bytes.
         data: The user's inputs; `None` for random ones.
         wiring: Which of the file's inputs and outputs are those of the model.
+        quantized: How the file is judged if it is quantized.
     """
     module, functions = exported(source)
     if not functions:
@@ -122,7 +158,7 @@ def compared_in(
     def runs(interface: Interface) -> Engine:
         return partial(wiring(interface).run, engine, content)
 
-    return checked(module, functions, data, runs, engine.name)
+    return checked(module, functions, data, runs, engine.name, quantized)
 
 
 def checked(
@@ -131,6 +167,7 @@ def checked(
     data: Any,
     engine: Callable[[Interface], Engine],
     name: str = "the executor",
+    quantized: Quantized | None = None,
 ) -> Verification:
     """Returns how what an engine computes compares with a model.
 
@@ -140,15 +177,24 @@ def checked(
         data: The user's inputs; `None` for random ones.
         engine: Returns what runs a function of an interface.
         name: What diagnostics call the engine.
+        quantized: How it is judged if it computes a quantized file.
     """
-    checks = [_Check(module, function, engine, name) for function in functions]
-    for check, runs in zip(checks, reference_runs(module, functions, data), strict=True):
+    make = _Check if quantized is None else _FidelityCheck
+    ranges = None if quantized is None else quantized.ranges
+    checks = [make(module, function, engine, name) for function in functions]
+    for check, runs in zip(checks, reference_runs(module, functions, data, ranges), strict=True):
         check.run(runs, given=data is not None)
-    return Verification(
+    found = Verification(
         tuple(error for check in checks for error in check.errors.values()),
         tuple(dict.fromkeys(note for check in checks for note in check.notes)),
         tuple(problem for check in checks for problem in check.problems.values()),
     )
+    outputs = tuple(each for check in checks for each in check.fidelity())
+    if quantized is None or not outputs:
+        return found
+    fidelity = Fidelity(sum(check.done for check in checks), outputs, limits=quantized.limits, is_random=data is None)
+    problem = fidelity.problem()
+    return found._replace(fidelity=fidelity, problems=(*found.problems, *([problem] if problem is not None else ())))
 
 
 NAMELESS = Verification((), (Diagnostic(
@@ -167,18 +213,27 @@ def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
     return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
 
 
-def reference_runs(module: ModuleOp, functions: Sequence[FuncOp], data: Any) -> Iterator[Iterator[Run | Refused]]:
+def reference_runs(
+    module: ModuleOp, functions: Sequence[FuncOp], data: Any,
+    ranges: Ranges | None = None,
+) -> Iterator[Iterator[Run | Refused]]:  # fmt: skip
     """Yields each function's runs in the reference.
 
     Args:
         module: The model.
         functions: The functions.
         data: The user's inputs; `None` for random ones.
+        ranges: Returns the ranges of random inputs of floats, by their places; `None` for any.
     """
     if data is None:
         for function in functions:
-            names = [tensor.name for tensor in interface_of(function).inputs]
-            yield inputs.drawn_runs(module, function, names)
+            interface = interface_of(function)
+            known = {} if ranges is None else ranges(interface)
+            names = [tensor.name for tensor in interface.inputs]
+            if known:
+                yield inputs.runs_in_ranges(module, function, names, known)
+            else:
+                yield inputs.drawn_runs(module, function, names)
         return
     _, entries = entries_of(module)
     data = data() if callable(data) else data
@@ -217,6 +272,7 @@ class _Check:
         errors: How far each output is from the reference's, at most.
         problems: What is wrong with an output.
         notes: What was not compared.
+        done: How many runs were compared.
     """
 
     def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
@@ -227,6 +283,7 @@ class _Check:
         self.errors: dict[str, OutputError] = {}
         self.problems: dict[str, Diagnostic] = {}
         self.notes: list[Diagnostic] = []
+        self.done = 0
 
     def run(self, runs: Iterator[Run | Refused], *, given: bool) -> None:
         """Compares the reference's runs with LiteRT's.
@@ -243,14 +300,15 @@ class _Check:
             names = ", ".join(dict.fromkeys(each.op for each in obstacles))
             self._decline(f"the reference can't compute {names}", "run it on the device, with inputs of your own")
             return
-        refused, failed, done = list[ConversionError](), list[ConversionError](), 0
+        refused, failed = list[ConversionError](), list[ConversionError]()
         for each in runs:
             if isinstance(each, Refused):
                 refused.append(each.problem)
             elif (failure := self._compare(each)) is not None:
                 failed.append(failure)
             else:
-                done += 1
+                self.done += 1
+        done = self.done
         if failed and (given or not done):
             self._fail(failed[0])
         elif failed:
@@ -273,6 +331,11 @@ class _Check:
             if problem.code not in ("runtime-error", "empty-tensor"):
                 raise
             return problem
+        self._take(run, got)
+        return None
+
+    def _take(self, run: Run, got: Sequence[Array]) -> None:
+        """Compares the results of one run."""
         wrong: dict[int, Difference] = {}
         for number, (want, have) in enumerate(zip(run.outputs, got, strict=True)):
             found = compare(want, have, _ROUNDING)
@@ -282,7 +345,10 @@ class _Check:
                 self._record(number, found)
         if wrong:
             self._judge(run, got, wrong)
-        return None
+
+    def fidelity(self) -> list[OutputFidelity]:
+        """Returns how near the outputs are, if that is what is judged."""
+        return []
 
     def _judge(self, run: Run, got: Sequence[Array], wrong: dict[int, Difference]) -> None:
         """Tells differences that rounding explains from those that nothing does."""
@@ -320,7 +386,31 @@ class _Check:
         )
 
 
+class _FidelityCheck(_Check):
+    """The comparison of one function of a quantized file: by how much, over all runs."""
+
+    def __init__(self, module: ModuleOp, function: FuncOp, engine: Callable[[Interface], Engine], name: str) -> None:
+        super().__init__(module, function, engine, name)
+        self._outputs = [OutputFigures() for _ in self._interface.outputs]
+
+    def _take(self, run: Run, got: Sequence[Array]) -> None:
+        """Adds the results of one run."""
+        for output, figures, want, have in zip(self._interface.outputs, self._outputs, run.outputs, got, strict=True):
+            if want.shape == have.shape:
+                figures.add(want, have)
+            else:
+                self.problems[output.name] = _failed(self._label, output.name, compare(want, have).what)
+
+    def fidelity(self) -> list[OutputFidelity]:
+        """Returns how near the outputs are."""
+        found = [figures.fidelity(output.name, self._label)
+                 for output, figures in zip(self._interface.outputs, self._outputs, strict=True)]  # fmt: skip
+        return [each for each in found if each is not None]
+
+
+_REPORT_IT = "this is a defect of the converter that made the file; if it is ours, please report it"
+_HINT = f"`compare_layers` (--compare-layers) finds the layer; {_REPORT_IT}"
+
+
 def _failed(signature: str, output: str, what: str) -> Diagnostic:
-    return Diagnostic("verification-failed", f"output {output!r} of {signature!r} {what}, by the reference",
-                      hint="`compare_layers` (--compare-layers) finds the layer; a difference that is not one of "
-                           "quantization is a defect of the converter, please report it")  # fmt: skip
+    return Diagnostic("verification-failed", f"output {output!r} of {signature!r} {what}, by the reference", hint=_HINT)

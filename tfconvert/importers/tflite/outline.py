@@ -22,12 +22,16 @@ class Tensor(NamedTuple):
         type: The enumerator of its type, in lower case.
         shape: Its shape; -1 where any size will do.
         number: Its place in the subgraph.
+        scale: What its integers are multiplied with, the first if each channel has one; 0 if they are just themselves.
+        zero_point: What is subtracted from them before.
     """
 
     name: str
     type: str
     shape: tuple[int, ...]
     number: int
+    scale: float = 0.0
+    zero_point: int = 0
 
     def __str__(self) -> str:
         return f"{self.name} {self.type}[{','.join('?' if dim < 0 else str(dim) for dim in self.shape)}]"
@@ -71,6 +75,13 @@ class Outline(NamedTuple):
     tensors: tuple[tuple[Tensor, ...], ...]
     main_inputs: tuple[Tensor, ...]
     metadata: dict[str, bytes]
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether some numbers are stored as integers that represent floats, or as 16-bit floats that become 32-bit."""
+        halves = any(each.type == "float16" for tensors in self.tensors for each in tensors)
+        has_scales = any(each.scale for tensors in self.tensors for each in tensors)
+        return has_scales or (halves and self.operators["DEQUANTIZE"] > 0)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -131,10 +142,22 @@ def outline(content: bytes) -> Outline:
 def _tensors(view: View) -> tuple[Tensor, ...]:
     return tuple(
         Tensor(
-            each["name"] or "", (TFLITE.member("TensorType", each["type"]) or "unknown").lower(), _shape(each), index
+            each["name"] or "",
+            (TFLITE.member("TensorType", each["type"]) or "unknown").lower(),
+            _shape(each),
+            index,
+            *_quantization(each),
         )
         for index, each in enumerate(view["tensors"] or ())
     )
+
+
+def _quantization(view: View) -> tuple[float, int]:
+    """Returns the first scale and zero point of a tensor."""
+    found = view["quantization"]
+    scales, zeros = (None, None) if found is None else (found["scale"], found["zero_point"])
+    scale = float(scales[0]) if scales is not None and len(scales) else 0.0
+    return scale, int(zeros[0]) if scale and zeros is not None and len(zeros) else 0
 
 
 def _indices(view: View, name: str) -> tuple[int, ...]:
