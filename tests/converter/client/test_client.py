@@ -46,6 +46,17 @@ def test_a_model_is_converted(client: Client, digits_model: Path, tmp_path: Path
     assert [each.name for each in tmp_path.iterdir()] == ["model.tflite"]
 
 
+def test_the_fidelity_of_a_job_is_in_the_list(client: Client, outlier_model: Path) -> None:
+    quantize = tfconvert.Quantize("int8", samples=str(outlier_model.with_name("images.npy")))
+    job = client.convert(outlier_model, quantize=quantize, verify=tfconvert.Verify(compare_layers=True))
+    (listed,) = [each for each in client.jobs() if each.id == job.id]
+    assert listed.info.summary["fidelity"]["is_low"] is True
+    assert len(job.report()["quantization"]["fidelity"]["exclusions"]["exclude"]) == 2
+    with pytest.raises(tfconvert.ConversionError, match="the limits are 20 dB and 95%") as caught:
+        client.convert(outlier_model, quantize=quantize, verify=tfconvert.Verify(min_snr=20, min_agreement=0.95))
+    assert caught.value.code == "low-fidelity"
+
+
 def test_jobs_are_listed_changed_and_deleted(client: Client, server: RunningService, digits_model: Path) -> None:
     server.hold()
     jobs = [client.submit(digits_model) for _ in range(5)]

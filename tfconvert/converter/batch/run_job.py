@@ -12,6 +12,7 @@ from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.settings import check_settings
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.verify_options import Verify, to_verify
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import error
@@ -42,8 +43,10 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
         _write_json(job.report, {"output_file": job.output, **report.to_dict()})
     if job.page:
         report.save(job.page)
-    return {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
-            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version}  # fmt: skip
+    summary = {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
+               "notes": len(report.notes), "min_runtime_version": report.min_runtime_version}  # fmt: skip
+    fidelity = report.quantization.fidelity if report.quantization is not None else None
+    return summary if fidelity is None else {**summary, "fidelity": fidelity.summary()}
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
@@ -57,8 +60,10 @@ def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
     elif quantize is not None:
         ends = quantize.get("io", "float32")
         quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
+    verify, data, layers = (rest.pop(name, None) for name in ("verify", "verify_data", "compare_layers"))
+    verify = to_verify(Verify(**verify) if isinstance(verify, Mapping) else verify, data, bool(layers))
     rest["limits"] = Limits(**rest.get("limits", {}))
-    return source, Options(**rest, quantize=quantize)
+    return source, Options(**rest, quantize=quantize, verify=verify)
 
 
 def _write_json(path: str, content: Mapping[str, Any]) -> None:

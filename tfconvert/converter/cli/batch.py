@@ -191,7 +191,8 @@ def _told(ending: Ending, was_done: bool) -> str:
     if ending.problem is not None:
         return f"{'failed':<9} {ending.code:>24}"
     size = f"{ending.summary['size'] / 1e6:.2f} MB"
-    return f"{'done before' if was_done else 'converted':<11} {size:>12} {ending.seconds:7.2f} s"
+    low = "  low fidelity" if ending.summary.get("fidelity", {}).get("is_low") else ""
+    return f"{'done before' if was_done else 'converted':<11} {size:>12} {ending.seconds:7.2f} s{low}"
 
 
 def _row(entry: Entry, ending: Ending, was_done: bool) -> Mapping[str, Any]:

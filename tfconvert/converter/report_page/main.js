@@ -33,7 +33,10 @@ function summary() {
   const weights = weightsBefore();
   const live = graphs ? Math.max(0, ...graphs.after.map((each) => each.live_bytes)) : 0;
   const worst = (report.verification || []).reduce((most, each) => Math.max(most, Number(each.max_relative)), 0);
+  const fidelity = (report.quantization || {}).fidelity;
+  const [first, ...others] = fidelity ? nearness(fidelity) : [];
   const tiles = [
+    first && tile("Fidelity", first, [...others, fidelity.is_low && fidelity.limits && `below ${fidelity.limits.snr} dB or ${fidelity.limits.agreement * 100}%`].filter(Boolean).join(", "), fidelity.is_low ? "bad" : "good"),
     tile("File", bytes(report.size || 0), weights ? `weights before: ${bytes(weights)}` : "", "strong"),
     tile("Operators", count(after), `from ${many(before, "TensorFlow op")}`),
     times.seconds !== undefined && tile("Time", duration(times.seconds), times.stages ? many(times.stages.length, "stage") : ""),
@@ -298,15 +301,25 @@ function quantizationSection() {
   const rows = layers.map((layer) => [layer.op, el("span", { class: "path" }, layer.node || ""), layer.form, layer.weight_snr === undefined ? "" : `${Number(layer.weight_snr).toFixed(1)} dB`,
     layer.low === undefined ? "" : `${Number(layer.low).toPrecision(4)} to ${Number(layer.high).toPrecision(4)}`, layer.reason || ""]);
   const fidelity = found.fidelity;
-  const db = (value) => (typeof value === "number" ? `${value.toFixed(1)} dB` : String(value));
+  const share = (value) => (typeof value === "number" ? `${(value * 100).toFixed(2)}%` : "");
+  const compared = fidelity ? (fidelity.layers || []).map((each) => [el("span", { class: "path" }, each.node), each.op, decibels(each.snr), decibels(each.channel_snr),
+    `${Number(each.low).toPrecision(4)} to ${Number(each.high).toPrecision(4)}`, share(each.used), share(each.lost)]) : [];
   return section("quantization", "Quantization", `Weights: ${bytes(found.bytes_before)} before, ${bytes(found.bytes_after)} now.`,
     el("ul", { class: "chips" }, Object.entries(found.forms || {}).map(([form, times]) => el("li", {}, `${form} × ${count(times)}`))),
     fidelity && [el("h3", {}, `Compared with the float model on ${many(fidelity.samples, "sample")}`),
-      table("Outputs", ["Output", "Signal to noise", "Same largest element"], fidelity.outputs.map((each) => [each.name, db(each.snr), each.agreement === undefined ? "" : `${(each.agreement * 100).toFixed(1)}%`])),
-      el("h3", {}, "Tensors that lose most"), bars("Tensors that lose most", ["Tensor", "", "Signal to noise"],
-        Object.entries(fidelity.worst || {}).map(([label, snr]) => ({ label, value: 10 ** (-snr / 20) * 100, text: db(snr), style: "warm" })))],
+      table("Outputs", ["Output", "Signal to noise", "Same largest element"], fidelity.outputs.map((each) => [each.name, decibels(each.snr), each.agreement === undefined ? "" : `${(each.agreement * 100).toFixed(1)}%`])),
+      fidelity.exclusions && el("p", {}, exclusions(fidelity.exclusions)),
+      compared.length > 0 && [el("h3", {}, "Layers, those where most is lost first"),
+        table("Layers compared", ["Layer", "Operator", "Signal to noise", "Worst channel", "Range", "Range used", "Lost here"], compared)],
+      !compared.length && [el("h3", {}, "Tensors that lose most"), bars("Tensors that lose most", ["Tensor", "", "Signal to noise"],
+        Object.entries(fidelity.worst || {}).map(([label, snr]) => ({ label, value: 10 ** (-snr / 20) * 100, text: decibels(snr), style: "warm" })))]],
     errors.length > 0 && [el("h3", {}, "Error of the weights by layer"), bars("Error of the weights", ["Layer", "", "Signal to noise"], errors)],
     rows.length > 0 && el("details", {}, el("summary", {}, `All layers (${count(rows.length)})`), table("Layers", ["Operator", "Layer", "Form", "Weight", "Range", "Why not smaller"], rows, 100)));
+}
+
+function exclusions(found) {
+  if (!found.exclude.length) return `The search for layers to exclude ${found.ran_out ? "ran out of time" : "found none"}.`;
+  return [`Excluding ${found.exclude.length === 1 ? "this layer" : `these ${count(found.exclude.length)} layers`} gives ${nearness(found).join(", ")}: `, el("code", {}, found.exclude.join(", "))];
 }
 
 function verificationSection() {

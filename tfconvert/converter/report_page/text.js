@@ -40,6 +40,15 @@ function duration(seconds) {
   return `${ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2)} ms`;
 }
 
+// A number of dB; where JSON has none, it is text, or missing.
+const decibels = (snr) => (typeof snr === "number" ? `${snr.toFixed(1)} dB` : snr === "inf" ? "exact" : snr ? "not a number" : "");
+
+// The fidelity of a quantized model in two parts: how strong its error is, and how often the answer is the same.
+function nearness(found) {
+  const share = typeof found.agreement === "number" ? `${Number((found.agreement * 100).toFixed(1))}% same top-1` : "";
+  return [decibels(found.snr) || (share || found.is_low ? "" : "exact"), share].filter(Boolean);
+}
+
 // The end of a long name tells more than its begin.
 const tail = (text, most) => (text.length <= most ? text : `…${text.slice(text.length - most + 1)}`);
 const cut = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);

@@ -117,7 +117,7 @@ class JobView(BaseModel):
     stage: str = Field(description="The stage that it was last known to be in.")
     attempt: int = Field(description="How often it was begun.")
     problem: Findings | None = Field(description="Why it failed.")
-    summary: dict[str, Any] = Field(description="Size and operators of the result.")
+    summary: dict[str, Any] = Field(description="Size and operators of the result; its fidelity, if that was measured.")
     is_cached: bool = Field(description="Whether the result is that of an equal job.")
     cancel_requested: bool
     seconds: float = Field(description="How long the conversion took, with all that is around it.")

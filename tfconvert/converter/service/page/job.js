@@ -1,5 +1,6 @@
 // One job: its stages as they begin, what came of it, and what can be done with it.
 
+import { badge } from "./jobs.js";
 import { download, jobPath, json, request } from "./requests.js";
 import { follow } from "./progress.js";
 
@@ -92,7 +93,7 @@ export class JobView {
   drawState() {
     const { job, stages } = this;
     const runs = !ENDED.includes(job.state);
-    by("job-state").replaceChildren(el("span", { class: `state ${job.state}` }, job.state), job.is_cached ? " from the result of the same conversion before" : "");
+    by("job-state").replaceChildren(el("span", { class: `state ${job.state}` }, job.state), ...badge(job), job.is_cached ? " from the result of the same conversion before" : "");
     by("stages").replaceChildren(...stages.map((stage, index) => {
       const next = stages[index + 1];
       const current = runs && !next;
@@ -105,9 +106,10 @@ export class JobView {
     const { job } = this;
     if (job.state === "failed") return this.problems();
     if (job.state !== "succeeded") return [];
-    const tile = (name, value) => Boolean(value) && el("div", { class: "tile" }, el("dt", {}, name), el("dd", {}, value));
-    const { size, operators, notes } = job.summary || {};
+    const tile = (name, value, note, style) => Boolean(value) && el("div", { class: `tile ${style || ""}` }, el("dt", {}, name), el("dd", {}, value, note && el("small", {}, note)));
+    const { size, operators, notes, fidelity } = job.summary || {};
     return el("dl", { class: "tiles" },
+      fidelity && tile("Fidelity", ...[...nearness(fidelity), ""].slice(0, 2), fidelity.is_low && "bad"),
       tile("File", size && bytes(size)),
       tile("Operators", operators && count(operators)),
       tile("Time", job.seconds && duration(job.seconds)),

@@ -7,6 +7,12 @@ const LIMIT = 20;
 
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
 
+// A badge for a quantized model that is not near enough to that of floats.
+export function badge(job) {
+  const { fidelity } = job.summary || {};
+  return fidelity && fidelity.is_low ? [" ", el("span", { class: "state low" }, "low fidelity")] : [];
+}
+
 export class JobsView {
   constructor(onProblem) {
     this.onProblem = onProblem;
@@ -59,7 +65,7 @@ export class JobsView {
     const cell = (head, ...content) => el("td", { role: "cell", "data-head": head }, content);
     const row = (job) => el("tr", { role: "row" },
       el("th", { scope: "row", role: "rowheader" }, el("a", { href: `#job=${encodeURIComponent(job.id)}` }, job.model_name)),
-      cell("State", el("span", { class: `state ${job.state}` }, job.state)),
+      cell("State", el("span", { class: `state ${job.state}` }, job.state), badge(job)),
       cell("Asked for", when(job.created)),
       cell("Size", job.summary && job.summary.size ? bytes(job.summary.size) : ""),
       cell("Time", job.seconds ? duration(job.seconds) : ""));
