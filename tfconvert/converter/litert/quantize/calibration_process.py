@@ -81,6 +81,7 @@ class _Run:
 
     def _run_main(self, inputs: Mapping[int, Array]) -> None:
         interpreter = self._interpreter
+        self._runners.clear()  # The interpreter doesn't run while others refer to it.
         shapes = {index: value.shape for index, value in inputs.items()}
         if shapes != self._shapes:
             for index, value in inputs.items():
