@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tests.support import outlier
+from tests.support.sample_models import two_heads
 from tfconvert import Quantize, Verify
 from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.run_job import run_job
@@ -158,6 +160,22 @@ def test_a_generator_is_verified_on_what_it_gave(outlier_model: Path) -> None:
         assert report.quantization is not None
         assert report.quantization.fidelity is not None
         assert (report.quantization.fidelity.samples, report.quantization.fidelity.is_random) == (32, False)
+
+
+@pytest.mark.parametrize("keys", [("embed", "classify"), ("classify", "embed")])
+def test_every_signature_is_compared(tf: ModuleType, tmp_path: Path, keys: tuple[str, str]) -> None:
+    """In whichever order their samples come."""
+    module, signatures = two_heads(tf)
+    tf.saved_model.save(module, str(tmp_path), signatures=signatures)
+    random = np.random.default_rng(0)
+    samples = {key: [{"features": random.normal(size=(2, 64)).astype(np.float32)} for _ in range(4)] for key in keys}
+    report = tfconvert.convert(tmp_path, quantize=Quantize("int8", samples=samples), verify=True).report
+    assert report.quantization is not None
+    fidelity = report.quantization.fidelity
+    assert fidelity is not None
+    assert fidelity.samples == 8
+    assert {each.signature for each in fidelity.outputs} == set(keys)
+    assert all(each.snr > 25 for each in fidelity.outputs)
 
 
 def test_the_old_keywords_fill_the_record(outlier_model: Path, quantize: Quantize, samples: Path) -> None:

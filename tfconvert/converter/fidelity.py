@@ -307,7 +307,8 @@ def _decibels(value: float) -> str:
 def _told(snr: float, agreement: float) -> str:
     if math.isnan(snr):
         return "nothing to compare" if math.isnan(agreement) else f"equal in {agreement:.1%}"
-    return _decibels(snr) if math.isnan(agreement) else f"{_decibels(snr)}, the same largest element in {agreement:.1%}"
+    ratio = "the same numbers" if snr == math.inf else _decibels(snr)
+    return ratio if math.isnan(agreement) else f"{ratio}, the same largest element in {agreement:.1%}"
 
 
 def _output(output: OutputFidelity) -> dict[str, Any]:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from tfconvert.converter.fidelity import Fidelity, Limits
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.litert.quantize import comparison
 from tfconvert.converter.litert.quantize.entries import entries_of
-from tfconvert.converter.litert.quantize.samples import read
+from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.validation import inputs
+from tfconvert.converter.validation import inputs, result_check
 from tfconvert.converter.validation.exclusion_search import Search, Trial
 from tfconvert.converter.validation.quantized_forms import Forms
 from tfconvert.converter.verify_options import Verify
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.importers.source import Source
-from tfconvert.schema.dialects.boxes import Array
+from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 
-MOST = 32
-"""How many samples are compared."""
+MOST = result_check.MOST
+"""How many samples of each signature are compared."""
 
 
 def check(
@@ -45,13 +45,16 @@ def check(
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()
-    samples, is_random = _samples(source.open(), quantize.samples if wanted.data is None else wanted.data)
+    module = source.open()
+    functions, entries = entries_of(module)
+    samples, is_random = _samples(module, functions, entries, quantize.samples if wanted.data is None else wanted.data)
     if wanted.compare_layers:
         samples = list(samples)
     limits = Limits.of(wanted.min_snr, wanted.min_agreement)
 
     def measured(form: TFLiteFile) -> Fidelity:
-        found = comparison.compare(floats.file, form, samples, floats.nodes if wanted.compare_layers else None)
+        listed = floats.nodes if wanted.compare_layers else None
+        found = comparison.compare(floats.file, form, samples, entries, listed)
         return found._replace(limits=limits, is_random=is_random)
 
     def trial(exclude: Sequence[str]) -> Trial:
@@ -65,15 +68,23 @@ def check(
     return found
 
 
-def _samples(module: ModuleOp, given: Any) -> tuple[Iterable[Sequence[Array]], bool]:
-    """Returns inputs for the first signature, and whether they are random since there are none of the user's."""
-    functions, signatures = entries_of(module)
-    own: Iterator[Sequence[Array]] = iter(())
-    if given is not None:
-        own = (sample.values for sample in read(given, signatures) if sample.entry == 0)
+def _samples(
+    module: ModuleOp, functions: Sequence[FuncOp], entries: Sequence[Entry], given: Any
+) -> tuple[Iterable[Sample], bool]:
+    """Returns inputs for the signatures, and whether they are random since there are none of the user's."""
+    own = _given(entries, given() if callable(given) else given)
     first = next(own, None)
-    if first is not None:
-        return islice(chain([first], own), MOST), False
-    function = functions[0]
-    names = [tensor.name for tensor in interface_of(function).inputs]
-    return islice(inputs.drawn(module, function, names), MOST), True
+    return (_random(module, functions), True) if first is None else (chain([first], own), False)
+
+
+def _given(entries: Sequence[Entry], given: Any) -> Iterator[Sample]:
+    for number in range(len(entries)) if given is not None else ():
+        for values in result_check.samples_of(given, entries, number):
+            yield Sample(number, list(values))
+
+
+def _random(module: ModuleOp, functions: Sequence[FuncOp]) -> Iterator[Sample]:
+    for number, function in enumerate(functions):
+        names = [tensor.name for tensor in interface_of(function).inputs]
+        for values in inputs.drawn(module, function, names):
+            yield Sample(number, list(values))

@@ -238,11 +238,20 @@ def reference_runs(
     _, entries = entries_of(module)
     data = data() if callable(data) else data
     for number, function in enumerate(functions):
-        yield _given_runs(module, function, _samples(data, entries, number))
+        yield _given_runs(module, function, samples_of(data, entries, number))
 
 
-def _samples(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
-    """Yields the user's inputs for one function; those of others are not touched, as they may be read only once."""
+def samples_of(data: Any, entries: Sequence[Entry], number: int) -> Iterator[Sequence[Array]]:
+    """Yields the user's inputs for one function; those of others are not touched, as they may be read only once.
+
+    Args:
+        data: The user's inputs.
+        entries: What each function takes.
+        number: The function.
+
+    Raises:
+        ConversionError: They are not what the function takes (`wrong-sample`).
+    """
     keys = {entry.key for entry in entries} | {key for entry in entries for key in entry.aliases}
     if isinstance(data, Mapping) and data and set(data) <= keys:
         own = {key: value for key, value in data.items() if key in (entries[number].key, *entries[number].aliases)}

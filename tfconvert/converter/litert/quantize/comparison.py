@@ -12,6 +12,7 @@ from tfconvert.converter.fidelity import Fidelity, OutputFidelity
 from tfconvert.converter.litert import runtime
 from tfconvert.converter.litert.failures import failure
 from tfconvert.converter.litert.quantize.figures import Measured, Step, layers
+from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.exporters.tflite.model import TFLiteFile
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.boxes import Array
@@ -23,7 +24,8 @@ _WORST = 10
 def compare(
     floats: TFLiteFile,
     quantized: TFLiteFile,
-    samples: Iterable[Sequence[Array]],
+    samples: Iterable[Sample],
+    entries: Sequence[Entry],
     nodes: Mapping[int, str] | None = None,
 ) -> Fidelity:
     """Runs two files on the same samples, in LiteRT.
@@ -31,7 +33,8 @@ def compare(
     Args:
         floats: The model's file without quantization.
         quantized: The file with it.
-        samples: The inputs of the first signature, in order.
+        samples: Inputs of the signatures.
+        entries: The signatures.
         nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
 
     Raises:
@@ -43,10 +46,11 @@ def compare(
         for path, file in zip(paths, (floats, quantized), strict=True):
             file.save(path)
         with Child("tfconvert.converter.litert.quantize.comparison_process") as child:
-            _ask(child, {"files": [str(path) for path in paths]})
+            known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
+            _ask(child, {"files": [str(path) for path in paths], "entries": known})
             count = 0
             for sample in samples:
-                _ask(child, {}, sample)
+                _ask(child, {"entry": sample.entry}, sample.values)
                 count += 1
             answer = _ask(child, {"finish": True})
     return _fidelity(answer, count, nodes)

@@ -1,6 +1,7 @@
 """The process in which a model of floats and its quantized form run on the same samples, tensor by tensor.
 
-First come the two files, then a sample each, and at last the word to finish.
+First come the two files, then a sample each, and at last the word to finish. Tensors inside are compared for the first
+signature, outputs for all.
 """
 
 from __future__ import annotations
@@ -54,6 +55,14 @@ class _Model:
             return None
         return to_floats(stored, *details["quantization"])
 
+    def run_signature(self, key: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Runs a signature; returns its outputs as floats."""
+        runner = self._interpreter.get_signature_runner(key)
+        details = runner.get_input_details()
+        results = runner(**{name: to_stored(value, details[name]) for name, value in inputs.items()})
+        found = runner.get_output_details()
+        return {name: to_floats(results[name], *found[name]["quantization"]) for name in sorted(found)}
+
     def reset(self) -> None:
         """Forgets the state."""
         self._interpreter.reset_all_variables()
@@ -73,9 +82,25 @@ class _Comparison:
             if floats.tensors[one]["dtype"] is np.float32
         }
         self._inner = {one: (two, Figures()) for one, two in others.items()}
+        self._entries: list[tuple[str, list[str]]] = header["entries"]
+        self._further: dict[tuple[str, str], OutputFigures] = {}
 
     def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs both models on a sample."""
+        if header["entry"]:
+            self._feed_signature(*self._entries[header["entry"]], arrays)
+        else:
+            self._feed_first(arrays)
+        for model in self._models:
+            model.reset()
+
+    def _feed_signature(self, key: str, names: list[str], arrays: list[Array]) -> None:
+        expected, got = (model.run_signature(key, dict(zip(names, arrays, strict=True))) for model in self._models)
+        for name, value in expected.items():
+            if value.shape == got[name].shape:
+                self._further.setdefault((key, name), OutputFigures()).add(value, got[name])
+
+    def _feed_first(self, arrays: list[Array]) -> None:
         for model in self._models:
             model.run(arrays)
         floats, quantized = self._models
@@ -85,13 +110,13 @@ class _Comparison:
             expected, got = floats.value(one), quantized.value(two)
             if expected is not None and got is not None and expected.shape == got.shape:
                 figures.add(expected, got)
-        for model in self._models:
-            model.reset()
 
     def finish(self) -> Message:
         """Returns the findings: those about outputs, those about other tensors by index, and the operators."""
         floats, quantized = self._models
-        outputs = [figures.fidelity(str(floats.tensors[one]["name"])) for one, _, figures in self._outputs]
+        first = self._entries[0][0] if len(self._entries) > 1 else ""
+        outputs = [figures.fidelity(str(floats.tensors[one]["name"]), first) for one, _, figures in self._outputs]
+        outputs += [figures.fidelity(name, key) for (key, name), figures in self._further.items()]
         measured = {one: figures.measured() for one, (_, figures) in self._inner.items()}
         ranges = {one: range_of(quantized.tensors[two]) for one, (two, _) in self._inner.items()}
         found: dict[str, Any] = {
