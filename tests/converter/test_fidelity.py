@@ -1,4 +1,4 @@
-"""A quantized model that is not near enough to that of floats: who says so, where, and what is proposed."""
+"""A quantized model that differs too much from the float model: who says so, where, and what is proposed."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_the_command_warns_first_of_all(outlier_model: Path, tmp_path: Path) -> 
     assert run.exit_code == 0
     head = run.stdout.splitlines()[2:5]
     assert head[0] == "  fidelity: 0.0 dB, the same largest element in 0.0%"
-    assert head[1].startswith("  warning: the quantized model is not near enough to the model of floats on 24 samples")
+    assert head[1].startswith("  warning: the quantized model differs too much from the float model, on 24 samples")
     assert head[2].startswith("  hint: `compare_layers` (--compare-layers)")
-    assert run.stdout.count("not near enough") == 1
+    assert run.stdout.count("differs too much") == 1
     assert "[low-fidelity]" in run.stderr
 
 
@@ -53,7 +53,7 @@ def test_the_command_warns_first_of_all(outlier_model: Path, tmp_path: Path) -> 
 def test_it_warns_where_no_text_is_printed(outlier_model: Path, tmp_path: Path, quiet: str) -> None:
     run = _convert(outlier_model, tmp_path / "x.tflite", "--verify", quiet)
     assert (run.exit_code, (tmp_path / "x.tflite").exists()) == (0, True)
-    assert "tfconvert: warning: the quantized model is not near enough" in run.stderr
+    assert "tfconvert: warning: the quantized model differs too much" in run.stderr
     if quiet == "-q":
         assert run.stdout == ""
         return
@@ -70,7 +70,7 @@ def test_limits_are_errors_and_no_file_is_written(outlier_model: Path, tmp_path:
     run = _convert(outlier_model, tmp_path / "x.tflite", *limit)
     assert run.exit_code == 1
     assert list(tmp_path.iterdir()) == []
-    assert "tfconvert: error: the quantized model is not near enough" in run.stderr
+    assert "tfconvert: error: the quantized model differs too much" in run.stderr
     assert "[low-fidelity]" in run.stderr
 
 

@@ -154,7 +154,7 @@ def convert(
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
             the reference executor, on random inputs that suit the model; the differences, and what can't be compared,
             are in the report. A quantized model is compared with itself without quantization, on the samples if there
-            are any: a warning tells if it is not near enough. The reference executor runs a text of StableHLO itself. A
+            are any: a warning tells if they differ too much. The reference executor runs a text of StableHLO itself. A
             `tfconvert.Verify` says more: inputs, limits, whether to compare layers.
         check_passes: Whether to run the model's IR before and after each pass on the same random inputs and compare.
         asset_root: MLIR text: the folder below which it may name files, which are then read; none by default.

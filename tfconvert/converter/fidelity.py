@@ -181,7 +181,7 @@ class Fidelity(NamedTuple):
         kind = "random inputs" if self.is_random else _many(self.samples, "sample")
         return Diagnostic(
             LOW,
-            f"the quantized model is not near enough to the model of floats on {kind}: {', '.join(low[:_FEW])}{more}; "
+            f"the quantized model differs too much from the float model, on {kind}: {', '.join(low[:_FEW])}{more}; "
             f"the limits are {self.limits.snr:g} dB and {self.limits.agreement:.0%}",
             hint=self._hint(),
             severity=ERROR if self.is_refused else WARNING,

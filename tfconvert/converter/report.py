@@ -202,7 +202,7 @@ class Report(NamedTuple):
         return f"<tfconvert report on {self.source}: {self.size} bytes>"
 
     def _first(self) -> tuple[Diagnostic, ...]:
-        """Returns the notes that come before all else: that a quantized model is not near enough to that of floats."""
+        """Returns the notes that come before all else: that a quantized model differs too much from the float model."""
         if self.quantization is None or self.quantization.fidelity is None:
             return ()
         from tfconvert.converter.fidelity import LOW

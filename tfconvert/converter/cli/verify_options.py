@@ -93,7 +93,7 @@ def to_verify(values: Mapping[str, Any]) -> Verify | None:
 
 
 def low_fidelity(report: Report | CachedReport) -> list[Diagnostic]:
-    """Returns the warning that a quantized model is not near enough to that of floats, for the error stream."""
+    """Returns the warning that a quantized model differs too much from the float model, for the error stream."""
     from tfconvert.converter.fidelity import LOW
 
     return [Diagnostic(**note) for note in report.to_dict()["notes"] if note["code"] == LOW]

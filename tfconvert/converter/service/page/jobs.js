@@ -7,7 +7,7 @@ const LIMIT = 20;
 
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "");
 
-// A badge for a quantized model that is not near enough to that of floats.
+// A badge for a quantized model that differs too much from the float model.
 export function badge(job) {
   const { fidelity } = job.summary || {};
   return fidelity && fidelity.is_low ? [" ", el("span", { class: "state low" }, "low fidelity")] : [];
