@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tests.support import outlier
-from tests.support.sample_models import two_heads
+from tests.support.sample_models import traced, two_heads
+from tests.support.saved_function import save_function
 from tfconvert import Quantize, Verify
 from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.run_job import run_job
@@ -116,13 +117,41 @@ def test_layers_are_listed_and_the_culprits_found(outlier_model: Path, samples: 
     assert not after.fidelity.is_low
 
 
+@pytest.mark.parametrize("mode", ["dynamic", "weights"])
+def test_weights_are_searched_too(tf: ModuleType, tmp_path: Path, mode: Any) -> None:
+    """One scale for a matrix whose columns, or rows, differ leaves nothing of the smaller ones."""
+    random = np.random.default_rng(1)
+    scale = np.where(np.arange(64) == 9, 2000, 1).astype(np.float32)
+    first = random.normal(size=(32, 64)).astype(np.float32) * scale
+    second = random.normal(size=(64, 64)).astype(np.float32) / scale[:, None]
+    last = random.normal(size=(64, 20)).astype(np.float32)
+
+    @traced(tf, tf.TensorSpec([None, 32], tf.float32, name="x"))
+    def call(x: Any) -> Any:
+        x = tf.tanh(tf.matmul(tf.matmul(x, first, name="columns"), second, name="rows"))
+        return {"y": tf.matmul(x, last, name="last")}
+
+    save_function(tf, tmp_path, call.get_concrete_function())
+    data = [[random.normal(size=(1, 32)).astype(np.float32)] for _ in range(8)]
+    quantize = Quantize(mode, per_channel=False)
+    report = tfconvert.convert(tmp_path, quantize=quantize, verify=Verify(data, compare_layers=True)).report
+    assert report.quantization is not None
+    fidelity = report.quantization.fidelity
+    assert fidelity is not None
+    assert fidelity.is_low
+    assert fidelity.layers[0].node == "columns"
+    assert fidelity.exclusions is not None
+    assert sorted(fidelity.exclusions.exclude) == ["columns", "rows"]
+
+
 def test_comparing_layers_changes_no_file(outlier_model: Path, quantize: Quantize) -> None:
     plain = bytes(tfconvert.convert(outlier_model, quantize=quantize))
     assert bytes(tfconvert.convert(outlier_model, quantize=quantize, compare_layers=True)) == plain
 
 
 def test_the_error_tells_the_layers_and_the_proposal(outlier_model: Path, tmp_path: Path) -> None:
-    run = _convert(outlier_model, tmp_path / "x.tflite", "--min-snr", 30, "--compare-layers")
+    run = _convert(outlier_model, tmp_path / "x.tflite", "--min-snr", 30, "--compare-layers", "-v")
+    assert run.stderr.index("tfconvert: verify\n") < run.stderr.index("tfconvert: search-exclusions\n")
     assert (run.exit_code, list(tmp_path.iterdir())) == (1, [])
     assert "hint: excluding these 2 gives 41.1 dB" in run.stderr
     lines = run.stderr.splitlines()

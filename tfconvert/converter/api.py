@@ -242,7 +242,7 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
         file, report = conversion.run(source, options, on_stage)
         if options.verify is not None:
             on_stage("verify")
-            report = verified(source, options, file, report)
+            report = verified(source, options, file, report, on_stage)
         undo.pop_all()
     if source is not original:
         report = report._replace(stages=(saved, *report.stages))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tfconvert.converter.files.layers import first_difference
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_report import FLOAT, QuantizationReport
+from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report
 from tfconvert.converter.targets import target_of
 from tfconvert.converter.validation import quantization_check
@@ -75,7 +75,13 @@ class _Remembered:
             yield item
 
 
-def verified(source: Source, options: Options, file: ConvertedFile, report: Report) -> Report:
+def verified(
+    source: Source,
+    options: Options,
+    file: ConvertedFile,
+    report: Report,
+    on_stage: Callable[[str], None] = lambda name: None,
+) -> Report:
     """Returns the report with how the file compares with the model.
 
     Args:
@@ -83,6 +89,7 @@ def verified(source: Source, options: Options, file: ConvertedFile, report: Repo
         options: The settings.
         file: What it was converted to.
         report: The report of the conversion.
+        on_stage: Called with the name of what may take long beside verifying, before it begins.
 
     Raises:
         ConversionError: Results differ, or the file can't be run.
@@ -93,7 +100,7 @@ def verified(source: Source, options: Options, file: ConvertedFile, report: Repo
         return report._replace(notes=(*report.notes, _NEEDS_FLEX))
     if options.quantize is not None:
         assert isinstance(file, TFLiteFile), "only LiteRT's files are quantized"
-        return _quantized(source, options, options.quantize, wanted, file, report)
+        return _quantized(source, options, options.quantize, wanted, file, report, on_stage)
     found = target_of(options).compare(source, file, wanted.data)
     if wanted.compare_layers:
         found = found.with_layers(first_difference(source, file.to_bytes(), wanted.data))
@@ -103,12 +110,17 @@ def verified(source: Source, options: Options, file: ConvertedFile, report: Repo
 
 
 def _quantized(
-    source: Source, options: Options, quantize: Quantize, wanted: Verify, file: TFLiteFile, report: Report
+    source: Source,
+    options: Options,
+    quantize: Quantize,
+    wanted: Verify,
+    file: TFLiteFile,
+    report: Report,
+    on_stage: Callable[[str], None],
 ) -> Report:
     """Returns the report with how a quantized file compares with the same model unquantized."""
     known = report.quantization or QuantizationReport(())
-    nodes = frozenset(layer.node for layer in known.layers if layer.form != FLOAT and layer.node)
-    fidelity = quantization_check.check(source, options, quantize, wanted, file, nodes)
+    fidelity = quantization_check.check(source, options, quantize, wanted, file, known.layers, on_stage)
     problem = fidelity.problem()
     if problem is not None and fidelity.is_refused:
         raise ConversionError((problem, *fidelity.worst_layers()))

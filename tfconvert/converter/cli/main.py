@@ -148,7 +148,9 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @limits_option
 @server_options
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much.")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print nothing but errors, and that a quantized model differs too much."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print the whole report.")
 @click.option(DEBUG, is_flag=True, expose_value=False, help="Print the traceback of an internal error.")
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_versions,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
+from tfconvert.converter.quantization_report import Layer
 from tfconvert.converter.validation import inputs, result_check
 from tfconvert.converter.validation.exclusion_search import Search, Trial
 from tfconvert.converter.validation.quantized_forms import Forms
@@ -27,7 +28,13 @@ MOST = result_check.MOST
 
 
 def check(
-    source: Source, options: Options, quantize: Quantize, wanted: Verify, file: TFLiteFile, nodes: frozenset[str]
+    source: Source,
+    options: Options,
+    quantize: Quantize,
+    wanted: Verify,
+    file: TFLiteFile,
+    layers: Sequence[Layer],
+    on_stage: Callable[[str], None] = lambda name: None,
 ) -> Fidelity:
     """Compares a quantized file with the model of floats; if that is wished, layer by layer.
 
@@ -37,7 +44,8 @@ def check(
         quantize: Those of the quantization.
         wanted: How to verify.
         file: The quantized file.
-        nodes: The nodes that became integers in it.
+        layers: The layers that quantizing activations has reported.
+        on_stage: Called with a name before the search for layers to exclude begins.
 
     Raises:
         ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`); or
@@ -63,8 +71,9 @@ def check(
 
     found = measured(file)
     if wanted.compare_layers and wanted.search_seconds and found.is_low:
+        on_stage("search-exclusions")
         search = Search(trial, floats.readers, wanted.search_seconds)
-        found = found._replace(exclusions=search.run(Trial(found, nodes)))
+        found = found._replace(exclusions=search.run(Trial(found, forms.nodes(layers))))
     return found
 
 

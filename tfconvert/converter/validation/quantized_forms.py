@@ -5,17 +5,19 @@ The model is imported and optimized once; each file takes only the stages from t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tfconvert.converter.litert.quantize.candidates import is_constant, is_float
+from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.stages import STAGES
 from tfconvert.converter.litert.tflite_file import export_file
 from tfconvert.converter.options import Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_report import FLOAT
+from tfconvert.converter.quantization_report import FLOAT, Layer
 from tfconvert.exporters.tflite.model import Place, TFLiteFile, export
 from tfconvert.importers.source import Source
 from tfconvert.schema.dialects import tfl
@@ -74,6 +76,21 @@ class Forms:
             for _ in run_stages(self._module, _FLOATS, self._options):
                 pass
 
+    def nodes(self, layers: Iterable[Layer], exclude: Sequence[str] = ()) -> frozenset[str]:
+        """Returns the nodes that are quantized, at least in part.
+
+        Args:
+            layers: The layers that quantizing activations has reported.
+            exclude: Patterns of those that stay float, beside those of the conversion.
+        """
+        if self._quantize.is_static:
+            return frozenset(layer.node for layer in layers if layer.form != FLOAT and layer.node)
+        exclusion = Exclusion((*self._quantize.exclude, *exclude))
+        weighted = (
+            op for op in _ops(self._module) if any(is_constant(value) and is_float(value) for value in op.operands)
+        )
+        return frozenset(node_of(op.location) for op in weighted if not exclusion.excludes(op)) - {""}
+
     def floats(self) -> FloatForm:
         """Returns the model of floats."""
         module = self._module.clone({})
@@ -100,19 +117,23 @@ class Forms:
         """
         module = self._module.clone({})
         quantize = replace(self._quantize, exclude=(*self._quantize.exclude, *exclude))
-        nodes: set[str] = set()
+        layers: list[Layer] = []
         with limited(self._options.limits):
             for done in run_stages(module, _REST, self._options._replace(quantize=quantize)):
-                nodes |= {layer.node for layer in done.result.layers if layer.form != FLOAT}
+                layers += done.result.layers
             file = export_file(module, allow_custom_ops=self._options.allow_custom_ops, quantize=quantize)
-        return QuantizedForm(file, frozenset(nodes - {""}))
+        return QuantizedForm(file, self.nodes(layers, exclude))
 
 
 def _readers(module: ModuleOp) -> dict[str, list[str]]:
     found: dict[str, dict[str, None]] = {}
-    for op in module.walk():
-        if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE:
-            for use in (use for result in op.results for use in result.uses):
-                if isinstance(use.operation, tfl.TFLOp):
-                    found.setdefault(node_of(op.location), {})[node_of(use.operation.location)] = None
+    for op in _ops(module):
+        for use in (use for result in op.results for use in result.uses):
+            if isinstance(use.operation, tfl.TFLOp):
+                found.setdefault(node_of(op.location), {})[node_of(use.operation.location)] = None
     return {node: [each for each in readers if each and each != node] for node, readers in found.items()}
+
+
+def _ops(module: ModuleOp) -> Iterator[Operation]:
+    """Yields the operators that compute something."""
+    return (op for op in module.walk() if isinstance(op, tfl.TFLOp) and op.op_name not in tfl.BESIDE)
