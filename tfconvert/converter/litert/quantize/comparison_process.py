@@ -88,7 +88,8 @@ class _Comparison:
     def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs both models on a sample."""
         if header["entry"]:
-            self._feed_signature(*self._entries[header["entry"]], arrays)
+            key, names = self._entries[int(header["entry"])]
+            self._feed_signature(key, names, arrays)
         else:
             self._feed_first(arrays)
         for model in self._models:
