@@ -15,6 +15,9 @@ from PIL import Image
 
 import tfconvert
 from tests.converter.report_page.test_page import HOSTILE
+from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity, OutputFidelity
+from tfconvert.converter.quantization_report import QuantizationReport
+from tfconvert.converter.report import Report
 from tfconvert.converter.report_page.page import render
 
 WIDE = (1360, 900)
@@ -314,3 +317,29 @@ def test_ten_thousand_ops(open_page: Open, scoped: bool) -> None:
     page.click("[aria-label='Open all layers']")
     _settle(page)
     assert 0 < page.locator(".item").count() < 1500
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_low_fidelity_is_the_first_thing_to_see(open_page: Open, scheme: str) -> None:
+    layer = LayerFidelity("widened", "CONV_2D", 46.1, 0.0, 0.0, 4536.0, 0.0005, 0.875)
+    exclusions = Exclusions(("widened", "narrowed"), 41.1, 1.0, 3)
+    fidelity = Fidelity(24, (OutputFidelity("y", 12.34, 0.87),), layers=(layer,), exclusions=exclusions)
+    page = open_page(Report("model", quantization=QuantizationReport((), fidelity)).to_html(), scheme=scheme)
+    tile = page.locator("#summary .tile").first
+    assert tile.inner_text().splitlines()[:2] == ["Fidelity", "12.3 dB"]
+    assert "87% same top-1, below 20 dB or 90%" in tile.inner_text()
+    assert tile.get_attribute("class") == "tile bad"
+    text = page.inner_text("#quantization")
+    assert "Excluding these 2 layers gives 41.1 dB, 100% same top-1: widened, narrowed" in text
+    assert ["widened", "CONV_2D", "46.1 dB", "0.0 dB", "0.000 to 4536", "0.05%", "87.50%"] in [
+        row.split("\t") for row in text.splitlines()
+    ]
+    assert page.evaluate(_CONTRAST) == []
+
+
+def test_a_high_fidelity_is_good(open_page: Open) -> None:
+    fidelity = Fidelity(24, (OutputFidelity("y", float("inf"), 1.0),))
+    page = open_page(Report("model", quantization=QuantizationReport((), fidelity)).to_html())
+    tile = page.locator("#summary .tile").first
+    assert tile.inner_text().splitlines() == ["Fidelity", "exact", "100% same top-1"]
+    assert tile.get_attribute("class") == "tile good"

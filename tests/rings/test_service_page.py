@@ -388,3 +388,18 @@ def test_jobs_are_filtered_and_paged(open_page: Open, server: RunningService) ->
     _until(page, "document.querySelectorAll('#jobs tbody tr').length === 1")
     page.fill("#filter-name", "no such")
     page.wait_for_selector("text=No job is like that.")
+
+
+def test_a_low_fidelity_is_marked(open_page: Open, server: RunningService) -> None:
+    for name, is_low in (("ruined.tar", True), ("fine.tar", False)):
+        fidelity = {"is_low": is_low, "snr": 12.34 if is_low else None, "agreement": 0.87 if is_low else 1.0}
+        server.add(name, JobState.SUCCEEDED, time.time(), summary={"size": 10, "fidelity": fidelity})
+    page = open_page()
+    page.wait_for_selector("#jobs-body tr:nth-child(2)")
+    rows = {row.locator("th").inner_text(): row.inner_text() for row in page.locator("#jobs-body tbody tr").all()}
+    assert {name: "low fidelity" in text for name, text in rows.items()} == {"ruined.tar": True, "fine.tar": False}
+    page.click("text=ruined.tar")
+    page.wait_for_selector("#outcome .tile.bad")
+    assert page.inner_text("#outcome .tile.bad").split("\n") == ["Fidelity", "12.3 dB", "87% same top-1"]
+    assert "low fidelity" in page.inner_text("#job-state")
+    assert _violations(page) == []
