@@ -19,6 +19,9 @@ from tfconvert.importers.source import Source
 from tfconvert.importers.tflite.outline import Outline, Tensor, outline, read_file
 from tfconvert.schema.diagnostics import error
 
+_STORED = ("int8", "uint8", "int16")
+"""Types in which inputs of floats are stored."""
+
 
 def check(
     source: Source,
@@ -76,8 +79,11 @@ def _ranges(file: Outline, wiring: Matching, interface: Interface) -> dict[int, 
     """Returns the ranges of the numbers that a function's inputs can be in a file, by their places."""
     signature, wires = wiring.signature(interface), wiring(interface)
     tensors = file.tensors[signature.subgraph]
-    quantized = {operator.inputs[0]: tensors[operator.outputs[0]]
-                 for operator in file.subgraphs[signature.subgraph] if operator.name == "QUANTIZE"}  # fmt: skip
+    quantized = {
+        operator.inputs[0]: tensors[operator.outputs[0]]
+        for operator in file.subgraphs[signature.subgraph]
+        if operator.name == "QUANTIZE" and operator.inputs and operator.outputs and operator.outputs[0] < len(tensors)
+    }
     numbers = {each.name: each.number for each in signature.inputs}
     found = {}
     for place, name in enumerate(wires.inputs):
@@ -89,7 +95,8 @@ def _ranges(file: Outline, wiring: Matching, interface: Interface) -> dict[int, 
 
 
 def _range(tensor: Tensor) -> tuple[float, float] | None:
-    """Returns the range of a tensor's numbers, `None` if they are not stored as integers."""
-    if not tensor.scale or not tensor.type.startswith(("int", "uint")):
+    """Returns the range of a tensor's numbers, `None` if they are not stored as integers, or it is no range."""
+    if tensor.type not in _STORED:
         return None
-    return range_of({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
+    found = range_of({"quantization": (tensor.scale, tensor.zero_point), "dtype": np.dtype(tensor.type)})
+    return found if found is not None and np.isfinite(found).all() and found[0] < found[1] else None
