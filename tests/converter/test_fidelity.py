@@ -277,4 +277,4 @@ def test_outputs_that_are_no_numbers_are_low() -> None:
 def test_many_exclusions_are_cut_short() -> None:
     text = str(Exclusions(tuple(f"layer {number}" for number in range(20)), 30.0))
     assert text.startswith("excluding these 20 gives 30.0 dB: --exclude 'layer 0' ")
-    assert text.endswith("and 12 more (--json lists all)")
+    assert text.endswith("and 12 more (--json lists all); another mode may suit it better")

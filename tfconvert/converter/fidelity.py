@@ -124,7 +124,7 @@ class Exclusions(NamedTuple):
         what = "this one" if len(self.exclude) == 1 else f"these {len(self.exclude)}"
         flags = [f"--exclude {shlex.quote(each)}" for each in self.exclude[:_SOME]]
         if len(self.exclude) > _SOME:
-            flags.append(f"and {len(self.exclude) - _SOME} more (--json lists all)")
+            flags.append(f"and {len(self.exclude) - _SOME} more (--json lists all); another mode may suit it better")
         more = "; time ran out (`search_seconds`, --search-seconds), fewer may do" if self.ran_out else ""
         return f"excluding {what} gives {_told(self.snr, self.agreement)}: {' '.join(flags)}{more}"
 

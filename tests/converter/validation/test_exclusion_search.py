@@ -16,7 +16,7 @@ CHAIN = {node: [after] for node, after in pairwise(NODES)}
 
 def _trial(snr: float, excluded: Sequence[str] = (), order: Sequence[str] = NODES) -> Trial:
     layers = tuple(LayerFidelity(node, "ADD", snr, snr, 0, 1, 1, 0) for node in order)
-    return Trial(Fidelity(1, (OutputFidelity("y", snr),), layers=layers), frozenset(NODES) - set(excluded))
+    return Trial(Fidelity(1, (OutputFidelity("y", snr),)), frozenset(NODES) - set(excluded), lambda: layers)
 
 
 def _needing(needed: set[str], tried: list[set[str]]) -> Callable[[Sequence[str]], Trial]:
@@ -85,7 +85,7 @@ def test_time_runs_out_while_what_was_found_gets_smaller() -> None:
 
 def test_names_are_no_patterns() -> None:
     def measure(excluded: Sequence[str]) -> Trial:
-        return Trial(_trial(40.0).fidelity, frozenset({"a[0]*"}))
+        return _trial(40.0)
 
-    first = Trial(_trial(0.0, order=["a[0]*"]).fidelity, frozenset({"a[0]*"}))
+    first = _trial(0.0, order=["a[0]*"])._replace(nodes=frozenset({"a[0]*"}))
     assert Search(measure, {}, 60).run(first).exclude == ("a[[]0][*]",)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from glob import escape
 from typing import NamedTuple
 
-from tfconvert.converter.fidelity import Exclusions, Fidelity
+from tfconvert.converter.fidelity import Exclusions, Fidelity, LayerFidelity
 from tfconvert.schema.diagnostics import ConversionError
 
 
@@ -20,12 +20,14 @@ class Trial(NamedTuple):
     """A quantized model with some layers excluded.
 
     Attributes:
-        fidelity: How near it is, with all layers.
+        fidelity: How near it is.
         nodes: The nodes that are integers.
+        layers: Returns its layers, those where most is lost first; seldom called, as that takes long.
     """
 
     fidelity: Fidelity
     nodes: frozenset[str]
+    layers: Callable[[], Sequence[LayerFidelity]]
 
 
 class _OutOfTimeError(Exception):
@@ -74,8 +76,9 @@ class Search:
         excluded: list[str] = []
         failed: set[str] = set()
         step = 1
+        worst = self._worst_first(known)
         while True:
-            groups = [group for node in self._worst_first(known, failed) if (group := self._group(node, known))]
+            groups = [group for node in worst if node not in failed and (group := self._group(node, known))]
             if not groups:
                 return None
             # Groups that share layers are one step.
@@ -90,10 +93,11 @@ class Search:
             # Where one more layer doesn't help, many may: the last step excludes all.
             step = 1 if trial.fidelity.snr > known.fidelity.snr + _GAIN else 2 * step
             known = trial
+            worst = self._worst_first(known)
 
-    def _worst_first(self, known: Trial, failed: set[str]) -> list[str]:
-        listed = [layer.node for layer in known.fidelity.layers if layer.node]
-        return [node for node in dict.fromkeys([*listed, *sorted(known.nodes)]) if node not in failed]
+    def _worst_first(self, known: Trial) -> list[str]:
+        listed = [layer.node for layer in known.layers() if layer.node]
+        return list(dict.fromkeys([*listed, *sorted(known.nodes)]))
 
     def _group(self, node: str, known: Trial) -> list[str]:
         """Returns a node and the readers of its results, as far as they are integers."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
-from tfconvert.converter.fidelity import Fidelity, Limits
+from tfconvert.converter.fidelity import Fidelity, LayerFidelity, Limits
 from tfconvert.converter.ir.interface import interface_of
 from tfconvert.converter.litert.quantize import comparison
 from tfconvert.converter.litert.quantize.entries import entries_of
@@ -25,6 +25,9 @@ from tfconvert.schema.ir.builtin import ModuleOp
 
 MOST = result_check.MOST
 """How many samples of each signature are compared."""
+
+_FEW = 4
+"""On how many the layers are compared while searching for those to exclude."""
 
 
 def check(
@@ -60,21 +63,26 @@ def check(
         samples = list(samples)
     limits = Limits.of(wanted.min_snr, wanted.min_agreement)
 
-    def measured(form: TFLiteFile) -> Fidelity:
-        listed = floats.nodes if wanted.compare_layers else None
-        found = comparison.compare(floats.file, form, samples, entries, listed)
-        return found._replace(limits=limits, is_random=is_random)
+    listed = floats.nodes if wanted.compare_layers else None
+    found = comparison.compare(floats.file, file, samples, entries, listed)
+    found = found._replace(limits=limits, is_random=is_random)
+    if not (wanted.compare_layers and wanted.search_seconds and found.is_low):
+        return found
+    few = list(islice(samples, _FEW))
 
     def trial(exclude: Sequence[str]) -> Trial:
         form = forms.quantized(exclude)
-        return Trial(measured(form.file), form.nodes)
 
-    found = measured(file)
-    if wanted.compare_layers and wanted.search_seconds and found.is_low:
-        on_stage("search-exclusions")
-        search = Search(trial, floats.readers, wanted.search_seconds)
-        found = found._replace(exclusions=search.run(Trial(found, forms.nodes(layers))))
-    return found
+        def layers_of() -> Sequence[LayerFidelity]:
+            return comparison.compare(floats.file, form.file, few, entries, floats.nodes).layers
+
+        fidelity = comparison.compare(floats.file, form.file, samples, entries, inner=False)
+        return Trial(fidelity._replace(limits=limits), form.nodes, layers_of)
+
+    on_stage("search-exclusions")
+    search = Search(trial, floats.readers, wanted.search_seconds)
+    first = Trial(found, forms.nodes(layers), lambda: found.layers)
+    return found._replace(exclusions=search.run(first))
 
 
 def _samples(

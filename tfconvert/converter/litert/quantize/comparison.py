@@ -27,6 +27,8 @@ def compare(
     samples: Iterable[Sample],
     entries: Sequence[Entry],
     nodes: Mapping[int, str] | None = None,
+    *,
+    inner: bool = True,
 ) -> Fidelity:
     """Runs two files on the same samples, in LiteRT.
 
@@ -36,6 +38,7 @@ def compare(
         samples: Inputs of the signatures.
         entries: The signatures.
         nodes: The nodes of the first file's tensors, to list layers by; `None` to list none.
+        inner: Whether tensors are compared that are no outputs; that takes most of the time.
 
     Raises:
         ConversionError: LiteRT is not installed (`litert-missing`), or can't run one of the files (`runtime-error`).
@@ -47,7 +50,7 @@ def compare(
             file.save(path)
         with Child("tfconvert.converter.litert.quantize.comparison_process") as child:
             known = [(entry.key, [each.name for each in entry.inputs]) for entry in entries]
-            _ask(child, {"files": [str(path) for path in paths], "entries": known})
+            _ask(child, {"files": [str(path) for path in paths], "entries": known, "inner": inner})
             count = 0
             for sample in samples:
                 _ask(child, {"entry": sample.entry}, sample.values)

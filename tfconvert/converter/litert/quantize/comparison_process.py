@@ -81,7 +81,7 @@ class _Comparison:
             for one, two in zip(layer.results, other.results, strict=True)
             if floats.tensors[one]["dtype"] is np.float32
         }
-        self._inner = {one: (two, Figures()) for one, two in others.items()}
+        self._inner = {one: (two, Figures()) for one, two in others.items()} if header["inner"] else {}
         self._entries: list[tuple[str, list[str]]] = header["entries"]
         self._further: dict[tuple[str, str], OutputFigures] = {}
 

@@ -52,13 +52,16 @@ class Figures:
             channels = 1
         if not expected.size:
             return
-        wanted = expected.astype(np.float64).reshape(-1, channels)
+        wanted, had = expected.reshape(-1, channels), got.reshape(-1, channels)
+        exact = wanted.astype(np.float64)
         with np.errstate(invalid="ignore", over="ignore"):
-            noise = np.square(wanted - got.astype(np.float64).reshape(-1, channels))
-        # What is no number, or infinite, in both models is no difference.
-        noise[_alike(wanted, got.reshape(-1, channels))] = 0
-        finite = np.where(np.isfinite(wanted), wanted, 0)
-        sums = np.square(finite).sum(0), noise.sum(0), finite.min(0), finite.max(0)
+            error = exact - had
+            sums = _squares(exact), _squares(error), wanted.min(0), wanted.max(0)
+        if not all(np.isfinite(each).all() for each in sums):
+            # What is no number, or infinite, in both models is no difference.
+            error[(wanted == had) | (np.isnan(wanted) & np.isnan(had))] = 0
+            finite = np.where(np.isfinite(exact), exact, 0)
+            sums = _squares(finite), _squares(error), finite.min(0), finite.max(0)
         if self._signal.size:
             self._signal, self._noise = self._signal + sums[0], self._noise + sums[1]
             self._low, self._high = np.minimum(self._low, sums[2]), np.maximum(self._high, sums[3])
@@ -120,9 +123,10 @@ class OutputFigures:
         return OutputFidelity(name, float("nan") if found is None else found.snr, agreement, signature)
 
 
-def _alike(expected: Array, got: Array) -> Array:
-    same: Array = (expected == got) | (np.isnan(expected) & np.isnan(got))
-    return same
+def _squares(values: Array) -> Array:
+    """Returns the sum of the squares of each column."""
+    sums: Array = np.einsum("ij,ij->j", values, values)
+    return sums
 
 
 class Step(NamedTuple):
