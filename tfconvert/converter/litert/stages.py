@@ -67,5 +67,6 @@ STAGES: Sequence[Stage] = (
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
+    Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
 )  # fmt: skip
