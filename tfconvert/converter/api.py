@@ -102,7 +102,7 @@ def convert(
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any] | str | os.PathLike[str]] = (),
     composites: Sequence[Fusion | str | os.PathLike[str]] = (),
-    recurrent: Literal["auto", "fused", "loop"] = "auto",
+    recurrent: Literal["auto", "fused", "loop", "unrolled"] = "auto",
     quantize: Quantize | Mode | None = None,
     verify: bool = False,
     check_passes: bool = False,
@@ -147,8 +147,9 @@ def convert(
         composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
             (`experimental_implements`), or for functions by name; they go before the converter's. Also by path or name.
         recurrent: What recurrent layers become: `"fused"`, LiteRT's operators for whole sequences, where they can;
-            `"loop"`, loops of small operators; by default what LiteRT is faster with for their sizes. Functions that
-            are marked as layers become operators unless it is `"loop"`.
+            `"loop"`, loops of small operators; `"unrolled"`, up to 64 steps without a loop, which all accelerators
+            know; by default what LiteRT is faster with for their sizes. Functions that are marked as layers become
+            operators by default as well.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
             the reference executor, on random inputs that suit the model; the differences, and what can't be compared,

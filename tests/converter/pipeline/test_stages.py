@@ -97,8 +97,8 @@ EVERYTHING = [
     "inline", "verify-control-flow", "unique-callees",
     "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
-    "fuse-recurrent-loops", "fuse-unrolled-layers", "cse", "merge-loop-variables", "canonicalize", "shape-inference",
-    "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse", "optimize", "cse",
+    "fuse-recurrent-loops", "fuse-unrolled-layers", "unroll-loops", "cse", "merge-loop-variables", "canonicalize",
+    "shape-inference", "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse", "optimize", "cse",
     "fit-kernels", "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
     "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights", "separate-outputs",
     "verify-quantized",
@@ -130,7 +130,7 @@ def test_what_the_user_adds_is_required() -> None:
 
 
 def test_stages_name_what_is_there() -> None:
-    settings = {*Options._fields, "fuses_recurrent", "recurrent_by_speed"}
+    settings = {*Options._fields, "fuses_recurrent", "recurrent_by_speed", "unrolls_loops"}
     paths = settings | {f"quantize.{field.name}" for field in fields(Quantize)}
     for stage in LITERT.stages:
         run = type(make_pass(stage, Options()))
@@ -155,6 +155,7 @@ def test_stages_name_what_is_there() -> None:
         ("regions-to-functional", 0, set(call_interfaces.REGION_FORMS)),
         ("prepare-control-flow", 0, set(prepare_control_flow._ALL)),
         ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
+        ("unroll-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
     ],
