@@ -155,7 +155,6 @@ def test_stages_name_what_is_there() -> None:
         ("regions-to-functional", 0, set(call_interfaces.REGION_FORMS)),
         ("prepare-control-flow", 0, set(prepare_control_flow._ALL)),
         ("mark-stateless", 0, set(call_interfaces.STATEFUL)),
-        ("unroll-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("fuse-recurrent-loops", 0, {op for op, kind in KINDS.items() if kind is Kind.LOOP}),
         ("lower-tensor-lists", 0, set(list_ops.OPS)),
     ],

@@ -38,7 +38,7 @@ STAGES: Sequence[Stage] = (
           ("recurrent_by_speed",), "fuses_recurrent"),
     Stage("fuse-unrolled-layers", "equal shapes are known, and cells are still TensorFlow's ops",
           (_PRODUCTS, _ROWS), ("recurrent_by_speed",), "fuses_recurrent"),
-    Stage("unroll-loops", "sequences are tensors, so that steps are slices of them", (LOOPS,),
+    Stage("unroll-loops", "sequences are tensors, so that steps are slices of them", ((*LOOPS, *_ROWS),),
           only_with="unrolls_loops"),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),

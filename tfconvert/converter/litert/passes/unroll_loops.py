@@ -97,19 +97,13 @@ class UnrollLoops:
         """Rewrites every function; returns how many loops there were, and why others have stayed."""
         unrolled = SimplifyControlFlow(MAX_STEPS, budget().operations).apply(module).counts["unroll"]
         functions = symbol_table.defined_functions(module)
-        notes: list[Diagnostic] = []
-        hoisted = 0
-        for function in functions.values():
-            for op in function.body.walk():
-                found = construct(op, functions) if KINDS.get(op.name) is Kind.LOOP else None
-                if found is not None:
-                    notes.append(_stays(found))
-        if unrolled:
-            blocks = [block for function in functions.values() for block in function.body.blocks]
-            join_rows(module, blocks)
-            CommonSubexpressions().apply(module)
-            hoisted = sum(map(hoist_products, blocks))
-            ShapeInference().apply(module)
+        blocks = [function.body.block for function in functions.values()]
+        loops = [op for block in blocks for op in block.ops if KINDS.get(op.name) is Kind.LOOP]
+        notes = [_stays(found) for op in loops if (found := construct(op, functions)) is not None]
+        join_rows(module, blocks)
+        CommonSubexpressions().apply(module)
+        hoisted = sum(map(hoist_products, blocks))
+        ShapeInference().apply(module)
         return PassResult.of({"unrolled": unrolled, "hoisted": hoisted})._replace(notes=notes)
 
 
