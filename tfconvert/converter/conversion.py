@@ -239,7 +239,7 @@ def _run(
     file = timed("export", lambda: target.export(module, options))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
-    recorder.notes += budget().notes()
+    recorder.notes += [*budget().notes(), *target.notes(file)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(

@@ -132,7 +132,8 @@ def source_options(function: Function) -> Function:
 
 recurrent_option = click.option(
     "--recurrent", type=click.Choice(RECURRENT), default=RECURRENT[0], show_default=True,
-    help="Recurrent layers: LiteRT's operators for whole sequences, loops, or what is faster for their sizes.",
+    help="Recurrent layers: LiteRT's operators for whole sequences, loops, up to 64 steps without a loop, or what is "
+    "faster for their sizes.",
 )  # fmt: skip
 """The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
 
