@@ -124,8 +124,7 @@ def _replace_reads(block: Block) -> None:
     """Replaces reads of packed rows by these, and reads of most rows of a sequence by one op that takes it apart."""
     reads: dict[tuple[Value, int], list[tuple[Operation, int]]] = {}
     for op in tuple(block.ops):
-        read = read_of(op.results[0]) if op.name in ("tf.GatherV2", "tf.StridedSlice") else None
-        place = None if read is None else _source(read)
+        place = _source(op) if op.name in ("tf.GatherV2", "tf.StridedSlice") else None
         if place is None:
             continue
         packed = _packed_row(place)
@@ -133,19 +132,23 @@ def _replace_reads(block: Block) -> None:
             replace_op(op, packed)
         elif types.element_of(place.sequence.type) in _ELEMENTS:
             reads.setdefault((place.sequence, place.axis), []).append((op, place.step))
-    for (sequence, axis), found in reads.items():
-        length = (types.shape_of(sequence.type) or ())[axis]
+    for found in reads.values():
+        first = found[0][0]
+        place = _source(first)  # The sequence may have been a row of another, which is replaced by now.
+        assert place is not None, "it was found before"
+        length = (types.shape_of(place.sequence.type) or ())[place.axis]
         steps = {step for _, step in found}
         if len(steps) > max(1, length // 2):
-            kinds = [found[0][0].results[0].type] * length
-            apart = Builder(found[0][0]).tf_op("Unpack", (sequence,), kinds, {"axis": axis})
+            kinds = [first.results[0].type] * length
+            apart = Builder(first).tf_op("Unpack", (place.sequence,), kinds, {"axis": place.axis})
             for op, step in found:
                 replace_op(op, apart.results[step])
 
 
-def _source(place: Place) -> Place | None:
-    """Returns where a row is before batch and time were swapped, and before the order was reversed."""
-    while True:
+def _source(read: Operation) -> Place | None:
+    """Returns where the row of a read is before batch and time were swapped, and before the order was reversed."""
+    place = read_of(read.results[0])
+    while place is not None:
         length = (types.shape_of(place.sequence.type) or (-1,) * 2)[place.axis]
         if not 0 <= place.step < length:
             return None
@@ -158,6 +161,7 @@ def _source(place: Place) -> Place | None:
             place = place._replace(sequence=op.operands[0], step=length - 1 - place.step)
         else:
             return place
+    return None
 
 
 def _packed_row(place: Place) -> Value | None:

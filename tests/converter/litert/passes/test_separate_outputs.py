@@ -100,6 +100,7 @@ def test_constants_may_be_outputs(run_tflite: RunTFLite, tmp_path: Path) -> None
 
 
 SIGNATURES = """
+module attributes {tf_saved_model.semantics} {
 func.func @main(%x: tensor<2xf32> {tf_saved_model.index_path = ["x"]})
     -> (tensor<2xf32> {tf_saved_model.index_path = ["a"]}, tensor<2xf32> {tf_saved_model.index_path = ["b"]},
         tensor<2xf32> {tf_saved_model.index_path = ["c"]})
@@ -107,11 +108,12 @@ func.func @main(%x: tensor<2xf32> {tf_saved_model.index_path = ["x"]})
   %0 = "tf.Exp"(%x) : (tensor<2xf32>) -> tensor<2xf32>
   func.return %0, %x, %0 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
+}
 """
 
 
 def test_signatures_that_share_a_subgraph(run_tflite: RunTFLite, tmp_path: Path) -> None:
-    model = _convert(tmp_path, f"module attributes {{tf_saved_model.semantics}} {{{SIGNATURES}}}")
+    model = _convert(tmp_path, SIGNATURES)
     assert dict(model.report.operators) == {"EXP": 1, "RESHAPE": 2}
     x = np.array([0, 1], np.float32)
     wanted = [np.exp(x), x, np.exp(x)]

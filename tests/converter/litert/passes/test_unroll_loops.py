@@ -266,3 +266,25 @@ def test_only_equal_products_are_one(run_tflite: RunTFLite, tmp_path: Path) -> N
     inputs = _inputs((3, 1, 2), (2, 2))
     for one, wanted in zip(run_tflite(bytes(model), inputs), run_text(source, inputs), strict=True):
         np.testing.assert_allclose(one, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_rows(run_tflite: RunTFLite, tmp_path: Path) -> None:
+    """A sequence may be a row of another one, which is taken apart as well."""
+    body = Block(x="tensor<2x3x2xf32>")
+    first, results = body.constant(0, "i32"), []
+    for index in range(2):
+        place = body.constant(index, "i32")
+        row = body.op("GatherV2", ("%x", place, first), "tensor<3x2xf32>")
+        inner = [body.op("GatherV2", (row, body.constant(step, "i32"), first), "tensor<2xf32>") for step in (2, 0, 1)]
+        results += [body.unary("Exp", value) for value in inner]
+    kinds = ", ".join(body.kinds[value] for value in results)
+    lines = "\n".join(body.lines)
+    source = f"""func.func @main(%x: tensor<2x3x2xf32>) -> ({kinds}) {{
+        {lines}
+        func.return {", ".join(results)} : {kinds}
+    }}"""
+    model = _convert(tmp_path, source)
+    assert dict(model.report.operators) == {"EXP": 6, "UNPACK": 3}
+    inputs = _inputs((2, 3, 2))
+    for one, wanted in zip(run_tflite(bytes(model), inputs), run_text(source, inputs), strict=True):
+        np.testing.assert_allclose(one, wanted, rtol=1e-6)
