@@ -22,8 +22,8 @@ _VARIANTS = ("VARIANT", TFLITE.enums["TensorType"]["VARIANT"])
 
 _HINT = "run it in the interpreter"
 _OF_LAYERS = (
-    "convert the model with recurrent='loop' (--recurrent loop), or 'unrolled' if sequences have at most 64 steps; "
-    "the interpreter runs this file"
+    "convert the TensorFlow model with recurrent='loop' (--recurrent loop), or with 'unrolled' for up to 64 steps; the "
+    "interpreter runs this file"
 )
 
 Table = View | dict[str, Any]
