@@ -58,7 +58,7 @@ def _written(op: Operation, extents: Extents) -> list[Value] | None:
     if length < 1 or types.element_of(value.type) not in _ELEMENTS:
         return None
     rows: dict[int, Value] = {}
-    while len(rows) < length:
+    for _ in range(2 * length):  # Mostly each row is written once; to look further takes too long.
         if not isinstance(value, OpResult) or value.op.name != _UPDATE:
             return None
         into, row, places = value.op.operands
@@ -66,8 +66,10 @@ def _written(op: Operation, extents: Extents) -> list[Value] | None:
         if not place or any(place[1:]) or not 0 <= place[0] < length or not _is_row(row, into, extents):
             return None
         rows.setdefault(place[0], row)
+        if len(rows) == length:
+            return [rows[index] for index in range(length)]
         value = into
-    return [rows[index] for index in range(length)]
+    return None
 
 
 def _is_row(row: Value, of: Value, extents: Extents) -> bool:
