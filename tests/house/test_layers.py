@@ -48,7 +48,7 @@ ROOMS = {
             "resource_ops",
             "rewrite",
         ),
-        ("child_process", "options", "plugins", "refusals", "shapes"),
+        ("child_process", "cutting", "options", "plugins", "refusals", "shapes"),
         ("lookup_tables", "pipeline", "recurrence", "tensor_lists"),
         ("report_page",),
         ("report",),

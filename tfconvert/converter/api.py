@@ -133,9 +133,11 @@ def convert(
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
             Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, TensorFlow functions, a
             `tf.Module`, what `tf.saved_model.load` returned, or a SavedModel or GraphDef message.
-        inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
-            placeholders that the outputs need; one with a default is fed only if it is named.
-        outputs: GraphDefs: the tensors to fetch, in the result's order. By default the unused results.
+        inputs: The tensors to feed, `x` or `x:0`: what lies before them is cut off (docs/interface.md), and the result
+            keeps their order. By default a signature's inputs, or a GraphDef's placeholders that the outputs need; one
+            with a default is fed only if it is named.
+        outputs: The tensors to fetch, in the result's order; what lies behind them is cut off. By default a signature's
+            outputs, or a GraphDef's unused results.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signature or signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.

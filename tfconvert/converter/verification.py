@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tfconvert.converter import conversion
 from tfconvert.converter.files.layers import first_difference
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.opened import opened
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report
@@ -56,6 +57,6 @@ def _quantized(source: Source, options: Options, quantize: Quantize, file: Conve
     floats, _ = conversion.run_litert(source, options._replace(quantize=None, keep_graphs=False))
     assert isinstance(file, type(floats))
     data = quantize.samples if options.verify_data is None else options.verify_data
-    fidelity = quantization_check.check(source.open(), floats, file, data)
+    fidelity = quantization_check.check(opened(source), floats, file, data)
     known = report.quantization or QuantizationReport(())
     return report._replace(quantization=known._replace(fidelity=fidelity))

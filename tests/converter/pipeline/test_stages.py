@@ -93,7 +93,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 EVERYTHING = [
     "dialects-to-tf", "unbind-inputs", "merge-functions", "functionalize-loops", "functionalize-conditionals",
-    "executor-to-functional", "prepare-composite-functions", "regions-to-functional", "tensor-arrays-to-lists",
+    "executor-to-functional", "cut", "prepare-composite-functions", "regions-to-functional", "tensor-arrays-to-lists",
     "inline", "verify-control-flow", "unique-callees",
     "stacks-to-lists", "sink-handles", "decompose-resource-ops", "freeze-variables", "forward-variables",
     "canonicalize", "mark-stateless", "shape-inference", "simplify-control-flow", "lower-tensor-lists", "share-shapes",
@@ -140,7 +140,7 @@ def test_stages_name_what_is_there() -> None:
         assert {path.rpartition(".")[2] for path in stage.takes} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        known = r"(tf|tfl|tf_\w+)\.\w+$|(arith|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
+        known = r"(tf|tfl|tf_\w+|tfconvert)\.\w+$|(arith|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
         assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 
