@@ -285,7 +285,10 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
     from tfconvert.converter.litert.legalize.advice import belongs_outside
 
     failing = {each.op for each in problem.diagnostics if each.op}
-    found = [each for each in problem.diagnostics if belongs_outside(each.op) or "string" in each.signature]
+    found = [
+        each for each in problem.diagnostics
+        if (belongs_outside(each.op) or "string" in each.signature) and "--input" not in each.hint
+    ]  # fmt: skip
     if not found or not source.can_be_cut:
         return problem
     from tfconvert.converter.cutting.advice import options_that_cut_off

@@ -34,7 +34,7 @@ _MAX_OPERATIONS = 1_000_000
 _CANDIDATES = 200
 """How many tensors behind the ops that are cut off are considered."""
 
-_WEIGHTS = ("tf.Const", "tf.ReadVariableOp", "tf.ResourceGather")
+_CONSTANT, _READ, _GATHER = "tf.Const", "tf.ReadVariableOp", "tf.ResourceGather"
 _MIN_WEIGHT = 64
 """The least numbers of a constant that counts as a weight; others are sizes, axes, factors."""
 
@@ -201,7 +201,7 @@ class _Outside:
         """Returns the first tensor of numbers that is all that the weights need of the model's inputs."""
         ordered = [op for op in self._ops if op in set(after)]
         for op in ordered[:_CANDIDATES]:
-            if _weight([op])[0]:
+            if _weight([op]):
                 return None
             value = op.results[0] if len(op.results) == 1 else None
             if value is None or isinstance(_kind(value), types.StringType | types.ResourceType | types.VariantType):
@@ -222,19 +222,18 @@ class _Outside:
         return CutOptions(inputs=tuple(found))
 
     def _at_outputs(self, behind: set[Operation]) -> CutOptions | None:
-        outputs = port_names(self._function, "outputs")
         found: dict[str, None] = {}
-        for name, value in zip(outputs, self._terminator.operands, strict=True):
+        is_cut = False
+        for name, value in zip(port_names(self._function, "outputs"), self._terminator.operands, strict=True):
             if not isinstance(value, OpResult) or value.op not in behind:
                 found[name] = None
-        kept = len(found)
-        for op in self._ops:
-            for operand in op.operands if op in self.ops else ():
-                is_computed = isinstance(operand, OpResult) and operand.op not in behind and operand.op.operands
-                if is_computed and not isinstance(_kind(operand), types.ResourceType | types.VariantType):
-                    assert isinstance(operand, OpResult)
+                continue
+            ahead = self._ahead({value.op})
+            for operand in (each for op in self._ops if op in ahead and op in self.ops for each in op.operands):
+                if isinstance(operand, OpResult) and operand.op not in behind and _is_computed(operand):
+                    is_cut = True
                     found[self._name(operand)] = None
-        return None if len(found) == kept or "" in found else CutOptions(outputs=tuple(found))
+        return CutOptions(outputs=tuple(found)) if is_cut and "" not in found else None
 
     def _name(self, value: OpResult) -> str:
         """Returns the name by which a tensor can be named; empty if it can't."""
@@ -284,17 +283,21 @@ class _Outside:
         return found, in_order, [each for each in self._function.args if each in arguments]
 
 
+def _is_computed(value: OpResult) -> bool:
+    return bool(value.op.operands) and not isinstance(_kind(value), types.ResourceType | types.VariantType)
+
+
 def _has_strings(op: Operation) -> bool:
     return any(_kind(value) == types.STRING for value in (*op.operands, *op.results))
 
 
-def _weight(ops: Iterable[Operation]) -> tuple[int, int]:
-    """Returns how many numbers ops take from weights, and how many ops there are."""
+def _weight(ops: Iterable[Operation]) -> int:
+    """Returns how many numbers ops take from variables and large constants."""
     found = list(ops)
-    taken = {value.op: value for op in found for value in op.operands if isinstance(value, OpResult)}
-    counts = [_size(value) for op, value in taken.items() if op.name in _WEIGHTS]
-    counts += [_size(op.results[0]) for op in found if op.name in _WEIGHTS]
-    return sum(count for count in counts if count >= _MIN_WEIGHT), sum(1 for op in found if op.operands)
+    taken = {value.op for op in found for value in op.operands if isinstance(value, OpResult)}
+    gathered = sum(max(_size(op.results[0]), 1) for op in found if op.name == _GATHER)
+    sizes = {op: _size(op.results[0]) for op in taken if op.name in (_CONSTANT, _READ)}
+    return gathered + sum(size for op, size in sizes.items() if op.name == _READ or size >= _MIN_WEIGHT)
 
 
 def _size(value: Value) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphOutput, override_shape
 from tfconvert.importers.graph.node_graph import TensorName, parse_graph_input
 from tfconvert.importers.graph.reachability import needed_nodes
 from tfconvert.schema.diagnostics import error
@@ -71,50 +71,69 @@ def with_cuts(
         raise error("wrong-option", f"inputs names {', '.join(twice)} twice", hint="name every tensor once")
     shapes = {name: override_shape(name, None, shape) for name, shape in cuts.pinned.items()}
     found = []
-    for entry in _that_reach(entries, nodes, cuts.outputs or ()):
-        known, outputs = tensors[entry.symbol], list(entry.outputs)
-        fed = [_input(each, entry.inputs, known, shapes) for each in cuts.inputs or ()]
-        fetched = [_output(each, nodes, known, outputs) for each in cuts.outputs or ()]
-        cut = Cut(
-            None if cuts.inputs is None else tuple(fed), None if cuts.outputs is None else tuple(fetched), cuts.batch
-        )
-        found.append(entry._replace(outputs=outputs, cut=cut))
+    for entry in _that_reach(entries, nodes, tensors, [*(cuts.inputs or ()), *(cuts.outputs or ())]):
+        ends = _Ends(entry, nodes, tensors[entry.symbol])
+        fetched = None if cuts.outputs is None else tuple(map(ends.output, cuts.outputs))
+        fed = None if cuts.inputs is None else tuple(ends.input(each, shapes) for each in cuts.inputs)
+        if fetched is None and len(ends.outputs) > len(entry.outputs):
+            fetched = tuple(End(each.name, each.name) for each in entry.outputs)
+        found.append(entry._replace(outputs=ends.outputs, cut=Cut(fed, fetched, cuts.batch)))
     return found
 
 
 def _that_reach(
-    entries: Sequence[EntryPoint], nodes: Mapping[str, pb.NodeDef], outputs: Sequence[str]
+    entries: Sequence[EntryPoint],
+    nodes: Mapping[str, pb.NodeDef],
+    tensors: Mapping[str, Mapping[TensorName, str]],
+    given: Sequence[str],
 ) -> Sequence[EntryPoint]:
-    """Returns the entry points that lead to the nodes of the main graph among some outputs; all if none does."""
-    wanted = {node for each in outputs if (node := parse_graph_input(each).node) in nodes}
-    if not wanted:
+    """Returns the entry points that lead to all nodes of the main graph among some tensors; all if none does."""
+    wanted = {each: node for each in given if (node := parse_graph_input(each).node) in nodes}
+    if not wanted or len(entries) == 1:
         return entries
-    reaching = [
-        entry for entry in entries
-        if wanted - {each.name for each in entry.outputs}
-        <= needed_nodes(nodes, [each.tensor for each in entry.outputs]).keys()
-    ]  # fmt: skip
+    reaching = []
+    for entry in entries:
+        reached = {*needed_nodes(nodes, [each.tensor for each in entry.outputs]),
+                   *(tensor.node for tensor in tensors[entry.symbol])}  # fmt: skip
+        names = {*entry.input_names, *entry.output_names}
+        if all(each in names or node in reached for each, node in wanted.items()):
+            reaching.append(entry)
     return reaching or entries
 
 
-def _input(
-    given: str, inputs: Sequence[GraphInput], known: Mapping[TensorName, str], shapes: Mapping[str, types.Shape]
-) -> End:
-    if given in [each.name for each in inputs]:
-        return End(given, given)  # Its shape is pinned by the importer.
-    name = cut_name(given)
-    return End(known.get(parse_graph_input(given), given), name, shapes.get(name))
+class _Ends:
+    """The ends of one entry point.
 
+    A tensor of the main graph is fetched: so it is there, whatever becomes of its node, also if nothing leads to it.
 
-def _output(
-    given: str, nodes: Mapping[str, pb.NodeDef], known: Mapping[TensorName, str], outputs: list[GraphOutput]
-) -> End:
-    """Returns an output's end; a tensor of the main graph that isn't fetched yet is fetched from then on."""
-    tensor = parse_graph_input(given)
-    if given in [each.name for each in outputs]:
-        return End(given, cut_name(given))
-    if tensor in known:
-        return End(known[tensor], cut_name(given))
-    if tensor.node in nodes:
-        outputs.append(GraphOutput(tensor, given))
-    return End(given, cut_name(given))
+    Attributes:
+        outputs: The entry point's outputs, with the tensors that are fetched beside them.
+    """
+
+    def __init__(self, entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], tensors: Mapping[TensorName, str]) -> None:
+        self._nodes, self._tensors = nodes, tensors
+        self._names = {"inputs": {each.name for each in entry.inputs}, "outputs": {each.name for each in entry.outputs}}
+        self.outputs: list[GraphOutput] = list(entry.outputs)
+
+    def input(self, given: str, shapes: Mapping[str, types.Shape]) -> End:
+        """Returns the end of an input; the importer pins the shapes of the signature's own."""
+        name = cut_name(given)
+        if given in self._names["inputs"]:
+            return End(given, name)
+        return End(self._looked_up(given, "outputs"), name, shapes.get(name))
+
+    def output(self, given: str) -> End:
+        """Returns the end of an output."""
+        if given in self._names["outputs"]:
+            return End(given, cut_name(given))
+        return End(self._looked_up(given, "inputs"), cut_name(given))
+
+    def _looked_up(self, given: str, side: str) -> str:
+        """Returns the name by which a tensor is looked up that isn't one of its own side by name."""
+        tensor = parse_graph_input(given)
+        if tensor in self._tensors:
+            return self._tensors[tensor]
+        known = {*self._names[side], *(each.name for each in self.outputs)}
+        if tensor.node in self._nodes and given not in known:
+            self.outputs.append(GraphOutput(tensor, given))
+        return given

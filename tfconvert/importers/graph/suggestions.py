@@ -29,9 +29,10 @@ def tensor_hint(name: str, nodes: Iterable[str], results: Sequence[str]) -> str:
 
 
 def _near(name: str, nodes: Sequence[str]) -> list[str]:
-    """Returns similar names: first those of which the name is a part, the shortest first."""
+    """Returns similar names: first those that end as the name does, then those of which it is a part."""
     wanted = name.lower()
     last = wanted.rpartition("/")[2]
-    holding = [each for each in nodes if wanted in each.lower() or each.lower().rpartition("/")[2] == last]
-    holding.sort(key=len)
-    return list(dict.fromkeys([*holding[:_NEAR], *difflib.get_close_matches(name, nodes, _NEAR)]))[:_NEAR]
+    ending = [each for each in nodes if each.lower().rpartition("/")[2] == last]
+    holding = [each for each in nodes if wanted in each.lower()]
+    near = [*sorted(ending, key=len), *sorted(holding, key=len), *difflib.get_close_matches(name, nodes, _NEAR)]
+    return list(dict.fromkeys(near))[:_NEAR]
