@@ -282,12 +282,12 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
 def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
     """Returns an error that also says how to cut off the ops in it that belong outside of a model."""
-    from tfconvert.converter.litert.legalize.advice import belongs_outside
+    from tfconvert.converter.litert.legalize.advice import is_about_text, side_of
 
     failing = {each.op for each in problem.diagnostics if each.op}
     found = [
         each for each in problem.diagnostics
-        if (belongs_outside(each.op) or "string" in each.signature) and "--input" not in each.hint
+        if (side_of(each.op) or is_about_text(each.hint)) and "--input" not in each.hint
     ]  # fmt: skip
     if not found or not source.can_be_cut:
         return problem
@@ -295,7 +295,7 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
 
     try:
         original = as_functions(source._replace(inputs=None, outputs=None, input_shapes=None, rename=None))
-        options = options_that_cut_off(original, as_functions(source), failing, belongs_outside)
+        options = options_that_cut_off(original, as_functions(source), failing, side_of)
     except ConversionError:
         return problem  # There is more to mend in the model than that.
     if options is None:

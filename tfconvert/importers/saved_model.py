@@ -257,7 +257,9 @@ def signature_entries(
         same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
         if same is not entry:
             same.exported_names.append(key)
-        tensors.setdefault(same.symbol, {}).update({each.tensor: each.name for each in (*entry.inputs, *entry.outputs)})
+        own = tensors.setdefault(same.symbol, {})
+        own.update({each.tensor: each.name for each in entry.inputs})
+        own.update({each.tensor: each.name for each in entry.outputs})
     entries = list(by_meaning.values())
     if wishes.inputs is not None or wishes.outputs is not None:
         cuts = Cuts(wishes.inputs, wishes.outputs, input_shapes, wishes.batch)

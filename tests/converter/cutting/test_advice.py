@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import tfconvert
 from tests.converter.cutting.models import WEIGHTS
 from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -148,7 +149,7 @@ def test_a_graph_says_which_tensors_it_has() -> None:
 
 
 def test_ops_without_an_outside_have_no_such_hint(tf: ModuleType, tmp_path: Path) -> None:
-    @tf.function(input_signature=[tf.TensorSpec([2, 2], tf.float32)])
+    @traced(tf, tf.TensorSpec([2, 2], tf.float32))
     def call(x: Any) -> Any:
         return tf.linalg.svd(x)[0]
 

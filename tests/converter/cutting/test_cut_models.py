@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ from click.testing import CliRunner, Result
 
 import tfconvert
 from tests.converter.cutting.models import WEIGHTS, X, network
+from tests.support.control_flow import control_flow_v1
 from tests.support.litert import RunTFLite, run
+from tests.support.sample_models import traced
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.inspection.inspection import inspect
 from tfconvert.converter.options import Options
@@ -25,7 +28,8 @@ from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def _relu(x: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0)
+    found: np.ndarray = np.maximum(x, 0)
+    return found
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
@@ -119,7 +123,7 @@ def test_a_state_whose_write_is_cut_off_keeps_its_value(tf: ModuleType, tmp_path
     module = tf.Module()
     module.state = tf.Variable([1.0, 2.0])
 
-    @tf.function(input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+    @traced(tf, tf.TensorSpec([2], tf.float32, name="x"))
     def call(x: Any) -> Any:
         y = tf.tanh(x, name="y")
         result = y + module.state
@@ -293,3 +297,72 @@ def test_a_module_of_a_message(tf: ModuleType, tmp_path: Path) -> None:
     message = pb.SavedModel.FromString((tmp_path / "saved_model.pb").read_bytes())
     model = tfconvert.convert(message, checkpoint=tmp_path / "variables" / "variables", outputs=["sine"])
     assert _interface(model) == (("serving_default",), ["x f32[?,4]"], ["sine f32[?,4]"])
+
+
+def test_vocabularies_that_only_the_rest_needed_are_gone(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    """One table of two is left, with the file that fills it."""
+    for name, text in (("a", "cat\ndog\n"), ("b", "1\n5\n")):
+        (tmp_path / f"{name}.txt").write_text(text)
+    line, whole = tf.lookup.TextFileIndex.LINE_NUMBER, tf.lookup.TextFileIndex.WHOLE_LINE
+    module = tf.Module()
+    module.words = tf.lookup.StaticHashTable(
+        tf.lookup.TextFileInitializer(str(tmp_path / "a.txt"), tf.string, whole, tf.int64, line), -1
+    )
+    module.numbers = tf.lookup.StaticHashTable(
+        tf.lookup.TextFileInitializer(str(tmp_path / "b.txt"), tf.int64, whole, tf.int64, line), -1
+    )
+
+    @traced(tf, tf.TensorSpec([2], tf.string, name="x"))
+    def call(x: Any) -> Any:
+        return module.numbers.lookup(tf.identity(module.words.lookup(x) * 5, name="fives"))
+
+    folder = tmp_path / "model"
+    tf.saved_model.save(module, str(folder), signatures=call.get_concrete_function())
+    whole_model = inspect(Source(str(folder)), Options()).model
+    assert whole_model is not None
+    assert len(whole_model.assets) == 2
+    left = inspect(Source(str(folder), inputs=["fives"]), Options()).model
+    assert left is not None
+    assert [Path(each).name for each in left.assets] == ["b.txt"]
+    model = tfconvert.convert(folder, inputs=["fives"])
+    np.testing.assert_array_equal(run_tflite(bytes(model), [np.array([5, 0])])[0], [1, -1])
+    nothing = inspect(Source(str(folder), outputs=["x"]), Options()).model
+    assert nothing is not None
+    assert nothing.assets == ()
+
+
+def test_control_flow_of_tensorflow_1(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    """Where a loop ends can be an input and an output, inside of it nothing can be."""
+    v1 = tf.compat.v1
+    with control_flow_v1(tf), v1.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, (2,), "x")
+        _, y = tf.while_loop(
+            lambda i, _: i < 3, lambda i, y: (i + 1, tf.sin(y, name="sine")), [0, x + 1.0], name="loop"
+        )
+        z = tf.cond(tf.reduce_sum(y) > 1.0, lambda: tf.cos(y), lambda: y * 2.0, name="choice")
+        v1.saved_model.simple_save(session, str(tmp_path / "m"), {"x": x}, {"z": z})
+    model = tfconvert.convert(tmp_path / "m", inputs=["loop/Exit_1"], verify=True)
+    assert _interface(model)[1:] == (["loop/Exit_1 f32[2]"], ["z f32[2]"])
+    values = np.array([0.25, 0.5], np.float32)
+    np.testing.assert_allclose(run_tflite(bytes(model), [values])[0], values * 2, rtol=1e-6)
+    model = tfconvert.convert(tmp_path / "m", outputs=["loop/Exit_1", "choice/Merge"], verify=True)
+    expected = np.sin(np.sin(np.sin(values + 1)))
+    for got, want in zip(run_tflite(bytes(model), [values]), (expected, np.cos(expected)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    inside = _error(tmp_path / "m", inputs=["loop/sine"])
+    assert inside.code == "fetch-in-loop"
+    assert inside.diagnostics[0].node == "loop/sine"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+def test_recurrent_layers_stay_operators(tmp_path: Path) -> None:
+    """Calls that lead to no named tensor aren't inlined: the functions of layers are still recognised."""
+    keras = importlib.import_module("tf_keras")
+    layers = keras.layers
+    model = keras.Sequential(
+        [keras.Input((12, 4)), layers.Dense(6, activation="relu", name="first"), layers.LSTM(32, name="lstm")]
+    )
+    model.save(tmp_path)
+    cut = tfconvert.convert(tmp_path, inputs=["sequential/first/Relu"], batch=1, verify=True, recurrent="fused")
+    assert cut.report.operators["UNIDIRECTIONAL_SEQUENCE_LSTM"] == 1
+    assert cut.report.rewrites["prepare-composite-functions"]

@@ -21,6 +21,7 @@ from tfconvert.schema.dialects.call_interfaces import CALLS, callees
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import node_of
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, SEMANTICS, port_names
+from tfconvert.schema.dialects.tf_traits import IDENTITIES, SAME_ELEMENTS, full_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -35,6 +36,7 @@ _CANDIDATES = 200
 """How many tensors behind the ops that are cut off are considered."""
 
 _CONSTANT, _READ, _GATHER = "tf.Const", "tf.ReadVariableOp", "tf.ResourceGather"
+_NO_WORK = full_names(SAME_ELEMENTS | IDENTITIES) | {_READ}
 _MIN_WEIGHT = 64
 """The least numbers of a constant that counts as a weight; others are sizes, axes, factors."""
 
@@ -65,7 +67,7 @@ def _quoted(text: str) -> str:
 
 
 def options_that_cut_off(
-    original: ModuleOp, module: ModuleOp, failing: Iterable[str], belongs_outside: Callable[[str], bool]
+    original: ModuleOp, module: ModuleOp, failing: Iterable[str], side_of: Callable[[str], str]
 ) -> CutOptions | None:
     """Returns the options that cut off ops that belong outside of the model; `None` if none can.
 
@@ -73,8 +75,8 @@ def options_that_cut_off(
         original: The model with its functions, uncut.
         module: The same, cut as the user wants; it is changed.
         failing: Names of ops that can't be converted.
-        belongs_outside: Returns whether an op of a name belongs outside of models; where strings are processed, any
-            failing op does.
+        side_of: Returns where an op of a name belongs, `before` a model or `behind` it; nothing if it belongs in the
+            model. Where strings are processed, any failing op belongs outside.
     """
     functions, known = defined_functions(module), defined_functions(original)
     wanted = frozenset(failing)
@@ -82,7 +84,7 @@ def options_that_cut_off(
     for name in entries:
         if not _flattened(functions[name], functions):
             continue
-        outside = _Outside(functions[name], functions, wanted, belongs_outside)
+        outside = _Outside(functions[name], functions, wanted, side_of)
         if outside.ops:
             found = outside.cut(TensorNames(known), has_functions=SEMANTICS in original.attributes)
             several = len(entries) > 1
@@ -145,12 +147,12 @@ class _Outside:
         function: FuncOp,
         functions: Mapping[str, FuncOp],
         failing: frozenset[str],
-        belongs_outside: Callable[[str], bool],
+        side_of: Callable[[str], str],
     ) -> None:
         self._function = function
         self._ops = list(function.body.block.ops)
         self._terminator = self._ops[-1]
-        self._failing, self._belongs_outside = failing, belongs_outside
+        self._failing, self._side_of = failing, side_of
         self._inside: dict[str, bool] = {}
         self.ops: set[Operation] = set()
         for op in self._ops[:-1]:
@@ -160,9 +162,10 @@ class _Outside:
                 self.ops.add(op)
 
     def _is_outside(self, op: Operation, functions: Mapping[str, FuncOp]) -> bool:
-        if op.name in self._failing and (self._belongs_outside(op.name) or _has_strings(op)):
-            return True
-        return any(self._function_is_outside(name, functions) for name in names(op))
+        return self._fails(op) or any(self._function_is_outside(name, functions) for name in names(op))
+
+    def _fails(self, op: Operation) -> bool:
+        return op.name in self._failing and (bool(self._side_of(op.name)) or _has_strings(op))
 
     def _function_is_outside(self, name: str, functions: Mapping[str, FuncOp]) -> bool:
         if name not in self._inside:
@@ -171,7 +174,7 @@ class _Outside:
             while pending and not found:
                 callee = functions.get(pending.pop())
                 for op in walk(callee)[1:] if callee is not None else ():
-                    found = found or (op.name in self._failing and (self._belongs_outside(op.name) or _has_strings(op)))
+                    found = found or self._fails(op)
                     new = [each for each in names(op) if each not in seen]
                     seen.update(new)
                     pending += new
@@ -190,12 +193,15 @@ class _Outside:
         needed, fed, arguments = self._needed()
         ahead = self._ahead(self.ops) - behind
         after = [op for op in needed if op in behind and op is not self._terminator]
-        if after and _weight(after) >= _weight(ahead):
-            if len(fed) > 1 or any(_kind(value) == types.STRING for value in fed):
-                single = self._single(after)
-                fed, arguments = ([single], []) if single is not None else (fed, arguments)
-            return self._at_inputs(fed, arguments)
-        return self._at_outputs(behind)
+        weights = _weight(after), _weight(ahead)
+        # What is decoded at the end, from numbers of a model that has no weights of its own.
+        ends = not any(weights) and all(self._side_of(op.name) == "behind" for op in self.ops)
+        if not _work(after) or ends or (weights[0], _work(after)) < (weights[1], _work(ahead)):
+            return self._at_outputs(behind)
+        if len(fed) > 1 or any(_kind(value) == types.STRING for value in fed):
+            single = self._single(after)
+            fed, arguments = ([single], []) if single is not None else (fed, arguments)
+        return self._at_inputs(fed, arguments)
 
     def _single(self, after: Sequence[Operation]) -> OpResult | None:
         """Returns the first tensor of numbers that is all that the weights need of the model's inputs."""
@@ -224,6 +230,8 @@ class _Outside:
     def _at_outputs(self, behind: set[Operation]) -> CutOptions | None:
         found: dict[str, None] = {}
         is_cut = False
+        if any(map(names, self.ops)):
+            return None  # What a loop works on is no tensor.
         for name, value in zip(port_names(self._function, "outputs"), self._terminator.operands, strict=True):
             if not isinstance(value, OpResult) or value.op not in behind:
                 found[name] = None
@@ -298,6 +306,11 @@ def _weight(ops: Iterable[Operation]) -> int:
     gathered = sum(max(_size(op.results[0]), 1) for op in found if op.name == _GATHER)
     sizes = {op: _size(op.results[0]) for op in taken if op.name in (_CONSTANT, _READ)}
     return gathered + sum(size for op, size in sizes.items() if op.name == _READ or size >= _MIN_WEIGHT)
+
+
+def _work(ops: Iterable[Operation]) -> int:
+    """Returns how many ops compute something from operands."""
+    return sum(1 for op in ops if op.operands and op.name not in _NO_WORK)
 
 
 def _size(value: Value) -> int:

@@ -28,13 +28,13 @@ class Spot(NamedTuple):
         port: The number of the argument or result; -1 if it is neither.
         is_output: Whether the port is a result.
         place: Numbers of ops in their blocks: of the calls that lead to the op, outermost first, and its own.
-        index: Which result of the op.
+        result: Which result of the op.
     """
 
     port: int = -1
     is_output: bool = False
     place: tuple[int, ...] = ()
-    index: int = 0
+    result: int = 0
 
 
 class Spots(NamedTuple):
@@ -151,7 +151,7 @@ class _Lookup:
         elif tensor.position >= len(first.op.results):
             self._note("missing-output", f"the node {tensor.node!r} has no output {tensor.position}",
                        f"it has {len(first.op.results)}; the first one is {tensor.node}")  # fmt: skip
-        return Spot(place=first.place, index=tensor.position)
+        return Spot(place=first.place, result=tensor.position)
 
     def _no(self, text: str) -> Spot:
         symbol, node = self._function.sym_name, parse_graph_input(text).node

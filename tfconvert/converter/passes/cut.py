@@ -137,7 +137,7 @@ def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[S
             deeper = [at for at in here if len(spots[at].place) > depth + 1]
             for at in here:
                 if at not in deeper:
-                    add(at, ops[number].results[spots[at].index])
+                    add(at, ops[number].results[spots[at].result])
             if deeper:
                 pending.append((_inlined(ops[number], functions, references), depth + 1, deeper))
     operands = list(terminator.operands)
