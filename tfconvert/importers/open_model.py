@@ -235,6 +235,9 @@ def _wishes(options: Selection) -> Wishes:
 
     if options.order not in ORDERS:
         raise error("wrong-option", f"there is no order {options.order!r}", hint=f"choose from {', '.join(ORDERS)}")
+    for name in ("inputs", "outputs"):
+        if isinstance(given := getattr(options, name), str):
+            raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
     sort_key = None
     if options.order.startswith("official"):
         from tfconvert.importers.official_order import by_fingerprint, by_tensor

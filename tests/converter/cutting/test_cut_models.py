@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -179,6 +180,7 @@ def test_names_that_are_wrong(networks: Path) -> None:
     ({"inputs": ["x", "x:0"]}, "wrong-option"),
     ({"inputs": ["x", "once_x:0"]}, "wrong-option"),
     ({"outputs": []}, "wrong-option"),
+    ({"outputs": "scores"}, "wrong-option"),
     ({"inputs": ["product/ReadVariableOp/resource"]}, "unknown-tensor"),
     ({"inputs": ["hidden"], "input_shapes": {"other": [1, 4]}}, "unknown-input"),
     ({"inputs": ["hidden"], "input_shapes": {"hidden": [1, 5]}}, "shape-mismatch"),
@@ -278,6 +280,26 @@ def test_files_are_compared_with_the_cut_model(networks: Path, tmp_path: Path) -
     assert shown.exit_code == 0
     assert 'inputs = "hidden", outputs = "scores"' in shown.output
     assert "tfconvert.cut" not in shown.output
+
+
+def test_batches_of_models(networks: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"inputs": ["hidden"], "outputs": ["scores"]}
+    (tmp_path / "m.json").write_text(json.dumps({"models": [{"model": str(networks), "settings": settings}]}))
+    place = str(tmp_path / "{name}.tflite")
+    ran = CliRunner().invoke(main, ["batch", "--manifest", str(tmp_path / "m.json"), "-o", place, "-j", "1"])
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "network.tflite").read_bytes() == bytes(tfconvert.convert(networks, **settings))
+
+
+def test_meta_graphs_with_signatures(model_v1: Path, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    message = pb.SavedModel.FromString((model_v1 / "saved_model.pb").read_bytes()).meta_graphs[0]
+    (tmp_path / "m.meta").write_bytes(message.SerializeToString())
+    for file in (model_v1 / "variables").iterdir():
+        shutil.copy(file, tmp_path / file.name.replace("variables", "m"))
+    for signatures, expected in (("serving_default", ("serving_default",)), (None, ())):
+        model = tfconvert.convert(tmp_path / "m.meta", signatures=signatures, inputs=["product:0"], outputs=["hidden"])
+        assert _interface(model)[0] == expected
+        np.testing.assert_array_equal(run_tflite(bytes(model), [X @ WEIGHTS])[0], _relu(X @ WEIGHTS))
 
 
 def test_the_same_input_gives_the_same_bytes(networks: Path) -> None:

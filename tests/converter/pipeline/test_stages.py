@@ -140,7 +140,7 @@ def test_stages_name_what_is_there() -> None:
         assert {path.rpartition(".")[2] for path in stage.takes} <= own, stage.run
         assert {stage.only_with} <= settings | {""}, stage.run
         needed = [prefix for group in stage.needs for prefix in group]
-        known = r"(tf|tfl|tf_\w+|tfconvert)\.\w+$|(arith|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
+        known = r"(tf\w*)\.\w+$|(arith|stablehlo|mhlo|vhlo|quantfork|tensor)\.|options\.|inputs\.open$"
         assert all(re.match(known, prefix) for prefix in needed), stage.run
         assert {prefix.removeprefix("options.") for prefix in needed if prefix.startswith("options.")} <= set(USER)
 
