@@ -69,7 +69,7 @@ class Needed:
 
     def _add_writes(self, others: Sequence[Operation]) -> None:
         """Adds the ops that write a state that is read, and what they need, until nothing more is read."""
-        writes = [(op, states) for op in others if (states := _named(self._effects.effects(op).writes))]
+        writes = [(op, states) for op in others if (states := _states(self._effects.effects(op).writes))]
         refused: set[Operation] = set()
         changed = bool(writes)
         while changed:
@@ -92,14 +92,14 @@ def _operands(op: Operation) -> Iterator[Value]:
         yield from inner.operands
 
 
-def _named(states: Iterable[Hashable]) -> set[Hashable]:
-    """Returns the states that have a name; others, such as where messages go, nobody reads."""
-    return {state for state in states if isinstance(state, tuple)}
+def _states(states: Iterable[Hashable]) -> set[Hashable]:
+    """Returns the states that are variables and tables; others, such as where messages go, nobody reads."""
+    return {state for state in states if isinstance(state, tuple | Value)}
 
 
 def states_read(effects: ModuleEffects, ops: Iterable[Operation]) -> set[Hashable]:
-    """Returns the variables and tables that ops read, by kind and name."""
-    return {state for op in ops for state in _named(effects.effects(op).reads)}
+    """Returns the variables and tables that ops read: by kind and name, those without a name by their handles."""
+    return {state for op in ops for state in _states(effects.effects(op).reads)}
 
 
 def erase_others(function: FuncOp, kept: set[Operation]) -> int:
@@ -154,7 +154,9 @@ def _does_something(function: FuncOp, effects: ModuleEffects, read: set[Hashable
     is_left = False
     for op in reversed(list(block.ops)):
         writes = effects.effects(op).writes
-        if writes and writes == _named(writes) and writes.isdisjoint(read) and all(map(_is_unused, op.results)):
+        # Without a name nothing tells whether it is the table of another function.
+        has_names = all(isinstance(state, tuple) for state in writes)
+        if writes and has_names and writes.isdisjoint(read) and all(map(_is_unused, op.results)):
             erase(op)
         else:
             is_left = is_left or bool(writes)

@@ -238,7 +238,7 @@ class _Cutting:
         if missing:
             raise ConversionError(
                 Diagnostic("unfed-input", f"an output needs the input {name!r}, which is not among the inputs",
-                           hint=f"name it among the inputs, too (--input {name}), or cut behind all that it goes into")
+                           hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it")
                 for name in missing
             )  # fmt: skip
 
@@ -250,11 +250,11 @@ class _Cutting:
         return is_kept
 
     def _pin_batch(self, input_names: Sequence[str]) -> None:
-        batch = self._wanted.batch
-        for name, argument in zip(input_names, self._block.args, strict=True) if batch is not None else ():
-            assert batch is not None
+        if self._wanted.batch is None:
+            return
+        for name, argument in zip(input_names, self._block.args, strict=True):
             assert isinstance(argument.type, types.AnyTensor)
-            argument.type = with_batch(name, argument.type, batch)
+            argument.type = with_batch(name, argument.type, self._wanted.batch)
 
     def _name(self, input_names: Sequence[str], output_names: Sequence[str]) -> None:
         function = self._function
@@ -286,5 +286,5 @@ def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
 def _left_alone(op: Operation) -> Diagnostic:
     return found_at(
         op, "state-cut-off", "the state that it writes keeps its first value: what it writes is computed from what is "
-        "cut off", "cut further ahead if the model shall change it",
+        "cut off", "cut further ahead if the model has to change it",
     )._replace(severity=NOTE)  # fmt: skip
