@@ -34,7 +34,7 @@ serve: $(VENV)/.installed-service ## start the service and its page; SERVE_FLAGS
 test: $(VENV)/.installed-test ## run the tests, as many side by side as there are cores; TEST_FLAGS="-k checkpoint -x" goes to pytest
 	$(BIN)/python -m pytest --ignore=tests/rings $(SIDE_BY_SIDE) $(TEST_FLAGS)
 
-test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: ai-edge-quantizer, Ray, Chromium, PostgreSQL, IREE
+test-all: $(VENV)/.installed-rings ## run the tests with heavy requirements: tools that read files, Ray, Chromium, PostgreSQL, IREE
 	$(BIN)/python -m pytest tests/rings $(TEST_FLAGS)
 
 lint: $(VENV)/.installed-test ## ruff, its formatter, and mypy, all strict
@@ -90,8 +90,12 @@ $(VENV)/.installed-test: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-service
 
+# Tools that need an older NumPy or protobuf have an environment of their own.
 $(VENV)/.installed-rings: pyproject.toml | $(BIN)/python
 	$(PIP) --editable '.[rings]'
+	$(PYTHON) -m venv $(VENV)/old-tools
+	$(VENV)/old-tools/bin/python -m pip --disable-pip-version-check install --quiet \
+		'numpy<2' tflite-runtime==2.14.0 tflite-support==0.4.4 || rm -rf $(VENV)/old-tools
 	@touch $@ $(VENV)/.installed-core $(VENV)/.installed-service $(VENV)/.installed-test
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python

@@ -3,6 +3,7 @@
     python -m benchmarks.recurrent                         all of it
     python -m benchmarks.recurrent --only 'k3/gru/*'       those whose names fit
     python -m benchmarks.recurrent --official --json F     compare with the official converter's results
+    python -m benchmarks.recurrent --recurrent unrolled    choose the form
 
 Each file runs on several batches and times, resized between runs, and twice on each (the second
 time on the interpreter's state). Exit status 1 if a network doesn't
@@ -37,6 +38,7 @@ from benchmarks.recurrent_models import build
 from benchmarks.recurrent_table import Case, cases
 from benchmarks.samples import Arrays, Sample
 from benchmarks.zoo import QUIET_TENSORFLOW
+from tfconvert.converter.options import RECURRENT
 from tfconvert.schema.tflite.tables import TFLITE
 
 RUNS = 2
@@ -192,7 +194,9 @@ class Outcome:
         return {"form": self.form, "good": self.is_good, "ours": self.ours.to_dict(), "official": official}
 
 
-def check(case: Case, folder: Path, runtime: Worker, official: Worker | None = None) -> Outcome:
+def check(
+    case: Case, folder: Path, runtime: Worker, official: Worker | None = None, recurrent: Any = RECURRENT[0]
+) -> Outcome:
     """Builds a network, converts and runs it.
 
     Args:
@@ -200,12 +204,13 @@ def check(case: Case, folder: Path, runtime: Worker, official: Worker | None = N
         folder: Where the models go.
         runtime: Runs files.
         official: Runs the official converter; `None` if it was not requested.
+        recurrent: What recurrent layers become.
     """
     saved = folder / case.name
     network = build(case)
     network.save(saved)
     samples = [[Sample(inputs, network.run(inputs)) for _ in range(RUNS)] for inputs in case.inputs()]
-    ours = File(_convert(saved, saved / "ours.tflite"))
+    ours = File(_convert(saved, saved / "ours.tflite", recurrent))
     _run(ours, case, saved / "ours.tflite", samples, runtime)
     if official is None:
         return Outcome(case, ours, None)
@@ -214,9 +219,9 @@ def check(case: Case, folder: Path, runtime: Worker, official: Worker | None = N
     return Outcome(case, ours, theirs)
 
 
-def _convert(saved: Path, target: Path) -> str:
+def _convert(saved: Path, target: Path, recurrent: Any) -> str:
     try:
-        tfconvert.convert(saved).save(target)
+        tfconvert.convert(saved, recurrent=recurrent).save(target)
     except tfconvert.ConversionError as problem:
         return str(problem)
     return ""
@@ -278,6 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recurrent", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", default="*", metavar="PATTERN", help="networks whose names fit, as k3/gru/*")
+    parser.add_argument("--recurrent", default=RECURRENT[0], choices=RECURRENT, help="what recurrent layers become")
     parser.add_argument("--official", action="store_true", help="convert by the official converter, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the models in this folder")
@@ -288,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runtime, official = Worker(), Worker() if options.official else None
     with tempfile.TemporaryDirectory() as temporary, runtime, official or nullcontext():
         for case in chosen:
-            outcomes.append(check(case, options.keep or Path(temporary), runtime, official))
+            outcomes.append(check(case, options.keep or Path(temporary), runtime, official, options.recurrent))
             print(outcomes[-1].line(), flush=True)
     print(f"\n{summary(outcomes)}")
     if options.json:

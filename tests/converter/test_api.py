@@ -178,7 +178,7 @@ def test_a_graph_s_tensors_are_called_as_its_nodes(difference: Path) -> None:
     ("options", "code"),
     [
         ({"signatures": ["nope"]}, "unknown-signature"),
-        ({"inputs": ["pixels"]}, "wrong-option"),
+        ({"inputs": ["nope"]}, "unknown-tensor"),
         ({"input_shapes": {"pixels": [1, 8, 8, 3]}}, "shape-mismatch"),
         ({"input_shapes": {"pixels": [1, 8]}}, "shape-mismatch"),
         ({"tags": []}, "unknown-tags"),

@@ -1,6 +1,7 @@
 """Random recurrent networks in TensorFlow, and as files in LiteRT, run again and again: the same results.
 
     python -m tests.differential.recurrent --count 1000
+    python -m tests.differential.recurrent --count 1000 --recurrent unrolled
 
 Whatever becomes an operator must be what the operator computes. About half of the networks do.
 """
@@ -23,6 +24,7 @@ from benchmarks.recurrent import Worker
 from tests.differential.recurrent_draws import Array
 from tests.differential.recurrent_programs import Program, random_program
 from tests.differential.summary import Totals, print_summary
+from tfconvert.converter.options import RECURRENT
 
 TOLERANCE = 1e-5
 """The tolerance, relative to the largest number."""
@@ -63,7 +65,7 @@ def run_in_tensorflow(tf: ModuleType, program: Program, feeds: Feeds) -> list[li
             return [session.run(fetches, {f"{name}:0": value for name, value in feed.items()}) for feed in feeds]
 
 
-def check(tf: ModuleType, seed: int, runtime: Worker, summary: Totals) -> None:
+def check(tf: ModuleType, seed: int, runtime: Worker, summary: Totals, recurrent: Any = RECURRENT[0]) -> None:
     """Compares one network.
 
     Args:
@@ -71,6 +73,7 @@ def check(tf: ModuleType, seed: int, runtime: Worker, summary: Totals) -> None:
         seed: The network's seed.
         runtime: Runs files.
         summary: Collects the results.
+        recurrent: What recurrent layers become.
     """
     try:
         program = random_program(tf, seed)
@@ -80,7 +83,7 @@ def check(tf: ModuleType, seed: int, runtime: Worker, summary: Totals) -> None:
         summary.counts["refused by TensorFlow"] += 1
         return
     try:
-        model = convert(program)
+        model = convert(program, recurrent)
         got = runtime(run_in_litert, bytes(model), feeds)
     except tfconvert.ConversionError as problem:
         if {each.code for each in problem.diagnostics} == {"list-element-shape"}:
@@ -102,8 +105,12 @@ def check(tf: ModuleType, seed: int, runtime: Worker, summary: Totals) -> None:
         summary.problems.append(f"seed {seed}: {form}, but off by {error:.1e}; {sorted(program.mutations)}")
 
 
-def convert(program: Program) -> tfconvert.Model:
+def convert(program: Program, recurrent: Any = RECURRENT[0]) -> tfconvert.Model:
     """Converts a network.
+
+    Args:
+        program: The network.
+        recurrent: What recurrent layers become.
 
     Raises:
         ConversionError: It can't be converted.
@@ -111,7 +118,7 @@ def convert(program: Program) -> tfconvert.Model:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "network.pb"
         path.write_bytes(program.graph.SerializeToString())
-        model = tfconvert.convert(path, inputs=list(program.inputs), outputs=program.outputs)
+        model = tfconvert.convert(path, inputs=list(program.inputs), outputs=program.outputs, recurrent=recurrent)
         bytes(model)
         return model
 
@@ -135,17 +142,18 @@ def error_of(expected: Any, got: Array) -> float:
     return float(np.max(np.abs(want - got))) / scale
 
 
-def check_networks(tf: ModuleType, seeds: Sequence[int]) -> Totals:
+def check_networks(tf: ModuleType, seeds: Sequence[int], recurrent: Any = RECURRENT[0]) -> Totals:
     """Compares random networks.
 
     Args:
         tf: TensorFlow.
         seeds: A network each.
+        recurrent: What recurrent layers become.
     """
     summary = Totals()
     with Worker() as runtime:
         for seed in seeds:
-            check(tf, seed, runtime, summary)
+            check(tf, seed, runtime, summary, recurrent)
     return summary
 
 
@@ -154,11 +162,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200, help="how many networks")
     parser.add_argument("--seed", type=int, default=0, help="the first network's seed")
+    parser.add_argument("--recurrent", default=RECURRENT[0], choices=RECURRENT, help="what recurrent layers become")
     arguments = parser.parse_args()
     import tensorflow as tf
 
     start = time.perf_counter()
-    summary = check_networks(tf, range(arguments.seed, arguments.seed + arguments.count))
+    summary = check_networks(tf, range(arguments.seed, arguments.seed + arguments.count), arguments.recurrent)
     print_summary(summary.counts, summary.problems, time.perf_counter() - start)
 
 

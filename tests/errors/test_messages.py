@@ -6,9 +6,11 @@ import os
 import re
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+import tfconvert
 from tests.errors.corpus import CORPUS, GOLDENS, message
 from tests.support.sources import ROOT
 
@@ -23,6 +25,37 @@ def test_a_model_fails_with_this_text(
     if os.environ.get("TFCONVERT_UPDATE_GOLDENS"):
         golden.write_text(text, "utf-8")
     assert text == golden.read_text("utf-8")
+
+
+ADVISED = {
+    name: found[1]
+    for name in CORPUS
+    if (found := re.search(r"or cut it off: --.* \((\w+=\[.*\])\)", (GOLDENS / f"{name}.txt").read_text("utf-8")))
+}
+"""The keyword arguments with which texts say that a model converts."""
+
+
+@pytest.mark.parametrize("name", ADVISED)
+def test_a_model_converts_as_its_text_says(tf: ModuleType, tmp_path: Path, name: str) -> None:
+    model, _ = CORPUS[name](tf, tmp_path / "model")
+    settings: dict[str, Any] = {
+        key: re.findall(r'"([^"]+)"', names) for key, names in re.findall(r"(\w+)=\[(.*?)\]", ADVISED[name])
+    }
+    report = tfconvert.convert(model, verify=True, **settings).report
+    (interface,) = report.interfaces
+    assert [each.name for each in interface.inputs] == settings["inputs"]
+    assert report.verification or any("..." in each.type for each in interface.inputs)  # no random value has any rank
+
+
+def test_most_that_belongs_outside_of_a_model_can_be_cut_off() -> None:
+    assert {
+        "decode-jpeg",
+        "decode-wav",
+        "keras-text",
+        "parse-example",
+        "py-function",
+        "split-to-numbers",
+    } <= ADVISED.keys()
 
 
 def test_the_corpus_is_large_and_has_a_text_for_each_model() -> None:

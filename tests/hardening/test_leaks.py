@@ -39,7 +39,6 @@ _ALLOWED = {
     ("importers.keras", "zipfile.ZipFile"): "the file has been through the door",
     ("importers.keras", "h5py.File"): "the file has been through the door; links out of it are refused",
     ("importers.keras", "keras.models.load_model"): "the file has been through the door, and holds no names of others",
-    ("converter.verification", "source.open"): _OPENS_NO_FILE,
     ("converter.batch.entries", "Path(path).read_text"): _NAMED_BY_THE_USER,
     ("converter.batch.state", "self._path.open"): _NAMED_BY_THE_USER,
     ("converter.batch.state", "self._path.read_text"): _NAMED_BY_THE_USER,
@@ -52,7 +51,6 @@ _ALLOWED = {
     ("converter.cli.streams", "os.open"): "the null device, to write to",
     ("converter.compat.debugger", "Path(path).read_bytes"): _NAMED_BY_THE_USER,
     ("converter.compat.table", "page.read_text"): _OURS,
-    ("converter.compat.tflite_converter_v1", "source.open"): _OPENS_NO_FILE,
     ("converter.composites.registry", "point.load"): _OPENS_NO_FILE,
     ("converter.conversion", "source.open"): _OPENS_NO_FILE,
     ("converter.conversion", "target.load"): _OPENS_NO_FILE,
@@ -101,7 +99,7 @@ _ALLOWED = {
     ("converter.service.server", "os.fdopen"): "the file of the first token, to write to",
     ("converter.service.server", "os.open"): "the file of the first token, to write to",
     ("converter.service.uploads", "os.open"): "a new file, to write to",
-    ("converter.validation.result_check", "source.open"): _OPENS_NO_FILE,
+    ("converter.pipeline.opened", "source.open"): _OPENS_NO_FILE,
 }
 """All other calls that may open a file, with the reason why each may."""
 

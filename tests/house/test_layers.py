@@ -49,7 +49,7 @@ ROOMS = {
             "rewrite",
             "verify_options",
         ),
-        ("child_process", "options", "plugins", "quantization_report", "refusals", "shapes"),
+        ("child_process", "cutting", "options", "plugins", "quantization_report", "refusals", "shapes"),
         ("lookup_tables", "pipeline", "recurrence", "tensor_lists"),
         ("report_page",),
         ("report",),

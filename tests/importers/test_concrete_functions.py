@@ -160,10 +160,10 @@ def test_what_is_no_model_is_told(tf: ModuleType) -> None:
         assert _code(thing) == "unknown-format"
 
 
-def test_settings_of_graphs_are_refused(scaled: Any, left_folders: LeftFolders) -> None:
+def test_nothing_is_left_of_a_model_that_has_no_such_tensor(scaled: Any, left_folders: LeftFolders) -> None:
     with pytest.raises(ConversionError) as caught:
         tfconvert.convert(scaled, outputs=["y"])
-    assert caught.value.code == "wrong-option"
+    assert caught.value.code == "unknown-tensor"
     assert left_folders() == []
 
 

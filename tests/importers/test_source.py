@@ -126,11 +126,6 @@ def test_a_graph_takes_no_settings_of_saved_models(graph: pb.GraphDef, settings:
     assert _code(Source(graph, **settings)) == "wrong-option"
 
 
-@pytest.mark.parametrize("settings", [{"inputs": ["a"]}, {"outputs": ["a"]}])
-def test_a_saved_model_takes_no_settings_of_graphs(message: pb.SavedModel, settings: dict[str, Any]) -> None:
-    assert _code(Source(message, **settings)) == "wrong-option"
-
-
 def test_a_folder_has_its_own_checkpoint(digits_model: Path) -> None:
     assert _code(Source(digits_model, checkpoint="a")) == "wrong-option"
 

@@ -64,6 +64,16 @@ MOST_OPERATORS = {
 }
 """Networks, and how many operators each may have: no more than the official converter's file, if that is right."""
 
+UNROLLED = {
+    "k3/lstm/seq+mask/static": 121,
+    "k3/gru/seq+bidi/static": 213,
+    "tfk/lstm/seq+stacked/static": 208,
+    "tfk/rnn/seq+mask/batch": 44,
+    "tf1/gru/dynamic/static": 96,
+    "tf/autograph/seq/static": 33,
+}
+"""Networks of at most 64 steps, and how many operators they have without loops."""
+
 CASES = {case.name: case for case in cases()}
 
 
@@ -79,3 +89,11 @@ def test_networks_convert_and_match(name: str, runtime: Worker, tf: ModuleType, 
     outcome = check(CASES[name], tmp_path, runtime)
     assert not outcome.ours.problem
     assert outcome.ours.count <= MOST_OPERATORS[name]
+
+
+@pytest.mark.parametrize("name", UNROLLED)
+def test_networks_match_without_loops(name: str, runtime: Worker, tf: ModuleType, tmp_path: Path) -> None:
+    outcome = check(CASES[name], tmp_path, runtime, recurrent="unrolled")
+    assert not outcome.ours.problem
+    assert outcome.form == "plain"
+    assert outcome.ours.count <= UNROLLED[name]

@@ -54,3 +54,26 @@ def _run_signature(runner: object, inputs: Mapping[str, np.ndarray]) -> list[np.
     assert callable(runner)
     results = runner(**inputs)
     return [results[name] for name in sorted(results)]
+
+
+def run_compiled(content: bytes, inputs: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Runs the first signature of a file in LiteRT's `CompiledModel`, on the processor, twice in the same buffers.
+
+    Args:
+        content: The file.
+        inputs: The inputs, in the signature's order. Those of another shape than the model's are resized to.
+        wanted: Arrays of the outputs' types and shapes.
+    """
+    model = importlib.import_module("ai_edge_litert.compiled_model").CompiledModel.from_buffer(content)
+    (key, *_), names = model.get_signature_list(), model.get_signature_by_index(0)
+    details = model.get_input_tensor_details(key)
+    for index, (name, array) in enumerate(zip(names["inputs"], inputs, strict=True)):
+        if tuple(details[name]["shape"]) != array.shape:
+            model.resize_input_tensor(index, array.shape, strict=False)
+    into, out_of = model.create_input_buffers(0), model.create_output_buffers(0)
+    for _ in range(2):
+        for buffer, array in zip(into, inputs, strict=True):
+            buffer.write(np.ascontiguousarray(array))
+        model.run_by_index(0, into, out_of)
+    pairs = zip(out_of, wanted, strict=True)
+    return [np.asarray(buffer.read(array.size, array.dtype)).reshape(array.shape) for buffer, array in pairs]

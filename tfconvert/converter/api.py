@@ -103,7 +103,7 @@ def convert(
     allow_custom_ops: bool = False,
     patterns: Sequence[Pattern[Any] | str | os.PathLike[str]] = (),
     composites: Sequence[Fusion | str | os.PathLike[str]] = (),
-    recurrent: Literal["auto", "fused", "loop"] = "auto",
+    recurrent: Literal["auto", "fused", "loop", "unrolled"] = "auto",
     quantize: Quantize | Mode | None = None,
     verify: bool | Verify = False,
     check_passes: bool = False,
@@ -134,9 +134,11 @@ def convert(
         model: A SavedModel folder, a frozen graph (`.pb`, `.pbtxt`), a MetaGraph beside its checkpoint (`.meta`), a
             Keras file (`.keras`, `.h5`), or MLIR text (`.mlir`); or, in memory, a Keras model, TensorFlow functions, a
             `tf.Module`, what `tf.saved_model.load` returned, or a SavedModel or GraphDef message.
-        inputs: GraphDefs: the tensors to feed, `x` or `x:0`; the result keeps their order. By default the
-            placeholders that the outputs need; one with a default is fed only if it is named.
-        outputs: GraphDefs: the tensors to fetch, in the result's order. By default the unused results.
+        inputs: The tensors to feed, `x` or `x:0`: what lies before them is cut off (docs/interface.md), and the result
+            keeps their order. By default a signature's inputs, or a GraphDef's placeholders that the outputs need; one
+            with a default is fed only if it is named.
+        outputs: The tensors to fetch, in the result's order; what lies behind them is cut off. By default a signature's
+            outputs, or a GraphDef's unused results.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         signatures: SavedModels: the signature or signatures to convert, every one by default.
         tags: SavedModels: the tags of the graph to convert, `serve` by default.
@@ -148,8 +150,9 @@ def convert(
         composites: Fusions of your own, from `tfconvert.composites`, for functions that declare what they implement
             (`experimental_implements`), or for functions by name; they go before the converter's. Also by path or name.
         recurrent: What recurrent layers become: `"fused"`, LiteRT's operators for whole sequences, where they can;
-            `"loop"`, loops of small operators; by default what LiteRT is faster with for their sizes. Functions that
-            are marked as layers become operators unless it is `"loop"`.
+            `"loop"`, loops of small operators; `"unrolled"`, up to 64 steps without a loop, which all accelerators
+            know; by default what LiteRT is faster with for their sizes. Functions that are marked as layers become
+            operators by default as well.
         quantize: How to quantize: a mode (`"dynamic"`, `"float16"`, ...) or a `Quantize`; by default, not at all.
         verify: Whether to run the result in LiteRT (needs `ai-edge-litert`), or a program in IREE, and compare it with
             the reference executor, on random inputs that suit the model; the differences, and what can't be compared,

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS, Options
+from tfconvert.converter.pipeline.opened import as_functions, is_uncut
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
+_CUT = "cut"
 _SOURCE_LINE = re.compile(r":\d+")
 _HOW_TO_LOCATE = (
     "the model doesn't hold the lines of its source: convert the object in memory, or save it with "
@@ -233,19 +235,27 @@ def _run(
     watching = instruments(options) if keep is None else [*instruments(options), keep]
     timed("load", lambda: _load(target))
     module = timed("import", lambda: source.open(functional=True))
-    on_import(module)
-    try:
+
+    def begin() -> None:
+        on_import(module)
         _check(module)
+
+    try:
+        if not is_uncut(module):
+            begin()
         for done in run_stages(module, target.stages, options, watching, on_stage):
             recorder.add(done.name, done.result)
             recorder.stages.append(StageTime(done.name, done.seconds))
             loading += done.loading
+            if done.name == _CUT:
+                begin()  # What is cut off is not looked at.
     except ConversionError as problem:
-        raise _explained(problem, [*recorder.notes, *budget().notes()]) from problem.__cause__
+        explained = _explained(problem, [*recorder.notes, *budget().notes()])
+        raise _with_cuts(explained, source) from problem.__cause__
     file = timed("export", lambda: target.export(module, options))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
-    recorder.notes += budget().notes()
+    recorder.notes += [*budget().notes(), *target.notes(file)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(
@@ -274,6 +284,34 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
     return ConversionError(
         [*problem.diagnostics, *kept], [*problem.advice, *([_HOW_TO_LOCATE] if is_unlocated else [])]
     )
+
+
+def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
+    """Returns an error that also says how to cut off the ops in it that belong outside of a model."""
+    from tfconvert.converter.litert.legalize.advice import is_about_text, side_of
+
+    failing = {each.op for each in problem.diagnostics if each.op}
+    found = [
+        each for each in problem.diagnostics
+        if (side_of(each.op) or is_about_text(each.hint)) and "--input" not in each.hint
+    ]  # fmt: skip
+    if not found or not source.can_be_cut:
+        return problem
+    from tfconvert.converter.cutting.advice import options_that_cut_off
+
+    try:
+        original = as_functions(source._replace(inputs=None, outputs=None, input_shapes=None, rename=None))
+        options = options_that_cut_off(original, as_functions(source), failing, side_of)
+    except ConversionError:
+        return problem  # There is more to mend in the model than that.
+    if options is None:
+        return problem
+    how = f"cut it off: {options}"
+    diagnostics = [
+        each._replace(hint=f"{each.hint}; or {how}" if each.hint else how) if each in found else each
+        for each in problem.diagnostics
+    ]
+    return ConversionError(diagnostics, problem.advice)
 
 
 def _interfaces(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tfconvert.converter.verify_options import Verify
 
 
-RECURRENT = ("auto", "fused", "loop")
+RECURRENT = ("auto", "fused", "loop", "unrolled")
 """Forms of recurrent layers."""
 
 TARGETS = ("litert", "stablehlo", "iree")
@@ -39,7 +39,8 @@ class Options(NamedTuple):
             files and of entry points.
         composites: Fusions of the user's, tried before the converter's own; names as in `patterns`.
         recurrent: What recurrent layers become: `fused` for LiteRT's operators for whole sequences, where they can,
-            `loop` for none of these, `auto` for what LiteRT is faster with.
+            `loop` for none of these, `unrolled` for their steps one after the other, `auto` for what LiteRT is faster
+            with.
         quantize: How to quantize; `None` leaves every number as precise as the model has it.
         metadata: What the file says about its inputs and outputs: a mapping, or the path of a file; `None` for nothing.
         target_runtime: The release of the runtime that is to run the file, as `2.14`; any if empty.
@@ -79,7 +80,12 @@ class Options(NamedTuple):
     @property
     def fuses_recurrent(self) -> bool:
         """Whether recurrent layers may become operators."""
-        return self.recurrent != "loop"
+        return self.recurrent in ("auto", "fused")
+
+    @property
+    def unrolls_loops(self) -> bool:
+        """Whether loops become their steps."""
+        return self.recurrent == "unrolled"
 
     @property
     def recurrent_by_speed(self) -> bool:

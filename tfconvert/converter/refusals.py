@@ -24,12 +24,14 @@ PYTHON = frozenset({"tf.EagerPyFunc", "tf.PyFunc", "tf.PyFuncStateless"})
 """The ops that call Python code."""
 
 _PLACEHOLDERS = frozenset({"tf.Placeholder", "tf.PlaceholderV2"})
-_PIPELINES = frozenset({
+PIPELINES = frozenset({
     "tf.BarrierTakeMany", "tf.IteratorGetNext", "tf.IteratorGetNextSync", "tf.IteratorGetNextAsOptional",
     "tf.MultiDeviceIteratorGetNextFromShard", "tf.QueueDequeue", "tf.QueueDequeueMany", "tf.QueueDequeueManyV2",
     "tf.QueueDequeueUpTo", "tf.QueueDequeueUpToV2", "tf.QueueDequeueV2", "tf.ReaderRead", "tf.ReaderReadUpTo",
     "tf.ReaderReadUpToV2", "tf.ReaderReadV2", "tf.Unstage",
 })  # fmt: skip
+"""The ops that take data which only a running program has."""
+
 _MAX_DIMENSION = (1 << 31) - 1
 
 _GRADIENT = "tf.SymbolicGradient"
@@ -38,7 +40,7 @@ _NO_NAMES = StringAttr.get("")
 
 _HOW_TO_DEFINE = "include the function's definition in the text"
 
-_REFUSED = _PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
+_REFUSED = PIPELINES | PYTHON | _PLACEHOLDERS | {_GRADIENT}
 
 
 def reason(op_name: str) -> str:
@@ -49,7 +51,7 @@ def reason(op_name: str) -> str:
     """
     if op_name in PYTHON:
         return "it calls Python code, which no file holds"
-    if op_name in _PIPELINES:
+    if op_name in PIPELINES:
         return "it takes data from a queue, a reader or an iterator"
     return "it requires TensorFlow's runtime for a function's gradient" if op_name == _GRADIENT else ""
 

@@ -14,6 +14,7 @@ from tfconvert.converter.pipeline.pass_result import PassResult
 from tfconvert.converter.pipeline.stage import Stage
 from tfconvert.converter.pipeline.stages import before
 from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from tfconvert.converter.iree.program_file import IreeFile
@@ -35,6 +36,7 @@ class Target(NamedTuple):
         export: Returns the file of a module that the pipeline has rewritten.
         compare: Returns how what a file computes compares with the model, on the user's inputs or random ones.
         finish: What is still to be done with the file, by name: each is a stage of the report.
+        notes: Returns what users of a file should know.
     """
 
     stages: Sequence[Stage]
@@ -42,6 +44,7 @@ class Target(NamedTuple):
     export: Callable[[ModuleOp, Options], ConvertedFile]
     compare: Callable[[Source, Any, Any], Verification]
     finish: Mapping[str, Callable[[Any], PassResult]] = {}
+    notes: Callable[[Any], Sequence[Diagnostic]] = lambda file: ()
 
 
 def _load_litert() -> None:
@@ -72,7 +75,11 @@ def _compare_litert(source: Source, file: TFLiteFile, data: Any) -> Verification
     return result_check.compared(source, file.to_bytes(), data)
 
 
-LITERT = Target(litert.STAGES, _load_litert, _export_litert, _compare_litert)
+def _litert_notes(file: TFLiteFile) -> Sequence[Diagnostic]:
+    return file.notes
+
+
+LITERT = Target(litert.STAGES, _load_litert, _export_litert, _compare_litert, notes=_litert_notes)
 
 
 def _load_stablehlo() -> None:

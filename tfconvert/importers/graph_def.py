@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 
@@ -25,6 +24,7 @@ from tfconvert.importers.graph.node_graph import ImportContext, TensorName, pars
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.reachability import needed_nodes, unused_nodes
+from tfconvert.importers.graph.suggestions import tensor_hint
 from tfconvert.importers.graph.tensor_proto import shape_of
 from tfconvert.importers.graph.variables import check_values
 from tfconvert.importers.graph.wishes import AS_WRITTEN, Wishes, fitted
@@ -178,11 +178,11 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     return graph
 
 
-def _known(name: str, nodes: Mapping[str, pb.NodeDef]) -> str:
-    if parse_graph_input(name).node not in nodes:
-        close = difflib.get_close_matches(name, nodes, 3)
+def _known(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> str:
+    node = parse_graph_input(name).node
+    if node not in nodes:
         raise error("unknown-tensor", f"the graph has no tensor {name!r}",
-                    hint=f"did you mean {', '.join(close)}?" if close else "name a node, or node:index")  # fmt: skip
+                    hint=tensor_hint(node, nodes, _sinks(nodes, context)))  # fmt: skip
     return name
 
 
@@ -206,7 +206,7 @@ def output_types(node: pb.NodeDef, context: ImportContext) -> Sequence[Attribute
 
 
 def _output_type(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> Attribute:
-    tensor = parse_graph_input(_known(name, nodes))
+    tensor = parse_graph_input(_known(name, nodes, context))
     node = nodes[tensor.node]
     outputs = output_types(node, context)
     if tensor.position >= len(outputs):

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from tfconvert.schema.ir.builtin import ModuleOp
     from tfconvert.schema.tensorflow.generated.tensorflow_pb2 import OpDef
 
-_NO_TENSORS = "names tensors of a GraphDef; a SavedModel has signatures"
-_SIGNATURES = "choose signatures instead"
-
 _KERAS = {"keras", "tf_keras"}
 _KERAS_FILES = (".keras", ".h5", ".hdf5")
+IR_FILES = (".mlir", ".tflite")
+"""The endings of files whose contents are IR already."""
 
 
 class Selection(Protocol):
@@ -31,11 +30,11 @@ class Selection(Protocol):
 
     @property
     def inputs(self) -> Sequence[str] | None:
-        """GraphDefs: the tensors to feed."""
+        """The tensors to feed."""
 
     @property
     def outputs(self) -> Sequence[str] | None:
-        """GraphDefs: the tensors to fetch."""
+        """The tensors to fetch."""
 
     @property
     def input_shapes(self) -> Mapping[str, Sequence[int | None]] | None:
@@ -178,7 +177,6 @@ def _import_message(message: object, options: Selection, *, functional: bool) ->
         )
     from tfconvert.importers.saved_model import Files, import_message
 
-    _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
     checkpoint = None if options.checkpoint is None else Path(options.checkpoint)
     files = Files(None, checkpoint)
     return import_message(
@@ -194,7 +192,6 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
     if path.suffix != ".mlir":
         _refuse(options, ("asset_root",), "is the folder of the files that MLIR text names; a model brings its own")
     if is_saved_model(path):
-        _refuse(options, ("inputs", "outputs"), _NO_TENSORS, _SIGNATURES)
         return import_saved_model(
             path, options.signatures, options.tags, options.input_shapes, _wishes(options), functional=functional
         )
@@ -204,7 +201,7 @@ def _import_path(path: Path, options: Selection, *, functional: bool) -> ModuleO
         return import_graph_def(
             path, options.inputs, options.outputs, options.input_shapes, wishes=_wishes(options), functional=functional
         )
-    if path.suffix in (".mlir", ".tflite"):
+    if path.suffix in IR_FILES:
         _refuse(options, ("inputs", "outputs", "input_shapes", "signatures", "tags", "rename", "batch", "op_defs"),
                 f"chooses what to import of a TensorFlow model; {path.name} is imported whole")  # fmt: skip
         return _import_ir(path, options)
@@ -238,6 +235,9 @@ def _wishes(options: Selection) -> Wishes:
 
     if options.order not in ORDERS:
         raise error("wrong-option", f"there is no order {options.order!r}", hint=f"choose from {', '.join(ORDERS)}")
+    for name in ("inputs", "outputs"):
+        if isinstance(given := getattr(options, name), str):
+            raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
     sort_key = None
     if options.order.startswith("official"):
         from tfconvert.importers.official_order import by_fingerprint, by_tensor
@@ -246,8 +246,10 @@ def _wishes(options: Selection) -> Wishes:
     results = options.results
     if options.order == "flattened":
         results = {key: sorted(names) for key, names in results.items()}
-    op_defs = _op_defs(options)
-    return Wishes(sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw)
+    return Wishes(
+        sort_key, results, options.batch, options.rename or {}, options.follow_links, _op_defs(options), options.is_raw,
+        options.inputs, options.outputs,
+    )  # fmt: skip
 
 
 def _op_defs(options: Selection) -> Sequence[OpDef]:
@@ -277,7 +279,7 @@ def _import_ir(path: Path, options: Selection) -> ModuleOp:
     return module
 
 
-def _refuse(options: Selection, names: Sequence[str], because: str, hint: str = "") -> None:
+def _refuse(options: Selection, names: Sequence[str], because: str) -> None:
     for name in names:
         if getattr(options, name) is not None:
-            raise error("wrong-option", f"{name} {because}", hint=hint)
+            raise error("wrong-option", f"{name} {because}")

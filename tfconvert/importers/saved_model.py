@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from tfconvert.importers.containment import Folder
 from tfconvert.importers.graph.call_order import call_order
+from tfconvert.importers.graph.cuts import Cuts, cut_name, with_cuts
 from tfconvert.importers.graph.debug_info import load_debug_info, no_source
 from tfconvert.importers.graph.entry_points import (
     EntryPoint,
@@ -29,7 +30,7 @@ from tfconvert.importers.graph.entry_points import (
 from tfconvert.importers.graph.function_instances import FunctionLibrary
 from tfconvert.importers.graph.function_library import import_callees
 from tfconvert.importers.graph.keras_outputs import output_names
-from tfconvert.importers.graph.node_graph import ImportContext, parse_graph_input
+from tfconvert.importers.graph.node_graph import ImportContext, TensorName, parse_graph_input
 from tfconvert.importers.graph.op_signatures import OpRegistry
 from tfconvert.importers.graph.protos import parse_proto
 from tfconvert.importers.graph.table_initializers import INITIALIZER, import_table_initializers
@@ -248,6 +249,7 @@ def signature_entries(
                     hint="save it with signatures=model.signature_function.get_concrete_function(...)")  # fmt: skip
     library = {function.signature.name: function for function in meta_graph.graph_def.library.function}
     by_meaning: dict[Hashable, EntryPoint] = {}
+    tensors: dict[str, dict[TensorName, str]] = {}
     used: set[str] = set()
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
@@ -255,11 +257,19 @@ def signature_entries(
         same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
         if same is not entry:
             same.exported_names.append(key)
+        own = tensors.setdefault(same.symbol, {})
+        own.update({each.tensor: each.name for each in entry.inputs})
+        own.update({each.tensor: each.name for each in entry.outputs})
+    entries = list(by_meaning.values())
+    if wishes.inputs is not None or wishes.outputs is not None:
+        cuts = Cuts(wishes.inputs, wishes.outputs, input_shapes, wishes.batch)
+        used |= {key for key in input_shapes if cut_name(key) in cuts.pinned}
+        entries = with_cuts(entries, nodes, tensors, cuts)
     if unknown := sorted(input_shapes.keys() - used):
-        known = sorted({each.name for entry in by_meaning.values() for each in entry.inputs})
+        known = sorted({name for entry in entries for name in entry.input_names})
         raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
                     hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
-    return fitted(list(by_meaning.values()), wishes)
+    return fitted(entries, wishes)
 
 
 def _entry_point(

@@ -24,8 +24,8 @@ class Source(NamedTuple):
             message, TensorFlow's own or this package's, or a Keras model or TensorFlow functions (see `on_disk`).
         signatures: SavedModels: the signatures to import, every one by default.
         tags: SavedModels: the tags of the graph to import, `serve` by default.
-        inputs: GraphDefs: the tensors to feed (`x` or `x:0`), in the result's order.
-        outputs: GraphDefs: the tensors to fetch, in the result's order.
+        inputs: The tensors to feed (`x` or `x:0`), in the result's order; what lies before them is cut off.
+        outputs: The tensors to fetch, in the result's order; what lies behind them is cut off.
         input_shapes: Shapes by input name; -1 or `None` leaves a dimension as the model has it.
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
@@ -65,6 +65,11 @@ class Source(NamedTuple):
         if self.temporary is not None:
             return self.temporary.name
         return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether its tensors have names by which it can be cut; texts and `.tflite` files are imported whole."""
+        return not isinstance(self.model, str | os.PathLike) or Path(self.model).suffix not in open_model.IR_FILES
 
     @property
     def results(self) -> Mapping[str, Sequence[str]]:

@@ -122,7 +122,7 @@ def test_a_wrong_call_has_status_2(digits_model: Path, tmp_path: Path, arguments
         (["--tags", "train"], "unknown-tags"),
         (["--input-shape", "pixels=1,9,9,1"], "shape-mismatch"),
         (["--input-shape", "nope=1"], "unknown-input"),
-        (["--input", "x"], "wrong-option"),
+        (["--input", "x"], "unknown-tensor"),
         (["--rename", "nope=x"], "wrong-option"),
     ],
 )

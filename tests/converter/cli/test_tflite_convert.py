@@ -25,7 +25,7 @@ from tfconvert.converter.compat.flags import FLAGS
     ("--graph_def_file g.pb --output_file F --input_arrays a,b --output_arrays c --input_shapes 1,2:3",
      "g.pb -o F --input a --input b --output c --input-shape a=1,2 --input-shape b=3"),
     ("--saved_model_dir D --output_file F --input_arrays a --input_shapes 1,4 --output_arrays b",
-     "D -o F --order official --input-shape a=1,4"),
+     "D -o F --order official --input a --output b --input-shape a=1,4"),
     ("--graph_def_file g.pb --output_file F --input_arrays a --input_shapes=", "g.pb -o F --input a --input-shape a="),
     ("--saved_model_dir D --output_file F --post_training_quantize", "D -o F --order official --quantize dynamic"),
     ("--saved_model_dir D --output_file F --quantize_weights", "D -o F --order official --quantize dynamic"),

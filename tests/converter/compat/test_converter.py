@@ -282,10 +282,16 @@ def test_keras_files_are_left_to_convert(tmp_path: Path) -> None:
     assert caught.value.diagnostics == expected.value.diagnostics
 
 
-def test_arrays_of_saved_models_are_left_to_convert(digits_model: Path) -> None:
+def test_arrays_of_saved_models_are_tensors(digits_model: Path) -> None:
+    converter = v1.TFLiteConverter.from_saved_model(
+        digits_model, input_arrays=["serving_default_pixels:0"], input_shapes={"serving_default_pixels": [3, 8, 8, 1]}
+    )
+    assert converter.get_input_arrays() == ["serving_default_pixels"]
+    interpreter = tfconvert.Interpreter(model_content=converter.convert())
+    assert interpreter.get_input_details()[0]["shape"].tolist() == [3, 8, 8, 1]
     with pytest.raises(ConversionError) as caught:
-        v1.TFLiteConverter.from_saved_model(digits_model, input_arrays=["pixels"]).convert()
-    assert caught.value.diagnostics[0].hint
+        v1.TFLiteConverter.from_saved_model(digits_model, output_arrays=["nowhere"]).convert()
+    assert caught.value.code == "unknown-tensor"
 
 
 def test_without_litert_its_interpreter_says_what_to_install() -> None:

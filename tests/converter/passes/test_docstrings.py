@@ -46,6 +46,7 @@ _INTEGERS = Options(quantize=Quantize("int8", io="int8"))
 
 WITH = {
     "quantize-weights": Options(quantize=Quantize("dynamic")),
+    "unroll-loops": Options(recurrent="unrolled"),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),
 }
 """The settings with which passes run that don't by default."""

@@ -96,9 +96,9 @@ _SOURCE_OPTIONS = (
     click.option("--tags", metavar="TAG", multiple=True,
                  help="A tag of the SavedModel's graph; repeatable, or several with commas. Default: serve."),
     click.option("--input", "inputs", metavar="NAME", multiple=True,
-                 help="GraphDefs: a tensor to feed; repeatable, order kept. Default: placeholders that are needed."),
+                 help="A tensor to feed, x or x:0; what lies before is cut off. Repeatable, order kept."),
     click.option("--output", "outputs", metavar="NAME", multiple=True,
-                 help="GraphDefs: a tensor to fetch; repeatable, order kept. Default: the unused results."),
+                 help="A tensor to fetch, x or x:0; what lies behind is cut off. Repeatable, order kept."),
     click.option("--input-shape", "input_shapes", type=ShapeOption(), multiple=True,
                  help="Pin unknown dimensions of an input; repeatable."),
     click.option("--batch", type=click.IntRange(1), metavar="N",
@@ -132,7 +132,8 @@ def source_options(function: Function) -> Function:
 
 recurrent_option = click.option(
     "--recurrent", type=click.Choice(RECURRENT), default=RECURRENT[0], show_default=True,
-    help="Recurrent layers: LiteRT's operators for whole sequences, loops, or what is faster for their sizes.",
+    help="Recurrent layers: LiteRT's operators for whole sequences, loops, up to 64 steps without a loop, or what is "
+    "faster for their sizes.",
 )  # fmt: skip
 """The option that chooses operators or loops, whether layers are recognised by marks or by their structure."""
 

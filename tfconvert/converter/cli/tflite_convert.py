@@ -103,11 +103,10 @@ def _settings(flags: Mapping[str, str]) -> Iterator[str]:
     for key in _listed(flags, "saved_model_signature_key"):
         yield from ("--signature", key)
     names = _listed(flags, "input_arrays")
-    if "graph_def_file" in flags:
-        for name in names:
-            yield from ("--input", name)
-        for name in _listed(flags, "output_arrays"):
-            yield from ("--output", name)
+    for name in names:
+        yield from ("--input", name)
+    for name in _listed(flags, "output_arrays"):
+        yield from ("--output", name)
     yield from _shapes(flags, names)
     if "allow_custom_ops" in flags:
         yield "--allow-custom-ops"

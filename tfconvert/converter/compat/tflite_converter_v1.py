@@ -13,6 +13,7 @@ from tfconvert.converter.compat.converter import Converter
 from tfconvert.converter.compat.quantization import element_type
 from tfconvert.converter.compat.row import Values, refusal
 from tfconvert.converter.ir.interface import entry_functions, interface_of
+from tfconvert.converter.pipeline.opened import opened
 from tfconvert.importers.source import Source
 
 Shapes = Mapping[str, Sequence[int | None]]
@@ -74,7 +75,7 @@ class TFLiteConverter(Converter):
         taken = {name: value for name, value in self._arguments.items() if name in Source._fields}
         source = Source(self._model, **taken).on_disk()
         try:
-            return [each.name for each in interface_of(entry_functions(source.open())[0]).inputs]
+            return [each.name for each in interface_of(entry_functions(opened(source))[0]).inputs]
         finally:
             source.discard()
 
@@ -103,9 +104,9 @@ class TFLiteConverter(Converter):
 
         Args:
             saved_model_dir: Its folder.
-            input_arrays: Refused by `convert`: the signature has its inputs.
+            input_arrays: The tensors to feed, the signature's inputs by default.
             input_shapes: Shapes by input name.
-            output_arrays: Refused by `convert`: the signature has its outputs.
+            output_arrays: The tensors to fetch, the signature's outputs by default.
             tag_set: The tags of the graph to convert, `serve` by default.
             signature_key: The signature, `serving_default` by default.
         """

@@ -117,8 +117,8 @@ def _check_fetch(frames: Frames, fetch: FetchOp) -> None:
         inside = frame.parent if frame is not None and isinstance(value.owner, ExitOp) else frame
         if inside is not None:
             assert isinstance(value.owner, Operation)
-            raise problem("fetch-in-loop", f"the output is inside of the loop {inside.name!r} and has many values",
-                          [value.owner], "choose an output behind the loop's Exit")  # fmt: skip
+            raise problem("fetch-in-loop", f"the tensor is inside of the loop {inside.name!r} and has many values",
+                          [value.owner], "choose a tensor behind the loop's Exit")  # fmt: skip
 
 
 def _loop_back(frames: Frames, merge: MergeOp, source: Operation, frame: Frame | None) -> None:

@@ -37,7 +37,7 @@ class Inspection(NamedTuple):
         graphs: SavedModels: the graphs in it.
         converts: Whether it will convert; `None` for a LiteRT file, which is what models are converted to.
         problems: Why it won't.
-        notes: What the conversion notes.
+        notes: What the conversion notes; what users of a LiteRT file should know.
         model: What is in it; `None` for a LiteRT file, or if it can't be imported.
         mutable_variables: How many variables stay variables; `None` if that was not found out.
         litert: The LiteRT file that it is, or will be; `None` if there is none.
@@ -88,7 +88,8 @@ def inspect(source: Source, options: Options) -> Inspection:
     """
     path = Path(source.name)
     if path.suffix == ".tflite":
-        return Inspection(source.name, "LiteRT", _size(path), litert=read_file(source.name))
+        file = read_file(source.name)
+        return Inspection(source.name, "LiteRT", _size(path), notes=file.notes, litert=file)
     if path.name in ("saved_model.pb", "saved_model.pbtxt"):
         path = path.parent  # As import takes it.
     has_graphs = is_saved_model(path)

@@ -10,6 +10,8 @@ from tfconvert.converter.inspection.activations import called_subgraphs, peak_by
 from tfconvert.converter.ir.interface import Interface, Tensor
 from tfconvert.importers.tflite.buffers import content_of
 from tfconvert.importers.tflite.operators import Code, code
+from tfconvert.schema.diagnostics import Diagnostic
+from tfconvert.schema.tflite.compiled_model import compiled_model_note
 from tfconvert.schema.tflite.reader import Allowance, View, malformed, read_model
 from tfconvert.schema.tflite.versions import minimum_runtime
 
@@ -49,6 +51,7 @@ class LiteRTFile(NamedTuple):
         constant_types: How many constants there are of each type, `int8 per channel`.
         computed_types: The same of inputs and computed tensors.
         metadata: Sizes of the metadata entries by name.
+        notes: What its users should know; not part of `to_dict`.
     """
 
     size: int
@@ -62,11 +65,12 @@ class LiteRTFile(NamedTuple):
     constant_types: Mapping[str, int]
     computed_types: Mapping[str, int]
     metadata: Mapping[str, int]
+    notes: tuple[Diagnostic, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data."""
         return {
-            **self._asdict(),
+            **{name: value for name, value in self._asdict().items() if name != "notes"},
             "signatures": [interface.to_dict() for interface in self.signatures],
             "operators": [operator._asdict() for operator in self.operators],
         }
@@ -109,6 +113,7 @@ def describe(model: View, size: int, constants: int | None = None) -> LiteRTFile
         reader.activations(),
         *reader.types(),
         reader.metadata(),
+        reader.notes(),
     )
 
 
@@ -198,6 +203,11 @@ class _Reader:
         if not self._is_whole:
             return {}
         return {view["name"] or "": self._size(view["buffer"]) for view in self._model["metadata"] or ()}
+
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """Returns what users of the file should know."""
+        note = compiled_model_note(self.subgraphs, [each.custom or each.name.upper() for each in self._codes])
+        return () if note is None else (note,)
 
     def runtime(self) -> str | None:
         """Returns the release that the file says it needs, `None` if it says nothing."""

@@ -93,6 +93,8 @@ def _litert(file: LiteRTFile, is_source: bool, most: int | None) -> list[str]:
         lines.append(f"  subgraphs: {file.subgraphs}")
     lines.append(f"  runtime: {file.min_runtime_version or 'any'} or later")
     lines.append(f"  memory of activations: {_activations(file.activations)}")
+    for note in file.notes if is_source else ():
+        lines += [line.removeprefix("  ") for line in _diagnostic(note)]
     lines += _table("LiteRT operators", map(_operator, file.operators), sum(use.calls for use in file.operators), most)
     return lines
 

@@ -201,6 +201,13 @@ class TflBuilder(Builder):
         """Inserts the shape of a value as `i32`."""
         return self.tfl("shape", (value,), types.tensor(types.I32, (_rank(value, rank),)), {"out_type": "INT32"})
 
+    def copy(self, value: Value) -> Value:
+        """Inserts a copy of a value of any type and shape: a reshape to the same shape."""
+        shape = types.shape_of(value.type)
+        if shape is None or (-1 in shape and (shape.count(-1) > 1 or 0 in shape)):
+            return self.tfl("reshape", (value, self.shape(value)), value.type)
+        return self.tfl("reshape", (value, self.ints(shape)), value.type, {"new_shape": shape})
+
 
 def _rank(value: Value, rank: int | None) -> int:
     """Returns an explicit rank, else the value's, -1 if that is unknown."""

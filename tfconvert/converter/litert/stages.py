@@ -38,6 +38,8 @@ STAGES: Sequence[Stage] = (
           ("recurrent_by_speed",), "fuses_recurrent"),
     Stage("fuse-unrolled-layers", "equal shapes are known, and cells are still TensorFlow's ops",
           (_PRODUCTS, _ROWS), ("recurrent_by_speed",), "fuses_recurrent"),
+    Stage("unroll-loops", "sequences are tensors, so that steps are slices of them", ((*LOOPS, *_ROWS),),
+          only_with="unrolls_loops"),
     Stage("cse", "loop variables with equal initial values get the same one", (CONTROL_FLOW,)),
     Stage("merge-loop-variables", "variables with one initial value may be one variable", (LOOPS,)),
     *USER_PATTERNS,
@@ -67,5 +69,6 @@ STAGES: Sequence[Stage] = (
     Stage("fold-fake-quant", "what quantizes a model has seen the ranges", (("tfl.fake_quant", "tfl.quantize"),)),
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
+    Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
 )  # fmt: skip

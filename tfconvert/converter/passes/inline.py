@@ -25,12 +25,12 @@ After:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import ClassVar
 
 from tfconvert.converter.composites.marks import is_marked
-from tfconvert.converter.ir import dims
-from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.control_flow.inlining import inline_call
+from tfconvert.converter.ir.edit import update_function_type, walk
 from tfconvert.converter.ir.op_counts import count_operations
 from tfconvert.converter.ir.symbol_table import (
     erase_unreferenced,
@@ -40,16 +40,11 @@ from tfconvert.converter.ir.symbol_table import (
     names_outside,
 )
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
-from tfconvert.schema.diagnostics import ConversionError, error
-from tfconvert.schema.dialects import types
+from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects.call_interfaces import CALLS, callees
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import error_at
-from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
-from tfconvert.schema.ir.locations import CallSiteLoc
 from tfconvert.schema.ir.operation import Operation
-from tfconvert.schema.ir.values import OpResult, Value
 from tfconvert.schema.limits import budget
 
 
@@ -88,7 +83,7 @@ class Inline:
                 callee, is_last = functions[callee_name], references[callee_name] == 1
                 if not is_last:
                     spending.take_operations(_size(callee), f"the function {callee_name!r}")
-                _inline(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
+                inline_call(call, callee, is_last=is_last, note_call=callee_name in shared or is_marked(callee))
                 references[callee_name] -= 1
                 if callee_name in moved:
                     pending += reversed(calls[callee_name])
@@ -146,82 +141,5 @@ def _callees_first(functions: dict[str, FuncOp], calls: dict[str, list[Operation
     return order
 
 
-def _inline(call: Operation, callee: FuncOp, *, is_last: bool, note_call: bool) -> None:
-    """Replaces a call by the callee's body.
-
-    Args:
-        call: The call.
-        callee: The called function.
-        is_last: Whether nothing else needs the body: it is moved instead of copied.
-        note_call: Whether locations include the call; for a function with one caller they needn't, unless it names what
-            it implements: the nodes in all these have the same names.
-    """
-    block = call.parent
-    assert block is not None
-    body = _body(call, callee)
-    values, ops = (_move if is_last else _copy)(body, call.operands[:])
-    for op in ops:
-        if note_call:
-            op.location = CallSiteLoc.get(op.location, call.location)
-        block.insert_op_before(op, call)
-    for result, value in zip(call.results, values, strict=True):
-        if value.type != result.type and isinstance(value, OpResult):
-            # More specific shapes of the call's results are kept.
-            value.type = types.most_specific(value.type, result.type)
-        result.replace_all_uses_with(value)
-    erase(call)
-
-
 def _size(function: FuncOp) -> int:
     return sum(1 for _ in function.body.walk())
-
-
-def _body(call: Operation, callee: FuncOp) -> Block:
-    """Returns the only block of a function whose arguments and results match a call."""
-    name = callee.sym_name
-    blocks = list(callee.body.blocks)
-    if len(blocks) != 1:
-        what = "has no body" if not blocks else "has branches"
-        raise _bad_call(call, f"the function {name!r} {what}, so that it can't be inlined")
-    terminator = blocks[0].last_op
-    returned = () if terminator is None else terminator.operands
-    for verb, own, values in (("takes", blocks[0].args, call.operands), ("returns", returned, call.results)):
-        if len(own) != len(values):
-            raise _bad_call(call, f"the function {name!r} {verb} {len(own)} values, not {len(values)}")
-        for number, (one, other) in enumerate(zip(own, values, strict=True)):
-            if one.type != other.type and not _agree(one, other):
-                raise _bad_call(call, f"the function {name!r} {verb} {one.type} as number {number}, not {other.type}")
-    return blocks[0]
-
-
-def _agree(one: Value, other: Value) -> bool:
-    """Returns whether caller and callee agree on a value's element type and shape, as far as they must."""
-    first, second = types.element_of(one.type), types.element_of(other.type)
-    if types.dereferenced(first) != types.dereferenced(second):
-        return False
-    return dims.compatible(types.shape_of(one.type), types.shape_of(other.type))
-
-
-def _bad_call(call: Operation, message: str) -> ConversionError:
-    return error_at(call, "bad-call", message, "the model file is damaged")
-
-
-def _move(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
-    """Moves the ops out of a body, replacing arguments by operands; returns its results, and the ops."""
-    for argument, operand in zip(body.args, operands, strict=True):
-        argument.replace_all_uses_with(operand)
-    ops = list(body.ops)
-    for op in ops:
-        body.detach_op(op)
-    terminator = ops.pop()
-    values = list(terminator.operands)
-    terminator.erase()
-    return values, ops
-
-
-def _copy(body: Block, operands: Sequence[Value]) -> tuple[list[Value], list[Operation]]:
-    """Copies the ops of a body, as `_move` moves them."""
-    mapping: dict[Value, Value] = dict(zip(body.args, operands, strict=True))
-    *originals, terminator = body.ops
-    ops = [op.clone(mapping) for op in originals]
-    return [mapping.get(value, value) for value in terminator.operands], ops

@@ -44,6 +44,7 @@ from tfconvert.converter.ir.symbol_table import callees_first, functions_of, is_
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
+from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
 from tfconvert.schema.ir.attribute import Attribute
@@ -66,6 +67,8 @@ class MergeFunctions:
     def apply(self, module: ModuleOp) -> PassResult:
         """Merges functions, callees first, since callers become equal once their callees are one."""
         functions = functions_of(module)
+        if any(CUT in function.attributes for function in functions.values()):
+            return NOTHING_DONE  # Tensors are still looked up by the names of nodes, in which equal functions differ.
         keys = {name: _key(function) for name, function in functions.items() if len(function.body.blocks) == 1}
         if len(set(keys.values())) == len(keys):
             return NOTHING_DONE

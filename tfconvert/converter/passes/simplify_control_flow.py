@@ -73,9 +73,7 @@ from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.operation import Operation
 from tfconvert.schema.ir.values import Value
-
-_MAX_UNROLLED = 1000
-"""A loop that would become more ops than this stays a loop."""
+from tfconvert.schema.limits import budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +83,11 @@ class SimplifyControlFlow:
     Attributes:
         unroll_up_to: Loops with at most this many iterations become what they compute one by one. In LiteRT a loop
             costs about 1.5 us, and 0.2 us an iteration: too little to grow models for it by default.
+        unrolled_ops: A loop that would become more ops than this stays a loop.
     """
 
     unroll_up_to: int = 1
+    unrolled_ops: int = 1000
     name: ClassVar[str] = "simplify-control-flow"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -98,7 +98,7 @@ class SimplifyControlFlow:
             functions = symbol_table.functions_of(module)
             if len(functions) < 2:
                 return PassResult(applied)  # nothing runs anything
-            work = _Work(functions, outside, self.unroll_up_to)
+            work = _Work(functions, outside, self)
             work.decide()
             while work.prune():
                 pass
@@ -118,10 +118,10 @@ class _Work:
         applied: How often each simplification was applied.
     """
 
-    def __init__(self, functions: dict[str, FuncOp], outside: Sequence[str], unroll_up_to: int) -> None:
+    def __init__(self, functions: dict[str, FuncOp], outside: Sequence[str], limits: SimplifyControlFlow) -> None:
         self.applied: Counter[str] = Counter()
         self._functions = functions
-        self._unroll_up_to = unroll_up_to
+        self._limits = limits
         self._references = Counter(outside)
         self._references.update(name for name, function in functions.items() if not symbol_table.is_private(function))
         self._inside: dict[str, list[Operation]] = {}
@@ -173,10 +173,12 @@ class _Work:
 
     def _unroll(self, found: Construct) -> list[Operation] | None:
         body = found.functions[1]
-        count = trip_count(found, self._unroll_up_to)
-        if count is None or (count > 1 and count * sum(1 for _ in body.body.walk()) > _MAX_UNROLLED):
+        count = trip_count(found, self._limits.unroll_up_to)
+        made = count * sum(1 for _ in body.body.walk()) if count is not None and count > 1 else 0
+        if count is None or made > min(self._limits.unrolled_ops, budget().operations):
             self._forward(found)
             return None
+        budget().take_operations(made, found.op.name)
         self.applied["unroll"] += 1
         values: list[Value] = list(found.given)
         placed: list[Operation] = []

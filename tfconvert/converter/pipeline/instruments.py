@@ -131,7 +131,7 @@ class CheckPasses(Instrument):
 
     def before(self, stage: Stage, module: ModuleOp) -> None:
         """Keeps a copy."""
-        self._before = module.clone()
+        self._before = module.clone() if stage.keeps_results else None
 
     def after(self, stage: Stage, module: ModuleOp) -> Sequence[Diagnostic]:
         """Compares; returns notes of what could not be compared.

@@ -38,6 +38,7 @@ class Stage(NamedTuple):
         takes: Fields of `Options` that are options of the pass, or of a group of settings there: `quantize.mode`.
         only_with: A field of `Options` without which the pass is skipped; empty if there is none.
         forbids: Prefixes of op names that no op has afterwards; the next stages rely on that.
+        keeps_results: Whether the model computes the same afterwards, so that the pass can be checked.
     """
 
     run: str
@@ -46,6 +47,7 @@ class Stage(NamedTuple):
     takes: tuple[str, ...] = ()
     only_with: str = ""
     forbids: tuple[str, ...] = ()
+    keeps_results: bool = True
 
     def left_over(self, module: ModuleOp) -> Operation | None:
         """Returns an op that should be gone, `None` if the pass did what the stage ensures."""

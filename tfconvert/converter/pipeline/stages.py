@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tfconvert.converter.pipeline.stage import Stage
+from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.dialects.tf_saved_model import BOUND_INPUT
 
 _V1 = ("tf_executor.Switch", "tf_executor._SwitchN", "tf_executor.Merge", "tf_executor.Enter",
@@ -43,7 +44,9 @@ TO_FUNCTIONS: Sequence[Stage] = (
         (("tf_executor.graph",),),
         forbids=("tf_executor.",),
     ),
-)
+    Stage("cut", "calls still tell which node is meant; what is cut off need not be converted", ((CUT,),),
+          keeps_results=False),
+)  # fmt: skip
 """From dataflow graphs to functions; marked ones are kept."""
 
 STANDARD: Sequence[Stage] = (

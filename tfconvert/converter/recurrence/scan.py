@@ -200,7 +200,7 @@ def _classify(scan: Scan, index: int, value: Value) -> None:
     if row is not None:
         scan.stacks[index] = row
     elif argument.first_use is None:
-        row = _widened(value)
+        row = widened(value)
         scan.lasts[index] = value if row is None else row
     else:
         scan.states[index] = value
@@ -217,10 +217,10 @@ def _row_written(scan: Scan, argument: Value, value: Value) -> Value | None:
     if into is not argument or not is_counter or any(constant_int(item) != 0 for item in rest):
         return None
     is_whole = (types.shape_of(into.type) or ())[1:] == (types.shape_of(update.type) or ())[1:]
-    return _widened(update) if is_whole else None
+    return widened(update) if is_whole else None
 
 
-def _widened(value: Value) -> Value | None:
+def widened(value: Value) -> Value | None:
     """Returns the source of a value that was expanded by a leading dimension."""
     if isinstance(value, OpResult) and value.op.name == "tf.ExpandDims" and constant_int(value.op.operands[1]) == 0:
         return origin(value.op.operands[0])

@@ -16,7 +16,7 @@ class Place(NamedTuple):
     """The source of a step.
 
     Attributes:
-        sequence: The sequence, of rank 3.
+        sequence: The sequence.
         axis: The axis of the steps, one of its first two.
         step: The step's index; counted from the end if negative.
     """
@@ -27,13 +27,19 @@ class Place(NamedTuple):
 
 
 def place_of(value: Value) -> Place | None:
-    """Returns the source of a value that is a step of a sequence, `None` if it isn't one, or its index isn't known."""
+    """Returns the source of a value that is a step of a sequence of vectors, `None` if it isn't one."""
+    place = read_of(value)
+    return place if place is not None and len(types.shape_of(place.sequence.type) or ()) == 3 else None
+
+
+def read_of(value: Value) -> Place | None:
+    """Returns the source of a value that is a step of a sequence of any rank, `None` if its index isn't known."""
     if not isinstance(value, OpResult) or not value.op.operands:
         return None
     found = _FINDERS.get(value.op.name)
     place = None if found is None else found(value)
     shape = types.shape_of(value.op.operands[0].type)
-    if place is None or shape is None or len(shape) != 3 or place.axis > 1:
+    if place is None or shape is None or place.axis > min(1, len(shape) - 1):
         return None
     length = shape[place.axis]
     return place._replace(step=place.step + length) if place.step < 0 <= length else place
@@ -64,8 +70,8 @@ def _gathered(value: OpResult) -> Place | None:
 
 
 def _unpacked(value: OpResult) -> Place | None:
-    axis = int(tf.get(value.op, "axis", 0))
-    return Place(value.op.operands[0], axis % 3, value.index)
+    whole = value.op.operands[0]
+    return Place(whole, int(tf.get(value.op, "axis", 0)) % len(types.shape_of(whole.type) or (1,)), value.index)
 
 
 _FINDERS = {"tf.GatherV2": _gathered, "tf.StridedSlice": _sliced, "tf.Unpack": _unpacked}

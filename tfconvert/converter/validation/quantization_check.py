@@ -12,6 +12,7 @@ from tfconvert.converter.litert.quantize import comparison
 from tfconvert.converter.litert.quantize.entries import entries_of
 from tfconvert.converter.litert.quantize.samples import Entry, Sample
 from tfconvert.converter.options import Options
+from tfconvert.converter.pipeline.opened import opened
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_report import Layer
 from tfconvert.converter.validation import inputs, result_check
@@ -56,7 +57,7 @@ def check(
     """
     forms = Forms(source, options, quantize)
     floats = forms.floats()
-    module = source.open()
+    module = opened(source)
     functions, entries = entries_of(module)
     samples, is_random = _samples(module, functions, entries, quantize.samples if wanted.data is None else wanted.data)
     if wanted.compare_layers:

@@ -25,6 +25,7 @@ from tfconvert.converter.litert.quantize.figures import OutputFigures
 from tfconvert.converter.litert.quantize.samples import Entry, read
 from tfconvert.converter.litert.runtime_process import Runtime
 from tfconvert.converter.passes.merge_functions import MergeFunctions
+from tfconvert.converter.pipeline.opened import opened
 from tfconvert.converter.report import OutputError
 from tfconvert.converter.validation import inputs
 from tfconvert.converter.validation.comparison import Difference, compare
@@ -207,8 +208,8 @@ NAMELESS = Verification((), (Diagnostic(
 
 
 def exported(source: Source) -> tuple[ModuleOp, list[FuncOp]]:
-    """Returns a model as it was imported, and its exported functions, each once."""
-    module = source.open()
+    """Returns a model as it was imported, and cut if it is, and its exported functions, each once."""
+    module = opened(source)
     MergeFunctions().apply(module)
     return module, [op for op in module.ops if isinstance(op, FuncOp) and ENTRY_FUNCTION in op.attributes]
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from tfconvert.exporters.output_file import write_whole
 from tfconvert.exporters.tflite.buffers import Buffer
+from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
 from tfconvert.schema.tflite.writer import Encoded, Later, encode
@@ -42,6 +43,7 @@ class TFLiteFile:
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         versions: The version of each operator.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
+        notes: What its users should know.
 
     Args:
         model: The tables without the buffers.
@@ -62,6 +64,7 @@ class TFLiteFile:
         self.bytes_by_operator: Counter[str] = Counter()
         self.versions: dict[str, int] = {}
         self.min_runtime_version = ""
+        self.notes: list[Diagnostic] = []
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
         places, end = _arrange(len(tables.data), buffers, 4)
         self._external = end >= large

@@ -32,6 +32,7 @@ from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.values import Value
+from tfconvert.schema.tflite.compiled_model import compiled_model_note
 from tfconvert.schema.tflite.versions import minimum_runtime
 
 __all__ = ["TFLiteFile", "export"]
@@ -307,7 +308,10 @@ def export(
     signatures = _signatures(exporter, entries)
     if signatures:
         model["signature_defs"] = signatures
-    return _measured(TFLiteFile(model, shared.buffers.entries, large, appendix), shared)
+    file = _measured(TFLiteFile(model, shared.buffers.entries, large, appendix), shared)
+    note = compiled_model_note(model["subgraphs"], shared.codes.names())
+    file.notes += [] if note is None else [note]
+    return file
 
 
 def _measured(file: TFLiteFile, shared: Shared) -> TFLiteFile:

@@ -72,6 +72,10 @@ class OperatorCodes:
         self.calls[custom or name] += 1
         return code.index
 
+    def names(self) -> list[str]:
+        """Returns the names of the operators by their indices, custom ones' own."""
+        return [custom or name for name, custom in self._codes]
+
     def form(
         self,
         op: tfl.TFLOp,

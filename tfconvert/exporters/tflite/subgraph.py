@@ -243,6 +243,9 @@ class Subgraph:
         if op.op_name == "transpose_conv":
             # Its kernel determines by the number of operands whether there is a bias.
             operands = operands[:3] if operands[3:] == [_ABSENT] else operands
+        elif op.op_name == "fully_connected" and not self._exact:
+            # Tools that read files take it for granted that a bias is named, even if it is absent.
+            operands += [_ABSENT] * (3 - len(operands))
         wanted = node_of(op.location) or op.op_name
         results = []
         for position, result in enumerate(op.results):

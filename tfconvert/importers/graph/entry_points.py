@@ -16,6 +16,7 @@ from tfconvert.importers.graph.ref_variables import upgrade_ref_variables
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf_saved_model, types
+from tfconvert.schema.dialects.cut import CUT, Cut
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
@@ -63,6 +64,7 @@ class EntryPoint(NamedTuple):
         inputs: The feeds, in the function's order.
         outputs: The fetches, in the function's order.
         controls: Nodes that must have run.
+        cut: Where the function is to be cut; `None` if it is not.
     """
 
     symbol: str
@@ -70,6 +72,19 @@ class EntryPoint(NamedTuple):
     inputs: list[GraphInput]
     outputs: list[GraphOutput]
     controls: Sequence[str] = ()
+    cut: Cut | None = None
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs that it has in the end."""
+        ends = None if self.cut is None else self.cut.inputs
+        return [each.name for each in (self.inputs if ends is None else ends)]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs that it has in the end."""
+        ends = None if self.cut is None else self.cut.outputs
+        return [each.name for each in (self.outputs if ends is None else ends)]
 
 
 def import_entries(
@@ -110,30 +125,20 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
             block.erase_arg(arg)
         else:
             inputs.append(each)
-    names = {
-        "control_outputs": ",".join(entry.controls),
-        "inputs": _listed(inputs, "input"),
-        "outputs": _listed(entry.outputs, "output"),
-    }
     attributes: dict[str, Attribute] = {
-        tf_saved_model.ENTRY_FUNCTION: DictionaryAttr.get({key: attrs.string(value) for key, value in names.items()})
+        tf_saved_model.ENTRY_FUNCTION: tf_saved_model.entry_attribute(
+            [each.name for each in inputs], [each.name for each in entry.outputs], entry.controls
+        )
     }
+    if entry.cut is not None:
+        attributes[CUT] = entry.cut.to_attribute()
     arg_attrs: list[dict[str, Attribute]] = [{} for _ in inputs]
     res_attrs: list[dict[str, Attribute]] = [{} for _ in entry.outputs]
     if entry.exported_names:
         attributes[tf_saved_model.EXPORTED_NAMES] = attrs.of(entry.exported_names)
-        arg_attrs = [_index_path(each.name) for each in inputs]
-        res_attrs = [_index_path(each.name) for each in entry.outputs]
+        arg_attrs = [tf_saved_model.path_attributes(each.name) for each in inputs]
+        res_attrs = [tf_saved_model.path_attributes(each.name) for each in entry.outputs]
     return make_function(entry.symbol, block, results, attributes, arg_attrs, res_attrs, visibility="public")
-
-
-def _listed(ports: Sequence[GraphInput | GraphOutput], what: str) -> str:
-    """Returns names with commas between them, and none within; index paths have them as they are."""
-    return ",".join(each.name.replace(",", "_") or f"{what}_{index}" for index, each in enumerate(ports))
-
-
-def _index_path(name: str) -> dict[str, Attribute]:
-    return {tf_saved_model.INDEX_PATH: ArrayAttr.get([attrs.string(name)])}
 
 
 def versions_attribute(versions: pb.VersionDef) -> Attribute:

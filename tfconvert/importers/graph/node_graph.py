@@ -308,7 +308,8 @@ class NodeGraphImporter:
             raise error(
                 "missing-output",
                 f"{user} uses output {tensor.argument or tensor.position!s}, which the op doesn't have",
-                op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node, hint="the model file is damaged",
+                op=f"tf.{self.nodes[tensor.node].op}", node=tensor.node,
+                hint="if you named it, name another one; if not, the model file is damaged",
             )  # fmt: skip
         return value
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.cut import End
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
@@ -23,6 +24,8 @@ class Wishes(NamedTuple):
         follow_links: Whether links may lead out of the model's folder.
         op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
         is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
+        inputs: Signatures: the tensors that become inputs instead of the signature's own; `None` leaves those.
+        outputs: Signatures: the tensors that become outputs.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
@@ -32,6 +35,8 @@ class Wishes(NamedTuple):
     follow_links: bool = False
     op_defs: Sequence[pb.OpDef] = ()
     is_raw: bool = False
+    inputs: Sequence[str] | None = None
+    outputs: Sequence[str] | None = None
 
 
 AS_WRITTEN = Wishes()
@@ -51,29 +56,50 @@ def fitted(entries: Sequence[EntryPoint], wishes: Wishes) -> list[EntryPoint]:
     """
     result = list(entries)
     if wishes.batch is not None:
-        result = [each._replace(inputs=_batched(each.inputs, wishes.batch)) for each in result]
+        check_batch(wishes.batch)
+        # What is cut has other inputs in the end.
+        result = [each._replace(inputs=_batched(each.inputs, wishes.batch)) if each.cut is None else each
+                  for each in result]  # fmt: skip
     if wishes.rename:
         _check_names(result, wishes.rename)
         result = [_renamed(each, wishes.rename) for each in result]
     return result
 
 
-def _batched(inputs: Sequence[GraphInput], batch: Any) -> list[GraphInput]:
+def check_batch(batch: Any) -> None:
+    """Checks that a batch is a number of examples.
+
+    Raises:
+        ConversionError: It is none (`wrong-option`).
+    """
     if not isinstance(batch, int) or batch < 1:
         raise error("wrong-option", f"the batch is {batch}", hint="give a number from 1 on")
-    result = []
-    for each in inputs:
-        shape = types.shape_of(each.type)
-        if shape:  # Neither a scalar nor of unknown rank; the report names those.
-            pinned = override_shape(each.name, shape, [batch, *(-1 for _ in shape[1:])])
-            each = each._replace(type=types.tensor(types.element_of(each.type), pinned))
-        result.append(each)
-    return result
+
+
+def with_batch(name: str, tensor: types.AnyTensor, batch: int) -> types.AnyTensor:
+    """Returns the type of an input with a batch, which scalars and tensors of unknown rank don't get.
+
+    Args:
+        name: The input.
+        tensor: Its type.
+        batch: The first dimension that it gets.
+
+    Raises:
+        ConversionError: It has another one (`shape-mismatch`).
+    """
+    shape = types.shape_of(tensor)
+    if not shape:  # The report names those.
+        return tensor
+    pinned = override_shape(name, shape, [batch, *(-1 for _ in shape[1:])])
+    return types.tensor(types.element_of(tensor), pinned)
+
+
+def _batched(inputs: Sequence[GraphInput], batch: int) -> list[GraphInput]:
+    return [each._replace(type=with_batch(each.name, each.type, batch)) for each in inputs]
 
 
 def _check_names(entries: Sequence[EntryPoint], rename: Mapping[str, str]) -> None:
-    known = {each.name for entry in entries for each in entry.inputs}
-    known |= {each.name for entry in entries for each in entry.outputs}
+    known = {name for entry in entries for name in (*entry.input_names, *entry.output_names)}
     if unknown := sorted(rename.keys() - known):
         raise error("wrong-option", f"rename: there is no input or output {', '.join(unknown)}",
                     hint=f"there are: {', '.join(sorted(known))}")  # fmt: skip
@@ -83,11 +109,23 @@ def _check_names(entries: Sequence[EntryPoint], rename: Mapping[str, str]) -> No
 
 
 def _renamed(entry: EntryPoint, rename: Mapping[str, str]) -> EntryPoint:
-    inputs = [each._replace(name=rename.get(each.name, each.name)) for each in entry.inputs]
-    outputs = [each._replace(name=rename.get(each.name, each.name)) for each in entry.outputs]
-    for names in ([each.name for each in inputs], [each.name for each in outputs]):
+    cut = entry.cut
+    if cut is not None:
+        cut = cut._replace(inputs=_renamed_ends(cut.inputs, rename), outputs=_renamed_ends(cut.outputs, rename))
+    # Ports that a cut replaces keep the names by which they are looked up.
+    inputs, outputs = entry.inputs, entry.outputs
+    if cut is None or cut.inputs is None:
+        inputs = [each._replace(name=rename.get(each.name, each.name)) for each in inputs]
+    if cut is None or cut.outputs is None:
+        outputs = [each._replace(name=rename.get(each.name, each.name)) for each in outputs]
+    entry = entry._replace(inputs=inputs, outputs=outputs, cut=cut)
+    for names in (entry.input_names, entry.output_names):
         twice = sorted({name for name in names if names.count(name) > 1} & set(rename.values()))
         if twice:
             raise error("wrong-option", f"rename: there would be two tensors {', '.join(twice)}",
                         hint="choose another name")  # fmt: skip
-    return entry._replace(inputs=inputs, outputs=outputs)
+    return entry
+
+
+def _renamed_ends(ends: tuple[End, ...] | None, rename: Mapping[str, str]) -> tuple[End, ...] | None:
+    return None if ends is None else tuple(each._replace(name=rename.get(each.name, each.name)) for each in ends)

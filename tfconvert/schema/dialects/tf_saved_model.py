@@ -7,6 +7,7 @@ once, before anything else. Exported functions carry `tf_saved_model.exported_na
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from tfconvert.schema.dialects import attributes as attrs
@@ -78,6 +79,29 @@ def port_names(function: FuncOp, which: str) -> list[str]:
         (path if "," in path else name or path) or f"{which[:-1]}_{index}"
         for index, (path, name) in enumerate(zip(paths, known, strict=False))
     ]
+
+
+def entry_attribute(inputs: Iterable[str], outputs: Iterable[str], controls: Iterable[str] = ()) -> DictionaryAttr:
+    """Returns an entry function's attribute `ENTRY_FUNCTION`.
+
+    Args:
+        inputs: The names of its inputs; those without one get a number.
+        outputs: The names of its outputs.
+        controls: Nodes that must have run.
+    """
+    listed = {"control_outputs": ",".join(controls), "inputs": _listed(inputs, "input"),
+              "outputs": _listed(outputs, "output")}  # fmt: skip
+    return DictionaryAttr.get({key: attrs.string(value) for key, value in listed.items()})
+
+
+def _listed(names: Iterable[str], what: str) -> str:
+    """Returns names with commas between them, and none within; index paths have them as they are."""
+    return ",".join(name.replace(",", "_") or f"{what}_{index}" for index, name in enumerate(names))
+
+
+def path_attributes(name: str) -> dict[str, Attribute]:
+    """Returns the attributes of an argument or a result that has a name in a signature."""
+    return {INDEX_PATH: ArrayAttr.get([attrs.string(name)])}
 
 
 class GlobalTensorOp(Operation):

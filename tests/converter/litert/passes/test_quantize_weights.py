@@ -83,13 +83,14 @@ def test_convolutions_multiply_integers(filecheck: FileCheck) -> None:
     """)  # fmt: skip
 
 
-def test_convolutions_of_few_products_get_floats(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), _conv() + """
-    // CHECK: [[Q:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
-    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[Q]])
+def test_filters_of_few_products_stay_floats(filecheck: FileCheck) -> None:
+    small = _conv("64x2x2x4")
+    filecheck(QuantizeWeights(), small + """
+    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_const"()
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
+    // CHECK-NOT: pseudo_qconst
     """)  # fmt: skip
-    filecheck(QuantizeWeights(hybrid_only=True), _conv() + """
+    filecheck(QuantizeWeights(hybrid_only=True), small + """
     // CHECK: [[W:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-NOT: dequantize
     // CHECK: "tfl.conv_2d"(%x, [[W]], %b)
@@ -108,11 +109,16 @@ def test_filters_of_groups_always_have_scales_of_their_own(filecheck: FileCheck)
     """)  # fmt: skip
 
 
-def test_depthwise_filters_are_turned_to_floats(filecheck: FileCheck) -> None:
-    filecheck(QuantizeWeights(), DEPTHWISE + """
-    // CHECK: [[Q:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
+@pytest.mark.parametrize("mode", ["dynamic", "weights"])
+def test_depthwise_filters_stay_floats_or_become_floats_again(filecheck: FileCheck, mode: str) -> None:
+    stays, dequantized = (
+        '[[W:%[0-9a-z_]+]] = "tfl.pseudo_const"()',
+        """[[Q:%[0-9a-z_]+]] = "tfl.pseudo_qconst"()
     // CHECK-SAME: -> tensor<1x3x3x128x!quant.uniform<i8:f32:3, {
-    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[Q]])
+    // CHECK: [[W:%[0-9a-z_]+]] = "tfl.dequantize"([[Q]])""",
+    )
+    filecheck(QuantizeWeights(mode), DEPTHWISE + f"""
+    // CHECK: {stays if mode == "dynamic" else dequantized}
     // CHECK: "tfl.depthwise_conv_2d"(%x, [[W]], %b)
     """)  # fmt: skip
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from tfconvert.converter.refusals import PIPELINES, PYTHON
+
 _CUSTOM = (
     "allow custom ops (--allow-custom-ops, allow_custom_ops=True) and register an operator of this name in your app"
 )
@@ -37,11 +39,13 @@ class _Row(NamedTuple):
         pattern: The names of ops, without `tf.`, or reasons that it is for, as a regular expression.
         text: The advice.
         is_all: Whether nothing else helps, so that the last resort isn't mentioned.
+        side: Where in an app the ops belong, `before` the model or `behind` it; empty if they belong in the model.
     """
 
     pattern: str
     text: str
     is_all: bool = False
+    side: str = ""
 
 
 _BY_OP: Sequence[_Row] = (
@@ -51,15 +55,17 @@ _BY_OP: Sequence[_Row] = (
     _Row("RngReadAndSkip|RngSkip|StatefulStandardNormal.*|StatefulUniform.*", f"{_DRAW}; or {_STATE}", True),
     _Row("RandomPoisson.*|RandomGamma|RandomShuffle|Multinomial|ParameterizedTruncatedNormal", _DRAW),
     _Row("CTCGreedyDecoder", "let the model return the logits and decode them outside: tf.argmax over the classes, "
-         "repeated labels merged and blanks dropped, is greedy decoding"),
-    _Row("CTC.*", "let the model return the logits and decode them in your app"),
+         "repeated labels merged and blanks dropped, is greedy decoding", side="behind"),
+    _Row("CTC.*", "let the model return the logits and decode them in your app", side="behind"),
     _Row("Decode(Jpeg|Png|Gif|Bmp|Image|AndCropJpeg|WebP)|ExtractJpegShape|Encode(Jpeg|Png).*",
-         "let the model take the pixels: decode and encode images in your app"),
+         "let the model take the pixels: decode and encode images in your app", side="before"),
     _Row("DecodeWav|EncodeWav|AudioSpectrogram|Mfcc|ReadFile|WriteFile|MatchingFiles",
-         "let the model take the samples: read and decode sound and files in your app"),
+         "let the model take the samples: read and decode sound and files in your app", side="before"),
     _Row("Parse.*Example.*|Decode(CSV|Raw|Proto.*|PaddedRaw|JSONExample|Compressed|Base64)|ParseTensor|SerializeTensor|"
-         "EncodeProto|EncodeBase64", "let the model take and return tensors: parse and serialize in your app"),
-    _Row("String.*|StaticRegex.*|Regex.*|Unicode.*|Substr|AsString|ReduceJoin|UnsortedSegmentJoin", _TEXT),
+         "EncodeProto|EncodeBase64", "let the model take and return tensors: parse and serialize in your app",
+         side="before"),
+    _Row("String.*|StaticRegex.*|Regex.*|Unicode.*|Substr|AsString|ReduceJoin|UnsortedSegmentJoin", _TEXT,
+         side="before"),
     _Row("(Anonymous)?Mutable(Dense)?HashTable.*|LookupTable(Insert|Remove|Export|Import).*",
          "LiteRT's tables are filled once, before anything is looked up: use a tf.lookup.StaticHashTable", True),
     _Row("Ragged.*", "LiteRT has no ragged tensors: let the model take padded ones, and the rows' lengths if it needs "
@@ -81,7 +87,7 @@ _BY_OP: Sequence[_Row] = (
     _Row("Dilation2D", "with a filter of zeros it is tf.nn.max_pool2d, and erosion is -tf.nn.max_pool2d(-x)"),
     _Row("Fractional(Max|Avg)Pool", "use tf.nn.max_pool2d or tf.nn.avg_pool2d, or resize with tf.image.resize"),
     _Row("CombinedNonMaxSuppression", "call tf.image.non_max_suppression for each class, or suppress in your app"),
-    _Row("EditDistance|Skipgram", "compute it in your app, from what the model returns"),
+    _Row("EditDistance|Skipgram", "compute it in your app, from what the model returns", side="behind"),
     _Row("CudnnRNN.*|BlockLSTM.*|LSTMBlockCell|GRUBlockCell",
          "build the layer with tf.keras.layers.LSTM or GRU, load the weights, and export that"),
     _Row("XlaCallModule", "the model comes from JAX or torch, and holds no TensorFlow ops: load its weights where "
@@ -137,6 +143,22 @@ def advice(op_name: str, reason: str, layer: str = "") -> str:
         return _TRAINING
     found = _found(op_name, reason)
     return "" if found is None else found.text
+
+
+def side_of(op_name: str) -> str:
+    """Returns where in an app an op belongs, `before` a model (it decodes files, say) or `behind` it; else nothing.
+
+    Args:
+        op_name: The op's name, `tf.DecodeJpeg`.
+    """
+    name = op_name.removeprefix("tf.")
+    sides = (row.side for row in _BY_OP if re.fullmatch(row.pattern, name))
+    return "before" if op_name in PYTHON | PIPELINES else next(sides, "")
+
+
+def is_about_text(hint: str) -> bool:
+    """Returns whether a hint is the advice about ops that process strings."""
+    return hint.startswith(_TEXT)
 
 
 def may_stay(op_name: str, reason: str) -> bool:

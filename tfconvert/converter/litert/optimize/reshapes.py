@@ -6,10 +6,12 @@
     squeeze(x), expand_dims(x)        ->  reshape(x, s)
     expand_dims(squeeze(x), axis)     ->  x                              where that is the axis that went
     reshape(mean(x, axes), s)         ->  mean{keep_dims}(x, axes)       where s puts ones at the axes
-    fully_connected(reshape(x, s))    ->  fully_connected(x)             where the last dimension stays
     reshape(fully_connected(x), s)    ->  fully_connected{keep_num_dims}(x)
+                                          where s has the leading dimensions of x, also of one that is reshaped to rows
 
-One dimension of a shape may be unknown: it follows from the number of elements.
+One dimension of a shape may be unknown: it follows from the number of elements. A reshape to rows stays where nothing
+restores the leading dimensions: `fully_connected` would flatten its operand by itself, but delegates and tools that
+read files get that wrong.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tfconvert.converter.ir.constants import constant_ints
 from tfconvert.converter.litert.optimize import matching
 from tfconvert.converter.rewrite.declarative import rule
 from tfconvert.converter.rewrite.dsl import array, attr, check, computed, constant, op, rest, tfl, value
@@ -61,28 +64,36 @@ def _keeps_reduced(reduction: Operation, root: Operation) -> bool:
     return matching.same_shape(kept, matching.shape(root.results[0]))
 
 
-def _keeps_last(x: Value, rows: Operation) -> bool:
-    before, after = matching.shape(x), matching.shape(rows.results[0])
-    return bool(before and after) and before[-1] == after[-1] >= 0  # type: ignore[index]
-
-
-def _restores_leading(x: Value, w: Value, product: Operation, root: Operation) -> bool:
+def _restores_leading(x: Value, w: Value, dims: Value, product: Operation, root: Operation) -> bool:
     """Returns whether a reshape restores the leading dimensions of a product's operand in its result."""
     before, after = matching.shape(x), matching.shape(root.results[0])
     weights, flat = matching.shape(w), matching.shape(product.results[0])
     if not before or not after or not weights or not flat or after[-1] != weights[0] or before[-1] != weights[1]:
         return False
-    return matching.same_shape(before[:-1], after[:-1])
+    return matching.same_shape(before[:-1], after[:-1]) or _is_leading_and_one(dims, x)
 
 
-X, W, DIMS, REST = value("x"), value("w"), value("dims"), rest("more")
+def _is_leading_and_one(dims: Value, x: Value) -> bool:
+    """Returns whether sizes are computed as all but the last size of `x`, and one more: so `tf.tensordot` does."""
+    joined = matching.producer(dims, "tfl.concatenation")
+    rank = len(matching.shape(x) or ())
+    if joined is None or len(joined.operands) != 2 or matching.shape(joined.operands[1]) != (1,):
+        return False
+    chosen = matching.producer(joined.operands[0], "tfl.gather")
+    sizes = matching.producer(chosen.operands[0], "tfl.shape") if chosen is not None else None
+    if chosen is None or sizes is None or sizes.operands[0] is not x:
+        return False
+    return constant_ints(chosen.operands[1]) == tuple(range(rank - 1))
+
+
+X, W, DIMS, ROWS, REST = value("x"), value("w"), value("dims"), value("rows"), rest("more")
 _REDUCTIONS = ("tfl.mean", "tfl.sum", "tfl.reduce_max", "tfl.reduce_min", "tfl.reduce_prod")
 
 _RESHAPED, _TARGET = computed(_reshaped, "reshaped"), computed(_target, "target")
 _OUTER = tfl.reshape(op(("tfl.reshape", "tfl.squeeze", "tfl.expand_dims"), X, REST), DIMS)
 _REDUCTION = op(_REDUCTIONS, X, W).once().named("reduction")
-_OF_ROWS = tfl.fully_connected(tfl.reshape(X, DIMS).named("rows"), REST, keep_num_dims=False)
 _PRODUCT = tfl.fully_connected(X, W, REST).once().named("product")
+_OF_ROWS = tfl.fully_connected(tfl.reshape(X, ROWS), W, REST, keep_num_dims=False).once().named("product")
 
 PATTERNS: tuple[Pattern[Any], ...] = (
     rule("no-reshape", tfl.reshape(X, DIMS), X, where=[check("the shape changes, or may change", _keeps_elements)],
@@ -93,10 +104,9 @@ PATTERNS: tuple[Pattern[Any], ...] = (
          where=[matching.KEEPS_TYPE, check("another axis went", _is_axis_that_went)], benefit=20),
     rule("keep-dims", tfl.reshape(_REDUCTION, DIMS), _REDUCTION.rebuilt(X, W, keep_dims=True), benefit=5,
          where=[check("the shape isn't that of the reduction with its dimensions kept", _keeps_reduced)]),
-    rule("keep-num-dims", tfl.reshape(_PRODUCT, DIMS), _PRODUCT.rebuilt(X, W, REST, keep_num_dims=True), benefit=5,
-         where=[check("the leading dimensions aren't the operand's", _restores_leading)]),
-    rule("unflatten", _OF_ROWS, _OF_ROWS.rebuilt(X, REST), benefit=8,
-         where=[check("the last dimension changes, or may change", _keeps_last)]),
+    *(rule(name, tfl.reshape(product, DIMS), product.rebuilt(X, W, REST, keep_num_dims=True), benefit=benefit,
+           where=[check("the leading dimensions aren't the operand's", _restores_leading)])
+      for name, product, benefit in (("keep-num-dims", _PRODUCT, 5), ("unflatten", _OF_ROWS, 8))),
     *(rule(f"{name}-to-reshape", op(f"tfl.{name}", X, REST), tfl.reshape(X, _TARGET), where=[_TARGET], benefit=5)
       for name in ("squeeze", "expand_dims")),
 )  # fmt: skip

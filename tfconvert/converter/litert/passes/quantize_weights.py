@@ -1,8 +1,8 @@
 """Pass `quantize-weights`: constants become 8- or 4-bit integers or 16-bit floats; activations stay 32-bit floats.
 
 In the mode `dynamic`, operators with hybrid kernels multiply integers: they turn their activations to integers as they
-go. Convolutions that are depthwise, or add up few products, would be slower so, and get their filters through a
-`tfl.dequantize`, unless `hybrid_only` is set.
+go. Filters of convolutions that are depthwise, or add up few products, stay floats, since integers would be slower
+there, unless `hybrid_only` is set.
 
 Before:
 

@@ -136,7 +136,7 @@ def _separate_arguments(body: FuncOp) -> int:
         if not isinstance(value, BlockArgument) or (returned[value.index] is value and not _is_text(value)):
             continue
         if value not in copies:
-            copies[value] = _copy(value, last)
+            copies[value] = TflBuilder(last).copy(value)
         last.set_operand(position, copies[value])
     return len(copies)
 
@@ -158,7 +158,7 @@ def _separate_moved(branch: FuncOp) -> int:
             last.set_operand(position, _at_run(value, last))
             copied += 1
         elif value in seen:
-            last.set_operand(position, _copy(value, last))
+            last.set_operand(position, TflBuilder(last).copy(value))
             copied += 1
         elif not isinstance(value, BlockArgument) and tensor_data.constant_of(value) is None:
             seen.add(value)
@@ -185,11 +185,3 @@ def _at_run(value: Value, before: Operation) -> Value:
     insert = TflBuilder(before)
     bound = insert.constant(np.array(least.min, least.dtype))
     return insert.tfl(sequences.BARRIER, (value, bound), value.type)
-
-
-def _copy(value: Value, before: Operation) -> Value:
-    """Inserts the copy of a value of any type and shape."""
-    insert, shape = TflBuilder(before), types.shape_of(value.type)
-    if shape is None or (-1 in shape and (shape.count(-1) > 1 or 0 in shape)):
-        return insert.tfl("reshape", (value, insert.shape(value)), value.type)
-    return insert.tfl("reshape", (value, insert.ints(shape)), value.type, {"new_shape": shape})

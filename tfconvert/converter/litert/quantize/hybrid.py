@@ -2,7 +2,8 @@
 
 Hybrid kernels take float activations and integer weights: they quantize the activations as they go, multiply
 integers, and turn the sums back to floats. Other operators get their weights through a `DEQUANTIZE`, which the runtime
-computes once, since its operand is a constant.
+computes once, since its operand is a constant; but GPUs, older runtimes and other converters refuse it, so in the mode
+`dynamic` filters that are small beside the rest of a network stay floats instead.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class Row(NamedTuple):
         together: Whether it takes either all of its weights as integers or none.
         narrow: Whether it gains by weights of 4 bits.
         products: How many products a number of its result must be the sum of, for integers to be faster than floats.
+        stays_float: Whether its weights, small as they are, stay floats where integers would not be faster.
     """
 
     weights: tuple[int, ...]
@@ -63,15 +65,16 @@ class Row(NamedTuple):
     together: bool = False
     narrow: bool = False
     products: int = 0
+    stays_float: bool = False
 
 
 _LSTM = Row((*range(1, 12), 16), 0, per_channel=False, together=True)
 _RNN = Row((1, 2), 0, per_channel=False, together=True)
 
 ROWS: Mapping[str, Row] = {
-    "conv_2d": Row((1,), 0, products=128),
+    "conv_2d": Row((1,), 0, products=32, stays_float=True),
     "conv_3d": Row((1,), 4, is_hybrid=False),
-    "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False),
+    "depthwise_conv_2d": Row((1,), 3, is_hybrid=False, per_tensor=False, stays_float=True),
     "transpose_conv": Row((1,), 0),
     "fully_connected": Row((1,), 0, narrow=True),
     "batch_matmul": Row((1,), per_channel=False),
@@ -119,8 +122,11 @@ def weights_of(op: tfl.TFLOp, settings: Quantize) -> list[Weight]:
         return []
     present = [at for at in row.weights if tfl.has_operand(op, at)]
     has_kernel = row.is_hybrid or not row.per_tensor
-    if settings.mode == "dynamic" and (has_kernel if settings.hybrid_only else _is_faster(op, row)):
-        return _hybrid(op, row, present, settings)
+    if settings.mode == "dynamic":
+        if has_kernel if settings.hybrid_only else _is_faster(op, row):
+            return _hybrid(op, row, present, settings)
+        if row.stays_float:
+            return []
     axis = row.axis if has_channels(settings.per_channel, op.op_name) else None
     form = Form(_bits(row, settings), axis, dequantized=True)
     return [Weight(at, form) for at in present if _is_weight(op.operands[at])]

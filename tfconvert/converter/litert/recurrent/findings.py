@@ -18,6 +18,18 @@ def kept(loop: Operation, reason: str) -> Diagnostic:
     return _finding(KEPT, loop, f"a recurrent layer stays a loop: {reason}")
 
 
+def not_unrolled(loop: Operation, reason: str, *, fixable: bool = False) -> Diagnostic:
+    """Returns the note about a loop that is not unrolled.
+
+    Args:
+        loop: The loop.
+        reason: Why it stays.
+        fixable: Whether sizes of inputs may determine the number of steps.
+    """
+    hint = "fix the length of the sequence: input_shapes (--input-shape x=1,64,16)" if fixable else ""
+    return _finding(KEPT, loop, f"a loop is not unrolled: {reason}", hint)
+
+
 def chosen(op: Operation, choice: Choice) -> Diagnostic:
     """Returns the note about a layer of which either form is possible.
 

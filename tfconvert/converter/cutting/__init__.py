@@ -1,0 +1,1 @@
+"""Cuts of a model at tensors that the user names."""

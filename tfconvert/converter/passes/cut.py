@@ -1,0 +1,290 @@
+"""Pass `cut`: makes tensors that the user names the inputs and outputs of the exported function that has them.
+
+What lies before the inputs and behind the outputs is erased, with all that only it needed: other signatures,
+variables, tables and what fills them. Calls that lead to a named tensor are inlined, all others stay. Names are those
+of nodes, with or without the calls around them. The types of new inputs are those that inference finds.
+
+Before:
+
+    func.func @main(%x: tensor<?x2xf32>, %s: tensor<2xf32>) -> tensor<?x2xf32> attributes {
+        tf.entry_function = {control_outputs = "", inputs = "x,s", outputs = "y"},
+        tfconvert.cut = {inputs = [{name = "f/scaled", tensor = "f/scaled:0"}]}} {
+      %0 = "tf.PartitionedCall"(%x, %s) <{f = @f}> : (tensor<?x2xf32>, tensor<2xf32>) -> tensor<?x2xf32> loc("f")
+      func.return %0 : tensor<?x2xf32>
+    }
+    func.func private @f(%x: tensor<*xf32>, %s: tensor<*xf32>) -> tensor<*xf32> {
+      %0 = "tf.Mul"(%x, %s) : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32> loc("scaled")
+      %1 = "tf.Relu"(%0) : (tensor<*xf32>) -> tensor<*xf32> loc("relu")
+      func.return %1 : tensor<*xf32>
+    }
+
+After:
+
+    func.func @main(%scaled: tensor<?x2xf32>) -> tensor<?x2xf32> attributes {
+        tf.entry_function = {control_outputs = "", inputs = "f/scaled", outputs = "y"}} {
+      %0 = "tf.Relu"(%scaled) : (tensor<?x2xf32>) -> tensor<?x2xf32>
+      func.return %0 : tensor<?x2xf32>
+    }
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from tfconvert.converter.control_flow.inlining import inline_call
+from tfconvert.converter.cutting.names import TensorNames
+from tfconvert.converter.cutting.prune import Needed, erase_others, erase_unused
+from tfconvert.converter.cutting.spots import Spot, chosen
+from tfconvert.converter.ir.edit import erase, update_function_type, walk
+from tfconvert.converter.ir.symbol_table import defined_functions, names
+from tfconvert.converter.passes.inline import Inline
+from tfconvert.converter.passes.merge_functions import MergeFunctions
+from tfconvert.converter.passes.shape_inference import ShapeInference
+from tfconvert.converter.passes.unique_callees import UniqueCallees
+from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
+from tfconvert.importers.graph.entry_points import override_shape
+from tfconvert.importers.graph.wishes import with_batch
+from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic, error
+from tfconvert.schema.dialects import types
+from tfconvert.schema.dialects.call_interfaces import callees
+from tfconvert.schema.dialects.cut import CUT, End, cut_of
+from tfconvert.schema.dialects.cut import Cut as Wanted
+from tfconvert.schema.dialects.func import FuncOp
+from tfconvert.schema.dialects.locations import found_at
+from tfconvert.schema.dialects.tf_saved_model import (
+    ENTRY_FUNCTION,
+    EXPORTED_NAMES,
+    entry_attribute,
+    path_attributes,
+    port_names,
+)
+from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import ArrayAttr, DictionaryAttr
+from tfconvert.schema.ir.block import Block
+from tfconvert.schema.ir.builtin import ModuleOp
+from tfconvert.schema.ir.operation import Operation
+from tfconvert.schema.ir.values import BlockArgument, Value
+from tfconvert.schema.limits import budget
+
+
+class Cut:
+    """Cuts the exported functions that an importer has marked."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "cut"
+
+    def apply(self, module: ModuleOp) -> PassResult:
+        """Cuts the function that has all the tensors, and erases the other ones; returns how many ops that erased.
+
+        Raises:
+            ConversionError: There is no such tensor (`unknown-tensor`, `missing-output`), it can't be an input
+                (`uncuttable-tensor`), several are meant (`ambiguous-tensor`), or the outputs need an input that isn't
+                named (`unfed-input`).
+        """
+        functions = defined_functions(module)
+        marked = {name: cut for name, function in functions.items() if (cut := cut_of(function)) is not None}
+        if not marked:
+            return NOTHING_DONE
+        found = chosen(functions, marked, TensorNames(functions), lambda several: _merged(module, several))
+        for name in found.others:
+            erase(functions.pop(name))
+        function = functions[found.function]
+        del function.attributes[CUT]
+        before = len(walk(module))
+        _expose(function, functions, [*found.inputs, *found.outputs])
+        return _Cutting(module, function, marked[found.function], len(found.inputs)).result(before)
+
+
+def _merged(module: ModuleOp, candidates: Sequence[str]) -> list[str]:
+    """Returns exported functions without those that equal another one, which gets their signatures' keys."""
+    copy = module.clone()
+    for function in defined_functions(copy).values():
+        function.attributes.pop(CUT, None)
+    MergeFunctions().apply(copy)
+    left, functions = defined_functions(copy), defined_functions(module)
+    for name in candidates:
+        if name in left and EXPORTED_NAMES in functions[name].attributes:
+            functions[name].attributes[EXPORTED_NAMES] = left[name].attributes[EXPORTED_NAMES]
+    return [name for name in candidates if name in left]
+
+
+def _expose(function: FuncOp, functions: Mapping[str, FuncOp], spots: Sequence[Spot]) -> None:
+    """Adds the values at some spots to a function's results; inlines the calls that lead to them.
+
+    As results of the function they are followed through what replaces them.
+    """
+    terminator = _terminator(function)
+    results, positions = list(terminator.operands), dict[int, int]()
+
+    def add(at: int, value: Value) -> None:
+        positions[at] = len(terminator.operands)
+        terminator.set_operands([*terminator.operands, value])
+
+    for at, spot in enumerate(spots):
+        if not spot.place:
+            add(at, results[spot.port] if spot.is_output else function.args[spot.port])
+    references = Counter(name for each in functions.values() for op in walk(each)[1:] for name in names(op))
+    pending: list[tuple[list[Operation], int, list[int]]] = [
+        (list(function.body.block.ops), 0, [at for at, spot in enumerate(spots) if spot.place])
+    ]
+    while pending:
+        ops, depth, inside = pending.pop()
+        for number in dict.fromkeys(spots[at].place[depth] for at in inside):
+            here = [at for at in inside if spots[at].place[depth] == number]
+            deeper = [at for at in here if len(spots[at].place) > depth + 1]
+            for at in here:
+                if at not in deeper:
+                    add(at, ops[number].results[spots[at].result])
+            if deeper:
+                pending.append((_inlined(ops[number], functions, references), depth + 1, deeper))
+    operands = list(terminator.operands)
+    terminator.set_operands([*operands[: len(results)], *(operands[positions[at]] for at in range(len(spots)))])
+
+
+def _inlined(call: Operation, functions: Mapping[str, FuncOp], references: Mapping[str, int]) -> list[Operation]:
+    """Inlines a call; returns the ops that took its place."""
+    callee = functions[callees(call)[0]]
+    name = callee.sym_name
+    budget().take_operations(len(walk(callee)), f"the function {name!r}")
+    return inline_call(call, callee, is_last=False, note_call=references[name] > 1)[0]
+
+
+def _terminator(function: FuncOp) -> Operation:
+    found = function.body.block.last_op
+    assert found is not None
+    return found
+
+
+class _Cutting:
+    """The cut of one function, whose last results are the values of its new inputs and outputs."""
+
+    def __init__(self, module: ModuleOp, function: FuncOp, wanted: Wanted, inputs: int) -> None:
+        self._module, self._function, self._wanted = module, function, wanted
+        self._terminator = _terminator(function)
+        ends = [*(wanted.inputs or ()), *(wanted.outputs or ())]
+        first = len(self._terminator.operands) - len(ends)
+        self._results, self._at, self._inputs = first, range(first, first + len(ends)), inputs
+        self._old: list[BlockArgument] = list(function.args)
+
+    @property
+    def _block(self) -> Block:
+        return self._function.body.block
+
+    def result(self, before: int) -> PassResult:
+        """Cuts; returns how many ops of a number of ops that removed, and which state it leaves alone."""
+        input_names, output_names = (port_names(self._function, side) for side in ("inputs", "outputs"))
+        self._feed()
+        self._fetch()
+        needed = Needed(self._module, self._function, self._old if self._wanted.inputs is not None else ())
+        self._check_fed(needed, input_names)
+        notes = [_left_alone(op) for op in needed.unwritten]
+        erase_others(self._function, needed.ops)
+        kept = [name for name, argument in zip(input_names, self._old, strict=True) if self._keep(argument, needed)]
+        if self._wanted.inputs is not None:
+            input_names = [end.name for end in self._wanted.inputs]
+        else:
+            input_names = kept
+            self._pin_batch(input_names)
+        if self._wanted.outputs is not None:
+            output_names = [end.name for end in self._wanted.outputs]
+        self._name(input_names, output_names)
+        update_function_type(self._function)
+        erase_unused(self._module, self._function)
+        return PassResult.of({"operations cut off": max(before - len(walk(self._module)), 0)})._replace(notes=notes)
+
+    def _feed(self) -> None:
+        """Replaces the new inputs' values by arguments."""
+        ends = self._wanted.inputs or ()
+        if not ends:
+            return
+        inferred = _inferred(self._module, self._function)
+        values = [self._terminator.operands[self._at[number]] for number in range(len(ends))]
+        _check_distinct(ends, values)
+        for number, (end, value) in enumerate(zip(ends, values, strict=True)):
+            kind = types.most_specific(value.type, inferred[self._at[number]])
+            argument = self._block.add_arg(self._type(end, kind, value))
+            argument.name_hint = value.name_hint
+            value.replace_all_uses_with(argument)
+
+    def _type(self, end: End, kind: Attribute, value: Value) -> Attribute:
+        """Returns the type of a new input."""
+        element = types.element_of(kind)
+        if isinstance(element, types.ResourceType | types.VariantType | types.RefType):
+            what = "a variable's or table's handle" if isinstance(element, types.ResourceType) else "no plain tensor"
+            raise error("uncuttable-tensor", f"{end.name!r} can't be an input: it is {what}",
+                        hint="name a tensor that is computed from it")  # fmt: skip
+        if end.shape is not None:
+            kind = types.tensor(element, override_shape(end.name, types.shape_of(kind), end.shape))
+        if self._wanted.batch is not None:
+            assert isinstance(kind, types.AnyTensor)
+            kind = with_batch(end.name, kind, self._wanted.batch)
+        return kind
+
+    def _fetch(self) -> None:
+        """Makes the new outputs' values the function's only results."""
+        operands = list(self._terminator.operands)
+        is_cut = self._wanted.outputs is not None
+        values = operands[self._at.start + self._inputs :] if is_cut else operands[: self._results]
+        self._terminator.set_operands(values)
+
+    def _check_fed(self, needed: Needed, input_names: Sequence[str]) -> None:
+        """Checks that the outputs need no input that isn't among the new ones."""
+        if self._wanted.inputs is None:
+            return
+        missing = [name for name, argument in zip(input_names, self._old, strict=True) if argument in needed.arguments]
+        if missing:
+            raise ConversionError(
+                Diagnostic("unfed-input", f"an output needs the input {name!r}, which is not among the inputs",
+                           hint=f"name it among the inputs, too (--input {name}), or fetch only outputs without it")
+                for name in missing
+            )  # fmt: skip
+
+    def _keep(self, argument: BlockArgument, needed: Needed) -> bool:
+        """Erases an old argument unless it is still needed; returns whether it is."""
+        is_kept = self._wanted.inputs is None and argument in needed.arguments
+        if not is_kept:
+            self._block.erase_arg(argument)
+        return is_kept
+
+    def _pin_batch(self, input_names: Sequence[str]) -> None:
+        if self._wanted.batch is None:
+            return
+        for name, argument in zip(input_names, self._block.args, strict=True):
+            assert isinstance(argument.type, types.AnyTensor)
+            argument.type = with_batch(name, argument.type, self._wanted.batch)
+
+    def _name(self, input_names: Sequence[str], output_names: Sequence[str]) -> None:
+        function = self._function
+        function.attributes[ENTRY_FUNCTION] = entry_attribute(input_names, output_names)
+        function.arg_attrs = function.res_attrs = None
+        if EXPORTED_NAMES in function.attributes:
+            function.arg_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(each)) for each in input_names])
+            function.res_attrs = ArrayAttr.get([DictionaryAttr.get(path_attributes(each)) for each in output_names])
+
+
+def _inferred(module: ModuleOp, function: FuncOp) -> list[Attribute]:
+    """Returns the types of a function's results that inference finds with all calls inlined; a copy is used up."""
+    update_function_type(function)
+    copy = module.clone()
+    for run in (Inline(), UniqueCallees(), ShapeInference()):
+        run.apply(copy)
+    return list(defined_functions(copy)[function.sym_name].function_type.results)
+
+
+def _check_distinct(ends: Sequence[End], values: Sequence[Value]) -> None:
+    seen: dict[Value, str] = {}
+    for end, value in zip(ends, values, strict=True):
+        if value in seen:
+            raise error("wrong-option", f"the inputs {seen[value]!r} and {end.name!r} are one tensor",
+                        hint="name every tensor once")  # fmt: skip
+        seen[value] = end.name
+
+
+def _left_alone(op: Operation) -> Diagnostic:
+    return found_at(
+        op, "state-cut-off", "the state that it writes keeps its first value: what it writes is computed from what is "
+        "cut off", "cut further ahead if the model has to change it",
+    )._replace(severity=NOTE)  # fmt: skip
