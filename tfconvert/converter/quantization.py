@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel, Ranges
+from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel, Ranges, VariableType
 from tfconvert.schema.diagnostics import error
 
 Sample = Mapping[str, Any] | Sequence[Any]
@@ -42,6 +42,9 @@ class Quantize:
             squared error, or all but the outermost 0.01 %.
         hybrid_only: Whether, in the mode `dynamic`, all filters are used as integers that can be, faster or not:
             without operators that turn some to floats, which some devices don't have.
+        variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
+            `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
+            set, and floats where a variable is computed from itself, as a sum is.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -55,6 +58,7 @@ class Quantize:
     strict: bool = False
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
+    variables: VariableType = "auto"
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -78,7 +82,7 @@ class Quantize:
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in (("mode", Mode), ("ranges", Ranges)):
+        for name, kinds in (("mode", Mode), ("ranges", Ranges), ("variables", VariableType)):
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")

@@ -7,6 +7,7 @@ from typing import Literal
 Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
 Io = Literal["float32", "int8", "uint8", "int16"]
 Ranges = Literal["minmax", "mse", "percentile"]
+VariableType = Literal["auto", "float32", "integers"]
 PerChannel = bool | Literal["not-dense"]
 
 NOT_DENSE: PerChannel = "not-dense"

@@ -103,9 +103,9 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
     ({"optimizations": DEFAULT, "supported_types": [np.float16, np.int8]}, Quantize("dynamic")),
     # Models that were trained for integers need no samples; others are refused later.
     ({"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
-     Quantize("int8", io="int8")),
-    ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True)),
-    ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True)),
+     Quantize("int8", io="int8", variables="float32")),
+    ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, variables="float32")),
+    ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, variables="float32")),
     ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
     ({}, None),
     ({"supported_ops": INT8_OPS}, None),
@@ -188,9 +188,11 @@ def test_custom_ops() -> None:
 
 def test_the_first_generation_s_own() -> None:
     assert _mapped(V1_ROWS, post_training_quantize=True)[0] == {"quantize": Quantize("dynamic")}
-    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8")}
+    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8", variables="float32")}
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
-    assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {"quantize": Quantize("int8", strict=True)}
+    assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {
+        "quantize": Quantize("int8", strict=True, variables="float32")
+    }
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
     assert "only .tflite files" in _refused(V1_ROWS, output_format="GRAPHVIZ_DOT")
 
@@ -201,7 +203,7 @@ def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
     wanted = [tf.lite.Optimize.DEFAULT]
     assert _mapped(optimizations=wanted, supported_types=[tf.float16])[0] == {"quantize": Quantize("float16")}
     assert _mapped(optimizations=wanted, supported_ops={tf.lite.OpsSet.TFLITE_BUILTINS_INT8})[0] == {
-        "quantize": Quantize("int8", strict=True)
+        "quantize": Quantize("int8", strict=True, variables="float32")
     }
 
 

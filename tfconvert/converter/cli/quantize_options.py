@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.converter.cli.streams import can_redraw
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges
+from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges, VariableType
 
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
@@ -32,11 +32,13 @@ _OPTIONS = (
     click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
     click.option("--hybrid-only", is_flag=True,
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
+    click.option("--variables", type=click.Choice(get_args(VariableType)),
+                 help="int8, int16: type of variables that keep state between runs. Default: auto."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "variables", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -66,7 +68,9 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         return None
     from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
 
-    settings: dict[str, Any] = {name: given[name] for name in ("calibration", "io", "ranges") if name in given}
+    settings: dict[str, Any] = {
+        name: given[name] for name in ("calibration", "io", "ranges", "variables") if name in given
+    }
     if "samples" in given:
         settings["samples"] = list(given["samples"])
     return Quantize(

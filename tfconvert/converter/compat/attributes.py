@@ -126,8 +126,8 @@ SHARED_ROWS: Sequence[Row] = (
              "`tfconvert.Quantize(weights=4)` stores weights in 4 bits"),
     _refused("_experimental_reduce_type_precision", False, "integers aren't narrowed by what they happen to be",
              "`tfconvert.Quantize(weights=4)` stores weights in 4 bits"),
-    _refused("_experimental_variable_quantization", False, "variables stay floats",
-             "pass the state through inputs and outputs"),
+    _maps("_experimental_variable_quantization", False,
+          "`Quantize(variables=\"integers\")`, and `\"float32\"` without it"),
     _refused("_experimental_preserve_assert_op", False, "LiteRT has no operator for asserts",
              "leave it out; the report names the asserts that were left out"),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tfconvert.converter.compat.row import Mapped, Values, refusal
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel
-from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
+from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 
 BUILTINS = "TFLITE_BUILTINS"
 FLEX = "SELECT_TF_OPS"
@@ -94,6 +94,10 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     taken, given = wish.io
     io = taken if taken == given else wish.io
     only_weights = samples is None and not wish.has_integer_ends and not wish.ops & {INT8, INT16}
+    has_variables = bool(values["_experimental_variable_quantization"])
+    if has_variables and (only_weights or smallest == "float16"):
+        raise error("wrong-option", "`_experimental_variable_quantization` is only supported for full-integer modes",
+                    hint=_WITH_SAMPLES)  # fmt: skip
     if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
         return Quantize("float16", io=io) if smallest == "float16" else None
     _check_bias(values["_experimental_full_integer_quantization_bias_type"], integers)
@@ -101,7 +105,8 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
-                    io=io, per_channel=per_channel, strict=is_strict)  # fmt: skip
+                    io=io, per_channel=per_channel, strict=is_strict,
+                    variables="integers" if has_variables else "float32")  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:

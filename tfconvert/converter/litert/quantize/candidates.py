@@ -10,6 +10,7 @@ from tfconvert.converter.litert.quantize import lstm
 from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.rules import RULES, Rule, Scales
+from tfconvert.converter.litert.quantize.variables import Variables
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_choices import PerChannel
 from tfconvert.schema.dialects import tfl, types
@@ -32,6 +33,7 @@ class Settings(NamedTuple):
         bits: Bits of the weights of matrix products.
         integers_only: Whether integers are wanted even where floats would be as fast and more precise.
         in_loop: Whether the function is the body of a loop.
+        variables: What becomes of variables.
     """
 
     storage: IntegerType
@@ -40,6 +42,7 @@ class Settings(NamedTuple):
     bits: int = 8
     integers_only: bool = False
     in_loop: bool = False
+    variables: Variables = Variables()
 
     @classmethod
     def of(cls, quantize: Quantize) -> Settings:

@@ -17,6 +17,7 @@ from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import Rule
+from tfconvert.converter.litert.quantize.variables import accessed
 from tfconvert.converter.quantization_report import FLOAT, Layer
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes, quant, tensor_data, tfl, types
@@ -81,11 +82,15 @@ class Rewriting:
         self.counts["quantized"] += len(plan.quantized)
 
     def _retype(self, op: Operation) -> None:
-        """Gives the results of an op their types."""
+        """Gives the results of an op, and the variable that it accesses, their types."""
         for result in op.results:
             uniform = self._plan.uniform(result)
             if uniform is not None:
                 result.type = quant.tensor(uniform, types.shape_of(result.type))
+        stored = self._settings.variables.uniform(op)
+        if stored is not None:
+            shape = types.shape_of(accessed(op).type)
+            op.operands[0].type = types.resource_of(quant.tensor(stored, shape))
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
