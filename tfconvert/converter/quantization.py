@@ -45,6 +45,8 @@ class Quantize:
         variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
             `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
             set, and floats where a variable is computed from itself, as a sum is.
+        trained_only: Whether only that becomes integers which the model fake-quantizes itself, without samples; a model
+            without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -59,6 +61,7 @@ class Quantize:
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
     variables: VariableType = "auto"
+    trained_only: bool = False
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -90,6 +93,10 @@ class Quantize:
         self._check_types()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
+        if self.trained_only and (self.samples is not None or self.calibration is not None):
+            raise _wrong("with trained_only, ranges come from the model alone", "leave samples and calibration out")
+        if self.trained_only and self.mode in ("float16", "weights"):
+            raise _wrong(f"trained_only doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
         if not self.is_static and self.samples is not None:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
@@ -119,7 +126,7 @@ class Quantize:
             raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
         if self.per_channel != NOT_DENSE and not isinstance(self.per_channel, bool):
             raise _wrong(f"per_channel can't be {self.per_channel!r}", f"choose True, False or {NOT_DENSE!r}")
-        for name in ("strict", "hybrid_only"):
+        for name in ("strict", "hybrid_only", "trained_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):

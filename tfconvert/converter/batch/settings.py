@@ -94,6 +94,7 @@ QUANTIZE: Mapping[str, Setting] = {
     "strict": _flag(),
     "ranges": _choice("minmax", "mse", "percentile"),
     "hybrid_only": _flag(),
+    "trained_only": _flag(),
     "variables": _choice("auto", "float32", "integers"),
 }  # fmt: skip
 """The fields of `Quantize` that data can have."""

@@ -34,11 +34,13 @@ _OPTIONS = (
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
     click.option("--variables", type=click.Choice(get_args(VariableType)),
                  help="int8, int16: type of variables that keep state between runs. Default: auto."),
+    click.option("--trained-only", is_flag=True,
+                 help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "variables", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "variables", "trained_only", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -80,6 +82,7 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,
+        trained_only="trained_only" in given,
         progress=_show if not quiet and can_redraw(sys.stderr) else None,
         **settings,
     )

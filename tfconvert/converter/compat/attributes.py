@@ -118,8 +118,11 @@ SHARED_ROWS: Sequence[Row] = (
     _refused("experimental_stablehlo_quantizer_config", None, "there is no such quantizer here", _SAMPLES),
     _refused("_experimental_quantization_options", None, "there is no such quantizer here", _SAMPLES),
     _refused("_experimental_tf_quantization_mode", None, "there is no such quantizer here", _SAMPLES),
-    _refused("_experimental_qdq_conversion_mode", None, "models are not read as quantized by others", _SAMPLES),
-    _refused("_experimental_strict_qdq", False, "models are not read as quantized by others", _SAMPLES),
+    _maps("_experimental_qdq_conversion_mode", None,
+          "`STATIC`: `Quantize(\"int8\", trained_only=True, io=\"int8\")`; `DYNAMIC`: `Quantize(\"dynamic\", "
+          "trained_only=True)`; nothing else is quantized"),
+    _maps("_experimental_strict_qdq", False,
+          "`Quantize(\"int8\", trained_only=True)`: what is between fake quantization, as `int8` rather than `uint8`"),
     _refused("_experimental_calibrate_only", False, "no file that is only calibrated is written",
              "`tfconvert.Quantize(calibration=...)` keeps the ranges in a file"),
     _refused("_experimental_low_bit_qat", False, "what was trained for fewer than 8 bits isn't stored in fewer",

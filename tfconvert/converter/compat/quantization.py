@@ -24,6 +24,11 @@ _SIZES = {"int8": 1, "float16": 2, "float32": 4}
 
 _ENDS = ("inference_input_type", "inference_output_type")
 
+_QDQ = "_experimental_qdq_conversion_mode"
+
+_UNUSED = Diagnostic("samples-not-used", "only what the model fake-quantizes itself becomes integers, so the samples of "
+                     "representative_dataset are not used", severity=NOTE)  # fmt: skip
+
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
 
@@ -63,7 +68,11 @@ def quantize(values: Values) -> Mapped:
         ops = frozenset((INT8,))
     whole = element_type(values.get("inference_type") or "float32")
     optimizes = bool(optimizations & _OPTIMIZATIONS) or bool(values.get("post_training_quantize")) or whole != "float32"
-    wish = _Wish(optimizes, ops, types, _io(values, whole))
+    ends = _io(values, whole)
+    as_trained = _as_trained(values, ends)
+    if as_trained is not None:
+        return as_trained
+    wish = _Wish(optimizes, ops, types, ends)
     notes = _notes(wish, values, _SPARSITY in optimizations)
     if not optimizes:
         for name, kind in zip(_ENDS, wish.io, strict=True):
@@ -72,6 +81,25 @@ def quantize(values: Values) -> Mapped:
         return Mapped({}, notes)
     setting = _setting(wish, values)
     return Mapped({} if setting is None else {"quantize": setting}, notes)
+
+
+def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
+    """Returns the setting for a model whose own fake quantization says what becomes integers; `None` for others.
+
+    Raises:
+        ConversionError: There is no such mode (`wrong-option`).
+    """
+    mode, strict = values[_QDQ], bool(values["_experimental_strict_qdq"])
+    if mode not in (None, "NONE", "STATIC", "DYNAMIC"):
+        raise refusal(_QDQ, f"it can't be {mode!r}", "choose from NONE, STATIC, DYNAMIC")
+    if mode in (None, "NONE") and not strict:
+        return None
+    # What is strictly between pairs is integers in any mode; inputs and outputs are in one.
+    name: Mode = "dynamic" if mode == "DYNAMIC" and not strict else "int8"
+    io = ("int8", "int8") if mode == "STATIC" and not strict else ends
+    setting = Quantize(name, io=io[0] if io[0] == io[1] else io, per_channel=_per_channel(values), trained_only=True)
+    unused = values["representative_dataset"] is not None
+    return Mapped({"quantize": setting}, (_UNUSED,) if unused else ())
 
 
 def supported_ops(values: Values) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +28,8 @@ STRICT = QuantizeOps(Quantize("int8", strict=True))
 FRAMES = np.random.default_rng(0).normal(0, 1, (30, 1, 1, 8)).astype(np.float32)
 
 HANDLE = """
-      %v = "tfl.var_handle"() <{container = "", shared_name = "v"}> : () -> tensor<!tf_type.resource<tensor<1x4xf32>>>"""
+      %v = "tfl.var_handle"() <{container = "", shared_name = "v"}>
+          : () -> tensor<!tf_type.resource<tensor<1x4xf32>>>"""
 
 
 def _read(low: float, high: float) -> str:

@@ -31,6 +31,7 @@ from tfconvert.converter.litert.quantize.candidates import EXCLUDED, Settings, l
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
 from tfconvert.converter.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
+from tfconvert.converter.litert.quantize.trained_weights import store_trained_weights
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.converter.quantization_report import Layer
@@ -81,6 +82,8 @@ class QuantizeOps:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
             rewriting.run()
+            if wanted.trained_only and wanted.mode == "dynamic":
+                counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
             layers += rewriting.layers
             update_function_type(function)

@@ -82,6 +82,7 @@ class QuantizeWeights:
         per_channel: Whether weights have a scale for each output channel, or which have.
         exclude: Patterns of nodes or operators whose weights stay floats.
         hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
+        trained_only: Whether other weights stay floats than those that were fake-quantized, which are integers by now.
     """
 
     mode: str = "dynamic"
@@ -89,6 +90,7 @@ class QuantizeWeights:
     per_channel: PerChannel = True
     exclude: tuple[str, ...] = ()
     hybrid_only: bool = False
+    trained_only: bool = False
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -98,7 +100,7 @@ class QuantizeWeights:
             ConversionError: There is no such mode, or it doesn't go with the bits (`wrong-option`).
         """
         settings = self._settings()
-        if settings.is_static:
+        if settings.is_static or self.trained_only:
             return NOTHING_DONE
         exclusion, stored = Exclusion(self.exclude), StoredConstants()
         notes = exclusion.unmatched(module)

@@ -6,7 +6,7 @@ variable itself, as a sum is, would be rounded in each run, so that stays floats
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from tfconvert.converter.ir.extent import extent
