@@ -7,7 +7,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel, Ranges, VariableType
+from tfconvert.converter.quantization_choices import (
+    NOT_DENSE,
+    Accumulation,
+    Bias,
+    Io,
+    Mode,
+    PerChannel,
+    Ranges,
+    VariableType,
+)
 from tfconvert.schema.diagnostics import error
 
 Sample = Mapping[str, Any] | Sequence[Any]
@@ -45,6 +54,10 @@ class Quantize:
         variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
             `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
             set, and floats where a variable is computed from itself, as a sum is.
+        bias: Type of biases and of the sums of products. `None`: `int64` in the mode `int16`, else `int32`. The mode
+            `int16` takes either: with `int32`, as CMSIS-NN has it, sums of very many products may overflow.
+        accumulation: In the mode `float16`, in which floats XNNPACK may sum up products on processors that compute with
+            16 bits; 16-bit sums are faster, and less precise.
         trained_only: Whether only that becomes integers which the model fake-quantizes itself, without samples; a model
             without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
@@ -61,6 +74,8 @@ class Quantize:
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
     variables: VariableType = "auto"
+    bias: Bias | None = None
+    accumulation: Accumulation = "float32"
     trained_only: bool = False
     progress: Callable[[int, int | None], None] | None = None
 
@@ -85,10 +100,17 @@ class Quantize:
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in (("mode", Mode), ("ranges", Ranges), ("variables", VariableType)):
+        for name, kinds in (("mode", Mode), ("ranges", Ranges), ("variables", VariableType),
+                            ("accumulation", Accumulation)):  # fmt: skip
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
+        if self.bias is not None and self.bias not in get_args(Bias):
+            raise _wrong(f"bias can't be {self.bias!r}", f"choose one of {', '.join(get_args(Bias))}")
+        if self.bias == "int64" and self.mode != "int16":
+            raise _wrong(f"biases are not int64 in the mode {self.mode!r}", "leave `bias` out")
+        if self.accumulation == "float16" and self.mode != "float16":
+            raise _wrong(f"accumulation doesn't go with the mode {self.mode!r}", "choose the mode 'float16'")
         self._check_io()
         self._check_types()
         if self.weights == 4 and self.mode in ("float16", "int16"):

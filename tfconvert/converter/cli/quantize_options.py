@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.converter.cli.streams import can_redraw
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges, VariableType
+from tfconvert.converter.quantization_choices import NOT_DENSE, Accumulation, Bias, Io, Mode, Ranges, VariableType
 
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
@@ -34,13 +34,17 @@ _OPTIONS = (
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
     click.option("--variables", type=click.Choice(get_args(VariableType)),
                  help="int8, int16: type of variables that keep state between runs. Default: auto."),
+    click.option("--bias", type=click.Choice(get_args(Bias)), help="int16: type of biases. Default: int64."),
+    click.option("--accumulation", type=click.Choice(get_args(Accumulation)),
+                 help="float16: floats in which products are summed up where that is faster. Default: float32."),
     click.option("--trained-only", is_flag=True,
                  help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "variables", "trained_only", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "variables", "bias", "accumulation", "trained_only",
+                     "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -71,7 +75,9 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
     from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
 
     settings: dict[str, Any] = {
-        name: given[name] for name in ("calibration", "io", "ranges", "variables") if name in given
+        name: given[name]
+        for name in ("calibration", "io", "ranges", "variables", "bias", "accumulation")
+        if name in given
     }
     if "samples" in given:
         settings["samples"] = list(given["samples"])

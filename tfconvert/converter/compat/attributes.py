@@ -68,8 +68,8 @@ TARGET_ROWS: Sequence[Row] = (
         "`GPU`: the report has a warning for each operator that the GPU delegate doesn't take; `CPU` takes all",
         maps=_backends),
     _ignored("_experimental_custom_op_registerers", [], "calibration runs LiteRT's own operators"),
-    _ignored("_experimental_supported_accumulation_type", None,
-             "how precisely sums are made is set where the model runs"),
+    _maps("_experimental_supported_accumulation_type", None,
+          "`float16`: `Quantize(\"float16\", accumulation=\"float16\")`"),
 )  # fmt: skip
 """The attributes of `TargetSpec`."""
 
@@ -83,7 +83,8 @@ SHARED_ROWS: Sequence[Row] = (
     _maps("_experimental_disable_per_channel_quantization_for_dense_layers", False,
           "`Quantize(per_channel=\"not-dense\")`"),
     _maps("_experimental_full_integer_quantization_bias_type", None,
-          "`int32` is what the mode `\"int8\"` has, `int64` the mode `\"int16\"`; others are refused"),
+          "`Quantize(bias=...)`: the mode `\"int8\"` has `int32`, the mode `\"int16\"` has `int64`, or `int32` if "
+          "this says so; others are refused"),
     _ignored("exclude_conversion_metadata", False, _METADATA),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.compat.row import Mapped, Values, refusal
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel
+from tfconvert.converter.quantization_choices import NOT_DENSE, Accumulation, Bias, Io, Mode, PerChannel
 from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 
 BUILTINS = "TFLITE_BUILTINS"
@@ -19,15 +19,19 @@ INT16 = "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8"
 _OPTIMIZATIONS = {"DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY"}
 _SPARSITY = "EXPERIMENTAL_SPARSITY"
 _IOS: dict[str, Io] = {"float32": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16"}
-_SIZES = {"int8": 1, "float16": 2, "float32": 4}
+_SIZES = {"int8": 1, "float16": 2, "int16": 2, "float32": 4}
 """Bytes of the types that `supported_types` may have."""
 
 _ENDS = ("inference_input_type", "inference_output_type")
 
+_SUMS = "target_spec._experimental_supported_accumulation_type"
 _QDQ = "_experimental_qdq_conversion_mode"
 
-_UNUSED = Diagnostic("samples-not-used", "only what the model fake-quantizes itself becomes integers, so the samples of "
-                     "representative_dataset are not used", severity=NOTE)  # fmt: skip
+_UNUSED = Diagnostic(
+    "samples-not-used",
+    "only what the model fake-quantizes itself becomes integers, so the samples of representative_dataset are not used",
+    severity=NOTE,
+)
 
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
@@ -126,15 +130,19 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     if has_variables and (only_weights or smallest == "float16"):
         raise error("wrong-option", "`_experimental_variable_quantization` is only supported for full-integer modes",
                     hint=_WITH_SAMPLES)  # fmt: skip
+    if smallest == "int16" and integers != "int16":
+        raise refusal("target_spec.supported_types", "int16 goes with the operators for 16-bit activations",
+                      f"set target_spec.supported_ops = [OpsSet.{INT16}]")  # fmt: skip
+    accumulation = _accumulation(values)
     if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
-        return Quantize("float16", io=io) if smallest == "float16" else None
-    _check_bias(values["_experimental_full_integer_quantization_bias_type"], integers)
+        return Quantize("float16", io=io, accumulation=accumulation) if smallest == "float16" else None
+    bias = _bias(values["_experimental_full_integer_quantization_bias_type"], integers)
     if only_weights:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
                     io=io, per_channel=per_channel, strict=is_strict,
-                    variables="integers" if has_variables else "float32")  # fmt: skip
+                    variables="integers" if has_variables else "float32", bias=bias)  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -152,11 +160,26 @@ def _io(values: Values, whole: str) -> tuple[Io, Io]:
     return _IOS[kinds[0]], _IOS[kinds[1]]
 
 
-def _check_bias(type: Any, mode: Mode) -> None:
-    wanted = "int64" if mode == "int16" else "int32"
-    if type is not None and element_type(type) != wanted:
+def _bias(wanted: Any, mode: Mode) -> Bias | None:
+    """Returns the type of biases, `None` for the mode's own."""
+    known: tuple[Bias, ...] = ("int64", "int32") if mode == "int16" else ("int32",)
+    name = known[0] if wanted is None else element_type(wanted)
+    found = next((each for each in known if each == name), None)
+    if found is None:
         raise refusal("_experimental_full_integer_quantization_bias_type",
-                      f"biases are {wanted} here, not {element_type(type)}", "leave it out")  # fmt: skip
+                      f"biases are {' or '.join(known)} here, not {name}", "leave it out")  # fmt: skip
+    return None if found == known[0] else found
+
+
+def _accumulation(values: Values) -> Accumulation:
+    """Returns in which floats products of 16-bit floats may be summed up."""
+    wanted = values[_SUMS]
+    known: tuple[Accumulation, ...] = ("float32", "float16")
+    name = known[0] if wanted is None else element_type(wanted)
+    for each in known:
+        if each == name:
+            return each
+    raise refusal(_SUMS, f"it can't be {name}", "choose from float16, float32")
 
 
 def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:

@@ -25,7 +25,10 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 """Reasons for integer activations: that they were requested, or that the model was trained for them."""
 
-_WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only", "trained_only"))
+_WEIGHTS = tuple(
+    f"quantize.{name}"
+    for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only", "trained_only", "accumulation")
+)
 """The settings of how weights are stored."""
 
 STAGES: Sequence[Stage] = (

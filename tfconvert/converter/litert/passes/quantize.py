@@ -30,8 +30,8 @@ from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
-from tfconvert.converter.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.litert.quantize.trained_weights import store_trained_weights
+from tfconvert.converter.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.converter.quantization_report import Layer

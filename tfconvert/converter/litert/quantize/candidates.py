@@ -33,6 +33,7 @@ class Settings(NamedTuple):
         bits: Bits of the weights of matrix products.
         integers_only: Whether integers are wanted even where floats would be as fast and more precise.
         in_loop: Whether the function is the body of a loop.
+        has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
         variables: What becomes of variables.
         trained_only: Whether ranges that kernels fix count only where the model fake-quantizes the result, too.
     """
@@ -43,6 +44,7 @@ class Settings(NamedTuple):
     bits: int = 8
     integers_only: bool = False
     in_loop: bool = False
+    has_wide_sums: bool = True
     variables: Variables = Variables()
     trained_only: bool = False
 
@@ -57,6 +59,7 @@ class Settings(NamedTuple):
             quantize.per_channel,
             quantize.weights,
             integers_only,
+            has_wide_sums=quantize.bias != "int32",
             trained_only=quantize.trained_only,
         )
 

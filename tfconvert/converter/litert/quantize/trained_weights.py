@@ -1,4 +1,4 @@
-"""Fake-quantized weights of operators that compute with floats: integers, with the scales that they were trained with."""
+"""Fake-quantized weights of float operators, as integers with the scales that they were trained with."""
 
 from __future__ import annotations
 

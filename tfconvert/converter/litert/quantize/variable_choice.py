@@ -112,7 +112,7 @@ def _grows(assign: Operation) -> bool:
 
 
 def _uniform(accesses: Sequence[_Access], settings: Settings) -> Uniform:
-    """Returns a variable's mapping: that of what is assigned, if it has one and others fit, or one with room for all."""
+    """Returns a variable's mapping: that which assigned values have, if others fit, or one with room for all."""
     ranges = [seen for seen in map(_seen, accesses) if seen is not None]
     computed = [(accessed(op), plan) for op, plan in accesses if op.name != READ and not is_constant(accessed(op))]
     given = {plan.given(value) for value, plan in computed}
