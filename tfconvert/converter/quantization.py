@@ -15,6 +15,7 @@ from tfconvert.converter.quantization_choices import (
     Mode,
     PerChannel,
     Ranges,
+    RecurrentState,
     VariableType,
 )
 from tfconvert.schema.diagnostics import error
@@ -24,6 +25,14 @@ Sample = Mapping[str, Any] | Sequence[Any]
 
 Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
 """Samples of the only signature, those of several by signature, or a function that returns either anew."""
+
+_CHOICES: Mapping[str, Any] = {
+    "mode": Mode,
+    "ranges": Ranges,
+    "variables": VariableType,
+    "accumulation": Accumulation,
+    "recurrent_state": RecurrentState,
+}
 
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
@@ -54,6 +63,9 @@ class Quantize:
         variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
             `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
             set, and floats where a variable is computed from itself, as a sum is.
+        recurrent_state: Whether the operators of LSTMs and simple RNNs begin each run with zeros, as in TensorFlow, or
+            with what the run before has left (`kept`), as in the official converter's files, until the app calls
+            `reset_all_variables`. The latter needs no copies of zeros, which compilers for NPUs leave to the processor.
         bias: Type of biases and of the sums of products. `None`: `int64` in the mode `int16`, else `int32`. The mode
             `int16` takes either: with `int32`, as CMSIS-NN has it, sums of very many products may overflow.
         accumulation: In the mode `float16`, in which floats XNNPACK may sum up products on processors that compute with
@@ -74,6 +86,7 @@ class Quantize:
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
     variables: VariableType = "auto"
+    recurrent_state: RecurrentState = "reset"
     bias: Bias | None = None
     accumulation: Accumulation = "float32"
     trained_only: bool = False
@@ -100,8 +113,7 @@ class Quantize:
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in (("mode", Mode), ("ranges", Ranges), ("variables", VariableType),
-                            ("accumulation", Accumulation)):  # fmt: skip
+        for name, kinds in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
