@@ -100,8 +100,10 @@ def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
         return None
     # What is strictly between pairs is integers in any mode; inputs and outputs are in one.
     name: Mode = "dynamic" if mode == "DYNAMIC" and not strict else "int8"
-    io = ("int8", "int8") if mode == "STATIC" and not strict else ends
-    setting = Quantize(name, io=io[0] if io[0] == io[1] else io, per_channel=_per_channel(values), trained_only=True)
+    whole: tuple[Io, Io] = ("int8", "int8")
+    taken, given = whole if mode == "STATIC" and not strict else ends
+    io: Io | tuple[Io, Io] = taken if taken == given else (taken, given)
+    setting = Quantize(name, io=io, per_channel=_per_channel(values), trained_only=True)
     unused = values["representative_dataset"] is not None
     return Mapped({"quantize": setting}, (_UNUSED,) if unused else ())
 
