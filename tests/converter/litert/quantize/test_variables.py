@@ -16,6 +16,7 @@ from tests.converter.litert.quantize.runs import signal_to_noise
 from tests.converter.pass_texts import FileCheck
 from tests.support.run_text import parse
 from tests.support.sample_models import traced
+from tests.support.stateful import runners, same
 from tfconvert.converter.cli.main import main
 from tfconvert.converter.litert.passes.quantize import QuantizeOps
 from tfconvert.converter.quantization import Quantize
@@ -231,3 +232,34 @@ def test_variables_of_the_class_need_integers(stream: tuple[Path, list[Array]]) 
     converter._experimental_variable_quantization = True
     with pytest.raises(ConversionError, match="only supported for full-integer modes"):
         converter.convert()
+
+
+@pytest.mark.parametrize("order", [("step", "clear"), ("clear", "step")])
+def test_two_signatures_share_a_variable(tf: ModuleType, tmp_path: Path, order: tuple[str, str]) -> None:
+    weight = tf.constant(np.random.default_rng(2).normal(0, 0.5, (8, 4)).astype(np.float32))
+    module = tf.Module()
+    module.ring = tf.Variable(tf.zeros([3, 8]), name="ring")
+
+    @traced(tf, tf.TensorSpec([1, 8], tf.float32, name="x"))
+    def step(x: Any) -> Any:
+        module.ring.assign(tf.concat([module.ring[1:], x], 0))
+        return {"y": tf.matmul(module.ring, weight)}
+
+    @traced(tf)
+    def clear() -> Any:
+        module.ring.assign(tf.zeros([3, 8]))
+        return {"left": tf.reduce_sum(module.ring)}
+
+    tf.saved_model.save(module, str(tmp_path), signatures={"step": step, "clear": clear})
+    rows = FRAMES[:, 0]
+    samples: dict[str, list[dict[str, Array]]] = {"step": [{"x": row} for row in rows], "clear": [{}]}
+    quantize = Quantize("int8", samples={key: samples[key] for key in order})
+    model = tfconvert.convert(tmp_path, quantize=quantize)
+    # The input and the output are converted, and nothing else.
+    assert (model.report.operators["QUANTIZE"], model.report.operators["DEQUANTIZE"]) == (1, 1)
+    run = runners(model)
+    for row in (*rows[:5], None, *rows[5:8]):
+        if row is None:
+            same(run("clear")(), clear())
+        else:
+            same(run("step")(x=row), step(x=tf.constant(row)), 0.05)

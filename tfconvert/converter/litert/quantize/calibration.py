@@ -122,8 +122,12 @@ class Run:
         """
         places, entry = self._inputs[sample.entry], entries[sample.entry]
         subgraph = places[0].subgraph if places else sample.entry
-        names = [each.name for each in entry.inputs] if subgraph else [str(place.tensor) for place in places]
-        header = {"subgraph": subgraph, "key": entry.key, "inputs": names}
+        header = {
+            "subgraph": subgraph,
+            "key": entry.key,
+            "names": [each.name for each in entry.inputs],
+            "tensors": [place.tensor for place in places],
+        }
         self._ask(header, sample.values, f"the model can't be run on sample {number}")
 
     def ranges(self) -> dict[Value, Range]:
