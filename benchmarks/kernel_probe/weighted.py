@@ -11,6 +11,7 @@ import numpy as np
 from benchmarks.kernel_probe.case import Case, random
 from benchmarks.kernel_probe.elementwise import NO_ACTIVATION, NO_OPTIONS
 from benchmarks.kernel_probe.tensors import Array, Tensor, bias, like, plain, weights, with_offset, with_scales, within
+from tfconvert.schema.dialects import tfl
 
 Operands = Callable[[Tensor, Tensor, Sequence[Tensor | None]], list[Tensor | None]]
 
@@ -86,6 +87,13 @@ def _of_form(product: Product, x: Tensor, form: str, filters: Array, offsets: Ar
         w = weights(form, filters, axis)
         for biases in _bias_forms(x, w, offsets):
             yield _case(product, x, w, biases)
+            if (
+                x.type == "i16"
+                and biases
+                and biases[0] is not None
+                and tfl.SUMS in tfl.option_fields(product.name.lower())
+            ):
+                yield _case(product, x, w, biases, {tfl.SUMS: {"i32": "INT32", "i64": "INT64"}[biases[0].type]})
             if product.is_hybrid and x.type == "f32" and form != "f16":
                 yield _case(product, x, w, biases, _ASYMMETRIC)
 

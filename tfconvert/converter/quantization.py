@@ -7,7 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel, Ranges
+from tfconvert.converter.quantization_choices import (
+    NOT_DENSE,
+    Accumulation,
+    Bias,
+    Io,
+    Mode,
+    PerChannel,
+    Ranges,
+    RecurrentState,
+    VariableType,
+)
 from tfconvert.schema.diagnostics import error
 
 Sample = Mapping[str, Any] | Sequence[Any]
@@ -15,6 +25,14 @@ Sample = Mapping[str, Any] | Sequence[Any]
 
 Samples = Iterable[Sample] | Mapping[str, Iterable[Sample]] | Callable[[], Iterable[Sample]]
 """Samples of the only signature, those of several by signature, or a function that returns either anew."""
+
+_CHOICES: Mapping[str, Any] = {
+    "mode": Mode,
+    "ranges": Ranges,
+    "variables": VariableType,
+    "accumulation": Accumulation,
+    "recurrent_state": RecurrentState,
+}
 
 WEIGHT_MODES = frozenset(("dynamic", "float16", "weights"))
 """The modes that change how constants are stored, and need no samples."""
@@ -42,6 +60,18 @@ class Quantize:
             squared error, or all but the outermost 0.01 %.
         hybrid_only: Whether, in the mode `dynamic`, all filters are used as integers that can be, faster or not:
             without operators that turn some to floats, which some devices don't have.
+        variables: In the modes `int8` and `int16`, what variables hold that keep state from one run to the next:
+            `integers`, `float32`, or `auto`: integers where they are only moved, as in ring buffers, or `strict` is
+            set, and floats where a variable is computed from itself, as a sum is.
+        recurrent_state: Whether the operators of LSTMs and simple RNNs begin each run with zeros, as in TensorFlow, or
+            with what the run before has left (`kept`), as in the official converter's files, until the app calls
+            `reset_all_variables`. The latter needs no copies of zeros, which compilers for NPUs leave to the processor.
+        bias: Type of biases and of the sums of products. `None`: `int64` in the mode `int16`, else `int32`. The mode
+            `int16` takes either: with `int32`, as CMSIS-NN has it, sums of very many products may overflow.
+        accumulation: In the mode `float16`, in which floats XNNPACK may sum up products on processors that compute with
+            16 bits; 16-bit sums are faster, and less precise.
+        trained_only: Whether only that becomes integers which the model fake-quantizes itself, without samples; a model
+            without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -55,6 +85,11 @@ class Quantize:
     strict: bool = False
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
+    variables: VariableType = "auto"
+    recurrent_state: RecurrentState = "reset"
+    bias: Bias | None = None
+    accumulation: Accumulation = "float32"
+    trained_only: bool = False
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -78,14 +113,24 @@ class Quantize:
         Raises:
             ConversionError: One is wrong, or two contradict each other (`wrong-option`).
         """
-        for name, kinds in (("mode", Mode), ("ranges", Ranges)):
+        for name, kinds in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str) or value not in get_args(kinds):
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
+        if self.bias is not None and self.bias not in get_args(Bias):
+            raise _wrong(f"bias can't be {self.bias!r}", f"choose one of {', '.join(get_args(Bias))}")
+        if self.bias == "int64" and self.mode != "int16":
+            raise _wrong(f"biases are not int64 in the mode {self.mode!r}", "leave `bias` out")
+        if self.accumulation == "float16" and self.mode != "float16":
+            raise _wrong(f"accumulation doesn't go with the mode {self.mode!r}", "choose the mode 'float16'")
         self._check_io()
         self._check_types()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
+        if self.trained_only and (self.samples is not None or self.calibration is not None):
+            raise _wrong("with trained_only, ranges come from the model alone", "leave samples and calibration out")
+        if self.trained_only and self.mode in ("float16", "weights"):
+            raise _wrong(f"trained_only doesn't go with the mode {self.mode!r}", "choose the mode 'int8'")
         if not self.is_static and self.samples is not None:
             raise _wrong(f"the mode {self.mode!r} takes no samples", "leave `samples` out, or choose the mode 'int8'")
 
@@ -115,7 +160,7 @@ class Quantize:
             raise _wrong(f"exclude can't be {exclude!r}", "pass a list of patterns, which are texts")
         if self.per_channel != NOT_DENSE and not isinstance(self.per_channel, bool):
             raise _wrong(f"per_channel can't be {self.per_channel!r}", f"choose True, False or {NOT_DENSE!r}")
-        for name in ("strict", "hybrid_only"):
+        for name in ("strict", "hybrid_only", "trained_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):

@@ -7,6 +7,10 @@ from typing import Literal
 Mode = Literal["dynamic", "float16", "int8", "int16", "weights"]
 Io = Literal["float32", "int8", "uint8", "int16"]
 Ranges = Literal["minmax", "mse", "percentile"]
+Bias = Literal["int32", "int64"]
+Accumulation = Literal["float32", "float16"]
+RecurrentState = Literal["reset", "kept"]
+VariableType = Literal["auto", "float32", "integers"]
 PerChannel = bool | Literal["not-dense"]
 
 NOT_DENSE: PerChannel = "not-dense"

@@ -44,6 +44,10 @@ def _parsed(*arguments: str) -> Quantize | None:
         (("--quantize", "int8", "--samples", "a.npz", "--samples", "b", "--io", "uint8", "--ranges", "mse", "--strict",
           "--calibration", "c.json"),
          Quantize("int8", samples=["a.npz", "b"], calibration="c.json", io="uint8", strict=True, ranges="mse")),
+        (("--quantize", "int16", "--variables", "integers", "--recurrent-state", "kept", "--bias", "int32"),
+         Quantize("int16", variables="integers", recurrent_state="kept", bias="int32")),
+        (("--quantize", "dynamic", "--trained-only"), Quantize("dynamic", trained_only=True)),
+        (("--quantize", "float16", "--accumulation", "float16"), Quantize("float16", accumulation="float16")),
     ],
 )  # fmt: skip
 def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None:
@@ -52,7 +56,8 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 
 def test_every_setting_has_an_option() -> None:
     named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "per_tensor_dense", "exclude", "strict",
-             "ranges", "hybrid_only"}  # fmt: skip
+             "ranges", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
+             "trained_only"}  # fmt: skip
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

@@ -84,8 +84,8 @@ def test_refused_attributes_say_why(rows: Sequence[Row], row: Row) -> None:
 
 
 def test_everything_that_is_refused_is_told_at_once() -> None:
-    message = _refused(_experimental_strict_qdq=True, inference_input_type="int8", _experimental_calibrate_only=True)
-    for name in ("_experimental_strict_qdq", "inference_input_type", "_experimental_calibrate_only"):
+    message = _refused(_experimental_low_bit_qat=True, inference_input_type="int8", _experimental_calibrate_only=True)
+    for name in ("_experimental_low_bit_qat", "inference_input_type", "_experimental_calibrate_only"):
         assert name in message
 
 
@@ -103,9 +103,9 @@ def test_everything_that_is_refused_is_told_at_once() -> None:
     ({"optimizations": DEFAULT, "supported_types": [np.float16, np.int8]}, Quantize("dynamic")),
     # Models that were trained for integers need no samples; others are refused later.
     ({"optimizations": DEFAULT, "inference_input_type": np.int8, "inference_output_type": np.int8},
-     Quantize("int8", io="int8")),
-    ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True)),
-    ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True)),
+     Quantize("int8", io="int8", variables="float32")),
+    ({"optimizations": DEFAULT, "supported_ops": INT8_OPS}, Quantize("int8", strict=True, variables="float32")),
+    ({"optimizations": DEFAULT, "supported_types": [np.int8]}, Quantize("int8", strict=True, variables="float32")),
     ({"optimizations": DEFAULT, "supported_ops": "SELECT_TF_OPS"}, Quantize("dynamic")),
     ({}, None),
     ({"supported_ops": INT8_OPS}, None),
@@ -148,7 +148,12 @@ def test_quantization_with_samples(values: dict[str, Any], mode: str, io: str, i
     ({"inference_output_type": "uint8"}, "inference_output_type: it can't be uint8: nothing is quantized"),
     ({"inference_input_type": "int8", "inference_output_type": "int8"}, "nothing is quantized"),
     ({"optimizations": DEFAULT, "representative_dataset": _samples, "supported_ops": INT16_OPS,
-      "_experimental_full_integer_quantization_bias_type": np.int32}, "biases are int64 here, not int32"),
+      "_experimental_full_integer_quantization_bias_type": np.float32}, "biases are int64 or int32 here, not float32"),
+    ({"optimizations": DEFAULT, "representative_dataset": _samples,
+      "_experimental_full_integer_quantization_bias_type": np.int64}, "biases are int32 here, not int64"),
+    ({"optimizations": DEFAULT, "supported_types": [np.int16]}, "int16 goes with the operators for 16-bit activations"),
+    ({"optimizations": DEFAULT, "supported_types": [np.float16],
+      "_experimental_supported_accumulation_type": np.int8}, "it can't be int8"),
 ])  # fmt: skip
 def test_what_can_not_be_made_is_refused(values: dict[str, Any], expected: str) -> None:
     assert expected in _refused(**values)
@@ -188,9 +193,11 @@ def test_custom_ops() -> None:
 
 def test_the_first_generation_s_own() -> None:
     assert _mapped(V1_ROWS, post_training_quantize=True)[0] == {"quantize": Quantize("dynamic")}
-    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8")}
+    assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8", variables="float32")}
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
-    assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {"quantize": Quantize("int8", strict=True)}
+    assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {
+        "quantize": Quantize("int8", strict=True, variables="float32")
+    }
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
     assert "only .tflite files" in _refused(V1_ROWS, output_format="GRAPHVIZ_DOT")
 
@@ -201,7 +208,7 @@ def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
     wanted = [tf.lite.Optimize.DEFAULT]
     assert _mapped(optimizations=wanted, supported_types=[tf.float16])[0] == {"quantize": Quantize("float16")}
     assert _mapped(optimizations=wanted, supported_ops={tf.lite.OpsSet.TFLITE_BUILTINS_INT8})[0] == {
-        "quantize": Quantize("int8", strict=True)
+        "quantize": Quantize("int8", strict=True, variables="float32")
     }
 
 

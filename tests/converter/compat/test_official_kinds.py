@@ -346,7 +346,7 @@ def test_variables_beside_small_floats(tf: ModuleType, tmp_path: Path) -> None:
         expected = count * weight.numpy().sum(0)
         np.testing.assert_allclose(runner(x=x)["y"], expected, atol=0.02)
     converter._experimental_variable_quantization = True
-    with pytest.raises(ConversionError, match="variables stay floats"):
+    with pytest.raises(ConversionError, match="only supported for full-integer modes"):
         converter.convert()
 
 

@@ -94,6 +94,11 @@ QUANTIZE: Mapping[str, Setting] = {
     "strict": _flag(),
     "ranges": _choice("minmax", "mse", "percentile"),
     "hybrid_only": _flag(),
+    "trained_only": _flag(),
+    "recurrent_state": _choice("reset", "kept"),
+    "bias": _choice("int32", "int64"),
+    "accumulation": _choice("float32", "float16"),
+    "variables": _choice("auto", "float32", "integers"),
 }  # fmt: skip
 """The fields of `Quantize` that data can have."""
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from tfconvert.converter.cli.streams import can_redraw
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges
+from tfconvert.converter.quantization_choices import (
+    NOT_DENSE,
+    Accumulation,
+    Bias,
+    Io,
+    Mode,
+    Ranges,
+    RecurrentState,
+    VariableType,
+)
 
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
@@ -32,11 +41,21 @@ _OPTIONS = (
     click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
     click.option("--hybrid-only", is_flag=True,
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
+    click.option("--variables", type=click.Choice(get_args(VariableType)),
+                 help="int8, int16: type of variables that keep state between runs. Default: auto."),
+    click.option("--recurrent-state", type=click.Choice(get_args(RecurrentState)),
+                 help="What operators of LSTMs begin a run with: zeros, or what the last run left. Default: reset."),
+    click.option("--bias", type=click.Choice(get_args(Bias)), help="int16: type of biases. Default: int64."),
+    click.option("--accumulation", type=click.Choice(get_args(Accumulation)),
+                 help="float16: floats in which products are summed up where that is faster. Default: float32."),
+    click.option("--trained-only", is_flag=True,
+                 help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
+                     "trained_only", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
 
 Function = Callable[..., Any]
@@ -66,7 +85,11 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         return None
     from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
 
-    settings: dict[str, Any] = {name: given[name] for name in ("calibration", "io", "ranges") if name in given}
+    settings: dict[str, Any] = {
+        name: given[name]
+        for name in ("calibration", "io", "ranges", "variables", "recurrent_state", "bias", "accumulation")
+        if name in given
+    }
     if "samples" in given:
         settings["samples"] = list(given["samples"])
     return Quantize(
@@ -76,6 +99,7 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         exclude=tuple(given.get("exclude", ())),
         strict="strict" in given,
         hybrid_only="hybrid_only" in given,
+        trained_only="trained_only" in given,
         progress=_show if not quiet and can_redraw(sys.stderr) else None,
         **settings,
     )

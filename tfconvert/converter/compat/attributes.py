@@ -68,8 +68,8 @@ TARGET_ROWS: Sequence[Row] = (
         "`GPU`: the report has a warning for each operator that the GPU delegate doesn't take; `CPU` takes all",
         maps=_backends),
     _ignored("_experimental_custom_op_registerers", [], "calibration runs LiteRT's own operators"),
-    _ignored("_experimental_supported_accumulation_type", None,
-             "how precisely sums are made is set where the model runs"),
+    _maps("_experimental_supported_accumulation_type", None,
+          "`float16`: `Quantize(\"float16\", accumulation=\"float16\")`"),
 )  # fmt: skip
 """The attributes of `TargetSpec`."""
 
@@ -83,7 +83,8 @@ SHARED_ROWS: Sequence[Row] = (
     _maps("_experimental_disable_per_channel_quantization_for_dense_layers", False,
           "`Quantize(per_channel=\"not-dense\")`"),
     _maps("_experimental_full_integer_quantization_bias_type", None,
-          "`int32` is what the mode `\"int8\"` has, `int64` the mode `\"int16\"`; others are refused"),
+          "`Quantize(bias=...)`: the mode `\"int8\"` has `int32`, the mode `\"int16\"` has `int64`, or `int32` if "
+          "this says so; others are refused"),
     _ignored("exclude_conversion_metadata", False, _METADATA),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
@@ -118,16 +119,19 @@ SHARED_ROWS: Sequence[Row] = (
     _refused("experimental_stablehlo_quantizer_config", None, "there is no such quantizer here", _SAMPLES),
     _refused("_experimental_quantization_options", None, "there is no such quantizer here", _SAMPLES),
     _refused("_experimental_tf_quantization_mode", None, "there is no such quantizer here", _SAMPLES),
-    _refused("_experimental_qdq_conversion_mode", None, "models are not read as quantized by others", _SAMPLES),
-    _refused("_experimental_strict_qdq", False, "models are not read as quantized by others", _SAMPLES),
+    _maps("_experimental_qdq_conversion_mode", None,
+          "`STATIC`: `Quantize(\"int8\", trained_only=True, io=\"int8\")`; `DYNAMIC`: `Quantize(\"dynamic\", "
+          "trained_only=True)`; nothing else is quantized"),
+    _maps("_experimental_strict_qdq", False,
+          "`Quantize(\"int8\", trained_only=True)`: what is between fake quantization, as `int8` rather than `uint8`"),
     _refused("_experimental_calibrate_only", False, "no file that is only calibrated is written",
              "`tfconvert.Quantize(calibration=...)` keeps the ranges in a file"),
     _refused("_experimental_low_bit_qat", False, "what was trained for fewer than 8 bits isn't stored in fewer",
              "`tfconvert.Quantize(weights=4)` stores weights in 4 bits"),
     _refused("_experimental_reduce_type_precision", False, "integers aren't narrowed by what they happen to be",
              "`tfconvert.Quantize(weights=4)` stores weights in 4 bits"),
-    _refused("_experimental_variable_quantization", False, "variables stay floats",
-             "pass the state through inputs and outputs"),
+    _maps("_experimental_variable_quantization", False,
+          "`Quantize(variables=\"integers\")`, and `\"float32\"` without it"),
     _refused("_experimental_preserve_assert_op", False, "LiteRT has no operator for asserts",
              "leave it out; the report names the asserts that were left out"),
 )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from tfconvert.converter.compat.row import Mapped, Values, refusal
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, PerChannel
-from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic
+from tfconvert.converter.quantization_choices import NOT_DENSE, Accumulation, Bias, Io, Mode, PerChannel
+from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 
 BUILTINS = "TFLITE_BUILTINS"
 FLEX = "SELECT_TF_OPS"
@@ -19,10 +19,19 @@ INT16 = "EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8"
 _OPTIMIZATIONS = {"DEFAULT", "OPTIMIZE_FOR_SIZE", "OPTIMIZE_FOR_LATENCY"}
 _SPARSITY = "EXPERIMENTAL_SPARSITY"
 _IOS: dict[str, Io] = {"float32": "float32", "int8": "int8", "uint8": "uint8", "int16": "int16"}
-_SIZES = {"int8": 1, "float16": 2, "float32": 4}
+_SIZES = {"int8": 1, "float16": 2, "int16": 2, "float32": 4}
 """Bytes of the types that `supported_types` may have."""
 
 _ENDS = ("inference_input_type", "inference_output_type")
+
+_SUMS = "target_spec._experimental_supported_accumulation_type"
+_QDQ = "_experimental_qdq_conversion_mode"
+
+_UNUSED = Diagnostic(
+    "samples-not-used",
+    "only what the model fake-quantizes itself becomes integers, so the samples of representative_dataset are not used",
+    severity=NOTE,
+)
 
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
@@ -63,7 +72,11 @@ def quantize(values: Values) -> Mapped:
         ops = frozenset((INT8,))
     whole = element_type(values.get("inference_type") or "float32")
     optimizes = bool(optimizations & _OPTIMIZATIONS) or bool(values.get("post_training_quantize")) or whole != "float32"
-    wish = _Wish(optimizes, ops, types, _io(values, whole))
+    ends = _io(values, whole)
+    as_trained = _as_trained(values, ends)
+    if as_trained is not None:
+        return as_trained
+    wish = _Wish(optimizes, ops, types, ends)
     notes = _notes(wish, values, _SPARSITY in optimizations)
     if not optimizes:
         for name, kind in zip(_ENDS, wish.io, strict=True):
@@ -72,6 +85,27 @@ def quantize(values: Values) -> Mapped:
         return Mapped({}, notes)
     setting = _setting(wish, values)
     return Mapped({} if setting is None else {"quantize": setting}, notes)
+
+
+def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
+    """Returns the setting for a model whose own fake quantization says what becomes integers; `None` for others.
+
+    Raises:
+        ConversionError: There is no such mode (`wrong-option`).
+    """
+    mode, strict = values[_QDQ], bool(values["_experimental_strict_qdq"])
+    if mode not in (None, "NONE", "STATIC", "DYNAMIC"):
+        raise refusal(_QDQ, f"it can't be {mode!r}", "choose from NONE, STATIC, DYNAMIC")
+    if mode in (None, "NONE") and not strict:
+        return None
+    # What is strictly between pairs is integers in any mode; inputs and outputs are in one.
+    name: Mode = "dynamic" if mode == "DYNAMIC" and not strict else "int8"
+    whole: tuple[Io, Io] = ("int8", "int8")
+    taken, given = whole if mode == "STATIC" and not strict else ends
+    io: Io | tuple[Io, Io] = taken if taken == given else (taken, given)
+    setting = Quantize(name, io=io, per_channel=_per_channel(values), trained_only=True)
+    unused = values["representative_dataset"] is not None
+    return Mapped({"quantize": setting}, (_UNUSED,) if unused else ())
 
 
 def supported_ops(values: Values) -> frozenset[str]:
@@ -94,14 +128,23 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     taken, given = wish.io
     io = taken if taken == given else wish.io
     only_weights = samples is None and not wish.has_integer_ends and not wish.ops & {INT8, INT16}
+    has_variables = bool(values["_experimental_variable_quantization"])
+    if has_variables and (only_weights or smallest == "float16"):
+        raise error("wrong-option", "`_experimental_variable_quantization` is only supported for full-integer modes",
+                    hint=_WITH_SAMPLES)  # fmt: skip
+    if smallest == "int16" and integers != "int16":
+        raise refusal("target_spec.supported_types", "int16 goes with the operators for 16-bit activations",
+                      f"set target_spec.supported_ops = [OpsSet.{INT16}]")  # fmt: skip
+    accumulation = _accumulation(values)
     if integers == "int8" and INT8 not in wish.ops and smallest != "int8":
-        return Quantize("float16", io=io) if smallest == "float16" else None
-    _check_bias(values["_experimental_full_integer_quantization_bias_type"], integers)
+        return Quantize("float16", io=io, accumulation=accumulation) if smallest == "float16" else None
+    bias = _bias(values["_experimental_full_integer_quantization_bias_type"], integers)
     if only_weights:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
-                    io=io, per_channel=per_channel, strict=is_strict)  # fmt: skip
+                    io=io, per_channel=per_channel, strict=is_strict,
+                    variables="integers" if has_variables else "float32", bias=bias)  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -119,11 +162,26 @@ def _io(values: Values, whole: str) -> tuple[Io, Io]:
     return _IOS[kinds[0]], _IOS[kinds[1]]
 
 
-def _check_bias(type: Any, mode: Mode) -> None:
-    wanted = "int64" if mode == "int16" else "int32"
-    if type is not None and element_type(type) != wanted:
+def _bias(wanted: Any, mode: Mode) -> Bias | None:
+    """Returns the type of biases, `None` for the mode's own."""
+    known: tuple[Bias, ...] = ("int64", "int32") if mode == "int16" else ("int32",)
+    name = known[0] if wanted is None else element_type(wanted)
+    found = next((each for each in known if each == name), None)
+    if found is None:
         raise refusal("_experimental_full_integer_quantization_bias_type",
-                      f"biases are {wanted} here, not {element_type(type)}", "leave it out")  # fmt: skip
+                      f"biases are {' or '.join(known)} here, not {name}", "leave it out")  # fmt: skip
+    return None if found == known[0] else found
+
+
+def _accumulation(values: Values) -> Accumulation:
+    """Returns in which floats products of 16-bit floats may be summed up."""
+    wanted = values[_SUMS]
+    known: tuple[Accumulation, ...] = ("float32", "float16")
+    name = known[0] if wanted is None else element_type(wanted)
+    for each in known:
+        if each == name:
+            return each
+    raise refusal(_SUMS, f"it can't be {name}", "choose from float16, float32")
 
 
 def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:

@@ -25,7 +25,10 @@ _WITH_STATE = ("tfl.unidirectional_sequence_", "tfl.bidirectional_sequence_", "t
 _STATIC = (("options.quantizes_activations", "tfl.fake_quant"),)
 """Reasons for integer activations: that they were requested, or that the model was trained for them."""
 
-_WEIGHTS = tuple(f"quantize.{name}" for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only"))
+_WEIGHTS = tuple(
+    f"quantize.{name}"
+    for name in ("mode", "weights", "per_channel", "exclude", "hybrid_only", "trained_only", "accumulation")
+)
 """The settings of how weights are stored."""
 
 STAGES: Sequence[Stage] = (
@@ -61,7 +64,8 @@ STAGES: Sequence[Stage] = (
           (("tfl.read_variable",),)),
     Stage("separate-results", "inserts copies for the runtime, which every pass before would remove",
           (("tfl.if", "tfl.while"),)),
-    Stage("separate-state", "every pass before would merge states that begin alike", (_WITH_STATE,)),
+    Stage("separate-state", "every pass before would merge states that begin alike", (_WITH_STATE,),
+          ("quantize.recurrent_state",)),
     Stage("calibrate", "the model can be run as it is from here on", _STATIC, ("quantize",), "quantize"),
     Stage("quantize", "the ranges of numbers are known by now", _STATIC, ("quantize",), "quantize"),
     Stage("separate-state", "states of integers are constants so far", (*_STATIC, _WITH_STATE)),

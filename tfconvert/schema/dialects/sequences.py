@@ -43,6 +43,17 @@ def state_operands(op: Operation) -> tuple[int, ...]:
     return tuple(index for index in op.operator.variables if tfl.has_operand(op, index))
 
 
+def initial_value(value: Value) -> Value:
+    """Returns what a state begins with: what is copied to it, or what it is filled with."""
+    owner = value.owner
+    if isinstance(owner, tfl.TFLOp):
+        if owner.op_name in (COPY, COPIES):
+            return owner.operands[0]
+        if owner.op_name in RESIZED:
+            return owner.operands[1 - RESIZED[owner.op_name]]
+    return value
+
+
 def is_own_state(value: Value) -> bool:
     """Returns whether nothing but the one operator that uses a value as its state will ever see it.
 

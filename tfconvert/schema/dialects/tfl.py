@@ -55,6 +55,9 @@ BESIDE = (PSEUDO_CONST, PSEUDO_QCONST, PSEUDO_SPARSE_CONST, EXTERNAL_CONST, NO_V
 _MARKS = frozenset({"volatile"})
 """Attributes by which the official converter keeps in mind what it may undo; no option of an operator."""
 
+SUMS = "quantized_bias_type"
+"""The option of operators with 16-bit activations that says of which type the bias is, and the sums of products."""
+
 CUSTOM_CODE = "custom_code"
 CUSTOM_OPTION = "custom_option"
 

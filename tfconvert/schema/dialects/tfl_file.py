@@ -29,8 +29,8 @@ EXTERNAL_BUFFERS = "tfl.external_buffers"
 """Of a module: the fields of `Model` that describe files beside it."""
 REDUCED_PRECISION = "tfl.reduced_precision"
 """Of a module: in which types the runtime may compute instead of 32-bit floats, for the file's metadata."""
-HALF_PRECISION = "fp16accfp32"
-"""It may compute with 16-bit floats, and sum up 32-bit floats."""
+HALF_PRECISION = {"float32": "fp16accfp32", "float16": "fp16accfp16"}
+"""It may compute with 16-bit floats, and sum up floats of one of these types."""
 
 SUBGRAPH_NAME = "tfl.subgraph_name"
 """Of a function: its subgraph's name, where that is not a unique symbol."""

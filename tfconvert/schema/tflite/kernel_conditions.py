@@ -98,6 +98,10 @@ def _is_adjoint(operator: str, call: Call) -> bool:
     return bool(call.options.get("adj_y"))
 
 
+def _says_type_of_sums(operator: str, call: Call) -> bool:
+    return call.options.get("quantized_bias_type") in ("INT32", "INT64")
+
+
 CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
     "same": _has_same_scales,
     "centred": _has_no_offset,
@@ -108,6 +112,7 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
     "asymmetric": _is_asymmetric,
     "adjoint": _is_adjoint,
     "powers": _has_powers_of_two,
+    "sums": _says_type_of_sums,
 }
 """Facts about a call besides its types.
 
@@ -115,7 +120,8 @@ CONDITIONS: Mapping[str, Callable[[str, Call], bool]] = {
 the zero point of `fixed_result`; `offset`: a constant has a zero point; `other-bias`: the bias's scale is not the
 product of the other two; `grouped`: a convolution in groups; `asymmetric`: the kernel may quantize its float operand
 with a zero point; `adjoint`: the second matrix is taken transposed; `powers`: all scales are
-powers of two, and the option does not exclude that the kernel makes use of it.
+powers of two, and the option does not exclude that the kernel makes use of it; `sums`: an option says
+of which type the bias and the sums of products are.
 """
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import ModuleType
+
 import numpy as np
 import pytest
 
 from tests.converter.litert.optimize.graph import Graph, check, i32, random
 from tests.support.litert import RunTFLite
+from tests.support.sample_models import traced
+from tfconvert.converter.api import convert
 from tfconvert.schema.dialects import tfl, types
 
 SHAPE = (2, 3, 4)
@@ -50,6 +55,22 @@ def test_a_constant_minus_a_value_stays(run_tflite: RunTFLite) -> None:
     graph = Graph(SHAPE)
     graph.returns(graph.op("sub", graph.constant(random(4)), graph.inputs[0], shape=SHAPE))
     check(graph, ["sub"], run_tflite)
+
+
+@pytest.mark.parametrize(("shape", "name"), [((128, 130), "sub"), ((1, 20_000), "add"), ((8, 130), "add")])
+def test_a_large_constant_is_not_negated(shape: tuple[int, int], name: str, run_tflite: RunTFLite) -> None:
+    # Another function may have it, and the file would hold it twice.
+    graph = Graph(shape)
+    graph.returns(graph.op("sub", graph.inputs[0], random(*shape)))
+    check(graph, [name], run_tflite)
+
+
+def test_one_constant_in_two_signatures_is_stored_once(tf: ModuleType, tmp_path: Path) -> None:
+    spec, weight = tf.TensorSpec([128, 256], tf.float32, name="x"), tf.constant(random(128, 256))
+    functions = {name: traced(tf, spec)(function)
+                 for name, function in (("plus", lambda x: x + weight), ("minus", lambda x: x - weight))}  # fmt: skip
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=functions)
+    assert len(bytes(convert(tmp_path))) < 1.1 * 4 * 128 * 256
 
 
 @pytest.mark.parametrize("divisor", [0.0, 1e-39, 3e38])

@@ -41,6 +41,20 @@ def test_any_value_of_known_shape_is_copied(filecheck: FileCheck) -> None:
     """)  # fmt: skip
 
 
+def test_zeros_are_kept_as_a_variable_of_the_file(filecheck: FileCheck) -> None:
+    keeps = SeparateState("kept")
+    zeros = '%z = "tfl.pseudo_const"() <{value = dense<0.0> : tensor<1x4xf32>}> : () -> tensor<1x4xf32>'
+    filecheck(keeps, _rnn("1", "%z", zeros) + """
+    // CHECK: [[H:%[0-9a-z_]+]] = "tfl.pseudo_const"() {{.*}} {tfl.is_variable}
+    // CHECK-NEXT: "tfl.unidirectional_sequence_rnn"(%x, %w, %r, %b, [[H]])
+    """)  # fmt: skip
+    for state, makes in (("%h", ""), ("%z", zeros.replace("0.0", "1.0"))):
+        filecheck(keeps, _rnn("1", state, makes) + """
+        // CHECK: "tfl.cast"
+        // CHECK-NOT: tfl.is_variable
+        """)  # fmt: skip
+
+
 def test_any_value_of_open_shape_is_broadcast_to_its_own(filecheck: FileCheck) -> None:
     filecheck(SeparateState(), _rnn("?", "%h") + """
     // CHECK: [[SIZES:%[0-9a-z_]+]] = "tfl.shape"(%h)

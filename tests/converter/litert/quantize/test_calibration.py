@@ -275,6 +275,8 @@ def test_a_model_that_litert_refuses_is_an_error() -> None:
     with pytest.raises(ConversionError, match=r"the model can't be run on sample 0: .*Mine") as caught:
         _run(text, [[np.zeros(4)]])
     assert caught.value.code == "calibration-failed"
+    # The samples are not to blame.
+    assert "only your app's runtime has this operator" in caught.value.diagnostics[0].hint
 
 
 def test_a_file_that_litert_refuses_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

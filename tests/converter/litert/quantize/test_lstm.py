@@ -207,6 +207,42 @@ def test_a_state_that_lasts_from_run_to_run_goes_on_lasting(tmp_path: Path) -> N
         assert np.abs(run[0] - wanted[0]).max() <= 0.03
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_states_can_be_kept(layers: int, tmp_path: Path) -> None:
+    graph = Graph((1, TIME, FEATURES))
+    state, value = graph.constant(np.zeros((1, UNITS), np.float32)), graph.inputs[0]
+    for seed in range(layers):
+        value = _lstm(graph, value, state, state, seed=100 * seed)
+    graph.returns(value)
+    samples = [[2 * each] for each in _inputs(1, TIME, FEATURES)]
+    path = tmp_path / "m.tflite"
+    model = _quantized(graph.content, path, samples, strict=True, recurrent_state="kept")
+    # Nothing creates a state at each run, which compilers for NPUs would leave to the processor.
+    assert not {"CAST", "UNPACK"} & model.report.operators.keys()
+    first, second, _ = run_all(path.read_bytes(), [[0.5 * samples[0][0]]])[0]
+    assert np.abs(first[0] - second[0]).max() > 0.05
+    expected = run_all(graph.content, [[0.5 * samples[0][0]]])[0][0]
+    assert np.abs(first[0] - expected[0]).max() <= 0.03
+    twice = np.concatenate([0.5 * samples[0][0]] * 2, 1)
+    longer = Graph((1, 2 * TIME, FEATURES))
+    state, value = longer.constant(np.zeros((1, UNITS), np.float32)), longer.inputs[0]
+    for seed in range(layers):
+        value = _lstm(longer, value, state, state, seed=100 * seed)
+    longer.returns(value)
+    # Two runs go on as one sequence does.
+    assert np.abs(second[0] - run_all(longer.content, [[twice]])[0][0][0][:, TIME:]).max() <= 0.04
+
+
+def test_a_state_of_an_open_batch_cannot_be_kept(tmp_path: Path) -> None:
+    graph = Graph((-1, TIME, FEATURES))
+    x = graph.inputs[0]
+    graph.returns(_lstm(graph, x, *[zeros(graph, x, units=UNITS)] * 2))
+    samples = [[each] for each in _inputs(1, TIME, FEATURES)]
+    with pytest.raises(ConversionError, match="its batch is open") as caught:
+        _quantized(graph.content, tmp_path / "m.tflite", samples, recurrent_state="kept")
+    assert caught.value.code == "variable-shape"
+
+
 def _with_variables(content: bytes) -> bytes:
     """Returns a model whose states are the runtime's own tensors."""
     from ai_edge_litert import schema_py_generated as schema

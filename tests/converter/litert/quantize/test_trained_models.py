@@ -148,6 +148,24 @@ def test_dense_layers_of_all_kinds(tf: ModuleType, tmp_path: Path, run_tflite: R
     trained.check(model, run_tflite, 8 / 255)
 
 
+def _branches(q: Quantizers, x: Any) -> Any:
+    """Parts with ranges of their own, joined without a range for the whole, before a layer that computes."""
+    tf = q.tf
+    parts = [q.activation(part, -end, end) for part, end in zip(tf.split(x, 2, 3), (1, 4), strict=True)]
+    x = tf.nn.conv2d(tf.concat(parts, 3), q.filter(3, 3, 2, 4, per_channel=False), 1, "SAME")
+    return q.activation(x, -8, 8)
+
+
+def test_joined_parts_get_the_widest_range(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> None:
+    trained = Trained(tf, tmp_path, _branches)
+    model = tfconvert.convert(trained.folder, quantize=tfconvert.Quantize("int8", strict=True, exclude=["SPLIT"]))
+    assert "FAKE_QUANT" not in model.report.operators
+    # One part is rounded to the steps of the other, which are four times as large.
+    x = random(1, 6, 6, 2, scale=2.0)
+    step = 8 / 255
+    np.testing.assert_allclose(run_tflite(bytes(model), [x])[0], trained.call(x), atol=5 * step)
+
+
 def _mixed(q: Quantizers, x: Any) -> Any:
     """An activation of 16 bits, a constant that is added, and sequences that are joined to another constant."""
     tf = q.tf

@@ -1,6 +1,6 @@
 """Arithmetic with constants: fewer kinds of ops, and one op instead of a chain.
 
-    sub(x, c)            ->  add(x, -c)
+    sub(x, c)            ->  add(x, -c)      unless c is large and no vector: it can't join anything, and may be shared
     div(x, c)            ->  mul(x, 1 / c)
     add(add(x, c), d)    ->  add(x, c + d)
     mul(mul(x, c), d)    ->  mul(x, c * d)
@@ -81,9 +81,12 @@ def _rewrite_constant(op: Operation, match: Array, rewriter: Rewriter) -> None:
     rewriter.replace(matching.insert_constant(rewriter, match))
 
 
-def _negative(c: Constant) -> Constant:
+def _negative(c: Constant) -> Constant | Failure:
+    dims = matching.dims_of(c)
+    if not tensor_data.is_small(c) and sum(dim > 1 for dim in dims) > 1:
+        return Failure("the constant is large, so others that use it had better share it")
     minus = tensor_data.of_array(np.array(-1, np.float32))
-    return tensor_data.defer("mul", (c, minus), matching.dims_of(c))
+    return tensor_data.defer("mul", (c, minus), dims)
 
 
 def _reciprocal(c: Array) -> Array | Failure:
@@ -168,7 +171,7 @@ def _is_bounded(value: Value) -> bool:
 X, C = value("x"), constant("c")
 _FLOATS = value("x").element(np.float32)
 _OPTIONS: Mapping[str, Any] = {matching.ACTIVATION: attr("activation")}
-_NEGATIVE, _RECIPROCAL = computed(_negative), computed(_reciprocal, "reciprocal")
+_NEGATIVE, _RECIPROCAL = computed(_negative, "negative"), computed(_reciprocal, "reciprocal")
 
 
 def _power(exponent: float, name: str) -> Pattern[Any]:
@@ -182,7 +185,7 @@ PATTERNS: tuple[Pattern[Any], ...] = (
     *(Pattern(f"fold-{root[4:]}", root, _match_constant, _rewrite_constant, benefit=30) for root in _FOLDED),
     *(_power(exponent, name) for exponent, name in _POWERS.items()),
     rule("sub-to-add", tfl.sub(X.varying(), C.element(np.float32), **_OPTIONS), tfl.add(X, _NEGATIVE, **_OPTIONS),
-         benefit=10),
+         where=[_NEGATIVE], benefit=10),
     rule("div-to-mul", tfl.div(X.varying(), array("c").element(np.float32), **_OPTIONS),
          tfl.mul(X, _RECIPROCAL, **_OPTIONS), where=[_RECIPROCAL], benefit=10),
     *(Pattern(f"neutral-{root[4:]}", root, _match_neutral, _rewrite_neutral, benefit=25) for root in _NEUTRAL),

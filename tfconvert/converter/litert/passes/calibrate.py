@@ -72,7 +72,9 @@ class Calibrate:
         elif kept is not None:
             raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples for it",
                         hint="pass samples")  # fmt: skip
-        elif any(fake_quant.is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
+        elif wanted.trained_only or any(
+            fake_quant.is_fake_quant(op) or RANGES in op.attributes for op in module.walk()
+        ):
             return NOTHING_DONE
         else:
             raise error("no-samples", f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",

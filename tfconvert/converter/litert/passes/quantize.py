@@ -30,6 +30,8 @@ from tfconvert.converter.ir.edit import update_function_type
 from tfconvert.converter.litert.quantize.candidates import EXCLUDED, Settings, loop_bodies
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.rewriting import Rewriting
+from tfconvert.converter.litert.quantize.trained_weights import store_trained_weights
+from tfconvert.converter.litert.quantize.variable_choice import FLOAT_STATE, choose_variables
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.converter.quantization_report import Layer
@@ -63,6 +65,7 @@ class QuantizeOps:
         if wanted.mode in ("float16", "weights"):
             return NOTHING_DONE
         settings, bodies = Settings.of(wanted), loop_bodies(module)
+        settings = settings._replace(variables=choose_variables(module, wanted, settings, bodies))
         counts: Counter[str] = Counter()
         layers: list[Layer] = []
         # In the mode `dynamic`, `quantize-weights` notes it.
@@ -79,6 +82,8 @@ class QuantizeOps:
                 problems += _floats(plan)
             rewriting = Rewriting(function, plan, own)
             rewriting.run()
+            if wanted.trained_only and wanted.mode == "dynamic":
+                counts["trained weights"] += store_trained_weights(function)
             counts += rewriting.counts
             layers += rewriting.layers
             update_function_type(function)
@@ -116,5 +121,5 @@ def _floats(plan: Plan) -> list[Diagnostic]:
             op, "stays-float", f"it would compute with floats: {reason}", "exclude it, or leave `strict` out"
         ).diagnostics[0]
         for op, reason in plan.reasons.items()
-        if reason != EXCLUDED
+        if reason not in (EXCLUDED, FLOAT_STATE)
     ]

@@ -77,7 +77,7 @@ class QuantizeIo:
         counts: Counter[str] = Counter()
         if self.quantize.has_integer_ends:
             for function in (each for each in entry_functions(module) if not each.is_declaration):
-                counts += _Boundary(function, *self.quantize.ends).rewrite()
+                counts += _Boundary(function, self.quantize).rewrite()
                 update_function_type(function)
         for function in functions:
             for op in (function, *function.body.block.ops):
@@ -88,10 +88,10 @@ class QuantizeIo:
 class _Boundary:
     """One function's inputs and outputs, and the types that they are to have."""
 
-    def __init__(self, function: FuncOp, taken: Io, given: Io) -> None:
+    def __init__(self, function: FuncOp, quantize: Quantize) -> None:
         self._function = function
-        self._taken = taken
-        self._given = given
+        self._taken, self._given = quantize.ends
+        self._trained_only = quantize.trained_only
 
     def rewrite(self) -> Counter[str]:
         """Rewrites the function."""
@@ -103,7 +103,10 @@ class _Boundary:
         return counts
 
     def _rewrite_inputs(self) -> int:
-        inputs = [argument for argument in self._function.body.block.args if is_float(argument)]
+        inputs = [
+            argument for argument in self._function.body.block.args
+            if is_float(argument) and not (self._trained_only and self._has_floats(argument))
+        ]  # fmt: skip
         for argument in inputs:
             self._input(argument)
         return len(inputs)
@@ -111,13 +114,22 @@ class _Boundary:
     def _rewrite_outputs(self) -> int:
         end = self._function.body.block.last_op
         assert end is not None
-        outputs = [index for index, value in enumerate(end.operands) if is_float(value)]
+        outputs = [
+            index for index, value in enumerate(end.operands)
+            if is_float(value) and not (self._trained_only and not _is_dequantized(value, _storage(self._given)))
+        ]  # fmt: skip
         for index in outputs:
             value = end.operands[index]
             end.set_operand(index, self._output(end, value))
             if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and value.is_unused:
                 erase(value.op)
         return len(outputs)
+
+    @staticmethod
+    def _has_floats(argument: Value) -> bool:
+        """Returns whether something takes an input as floats, or nothing takes it."""
+        users = [use.operation.name for use in argument.uses]
+        return not users or any(name != _QUANTIZE for name in users)
 
     def _input(self, argument: Value) -> None:
         converted = [use.operation for use in argument.uses if use.operation.name == _QUANTIZE]
@@ -150,7 +162,7 @@ class _Boundary:
         """Returns an output as integers."""
         builder = TflBuilder(end)
         storage = _storage(self._given)
-        if isinstance(value, OpResult) and value.op.name == _DEQUANTIZE and _is_of(value.op.operands[0], storage):
+        if isinstance(value, OpResult) and _is_dequantized(value, storage):
             found = value.op.operands[0]
             builder.location = value.op.location
         elif (constant := constant_behind(value)) is not None:
@@ -178,8 +190,11 @@ def _storage(io: Io) -> IntegerType:
     return I16 if io == "int16" else I8
 
 
-def _is_of(value: Value, storage: IntegerType) -> bool:
-    element = types.element_of(value.type)
+def _is_dequantized(value: Value, storage: IntegerType) -> bool:
+    """Returns whether a value is that of integers of some type."""
+    if not isinstance(value, OpResult) or value.op.name != _DEQUANTIZE:
+        return False
+    element = types.element_of(value.op.operands[0].type)
     return isinstance(element, UniformType) and element.storage is storage
 
 

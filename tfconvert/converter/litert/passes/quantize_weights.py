@@ -62,7 +62,7 @@ from tfconvert.converter.litert.quantize.hybrid import ASYMMETRIC, Form, Weight,
 from tfconvert.converter.litert.quantize.stored import StoredConstants
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import Quantize
-from tfconvert.converter.quantization_choices import Mode, PerChannel
+from tfconvert.converter.quantization_choices import Accumulation, Mode, PerChannel
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, tfl_file
@@ -82,6 +82,8 @@ class QuantizeWeights:
         per_channel: Whether weights have a scale for each output channel, or which have.
         exclude: Patterns of nodes or operators whose weights stay floats.
         hybrid_only: Whether all convolutions take integers in the mode `dynamic`, faster or not.
+        accumulation: In which floats the runtime may sum up products, in the mode `float16`.
+        trained_only: Whether other weights stay floats than those that were fake-quantized, which are integers by now.
     """
 
     mode: str = "dynamic"
@@ -89,6 +91,8 @@ class QuantizeWeights:
     per_channel: PerChannel = True
     exclude: tuple[str, ...] = ()
     hybrid_only: bool = False
+    trained_only: bool = False
+    accumulation: Accumulation = "float32"
     name: ClassVar[str] = "quantize-weights"
 
     def apply(self, module: ModuleOp) -> PassResult:
@@ -98,7 +102,7 @@ class QuantizeWeights:
             ConversionError: There is no such mode, or it doesn't go with the bits (`wrong-option`).
         """
         settings = self._settings()
-        if settings.is_static:
+        if settings.is_static or self.trained_only:
             return NOTHING_DONE
         exclusion, stored = Exclusion(self.exclude), StoredConstants()
         notes = exclusion.unmatched(module)
@@ -111,7 +115,7 @@ class QuantizeWeights:
                         _Weights(block, settings, exclusion, stored).run()
                     stored.erase_unused()
         if settings.mode == "float16" and stored.counts:
-            module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION)
+            module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION[self.accumulation])
         return PassResult(stored.counts, (*notes, *stored.notes), "quantized weights")
 
     def _settings(self) -> Quantize:
@@ -119,7 +123,8 @@ class QuantizeWeights:
         mode = next((each for each in modes if each == self.mode), None)
         if mode is None:
             raise error("wrong-option", f"there is no mode {self.mode!r}", hint=f"choose one of {', '.join(modes)}")
-        settings = Quantize(mode, self.weights, per_channel=self.per_channel, hybrid_only=self.hybrid_only)
+        settings = Quantize(mode, self.weights, per_channel=self.per_channel, hybrid_only=self.hybrid_only,
+                            accumulation=self.accumulation)  # fmt: skip
         settings.check()
         return settings
 

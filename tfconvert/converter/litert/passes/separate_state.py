@@ -82,6 +82,9 @@ After:
       func.return %4 : tensor<?x3x4xf32>
     }
 
+With the option `recurrent-state=kept`, a state that begins with zeros is a variable of the file instead: zeros before
+the first run, and then what the run before has left there. Its shape has to be fixed.
+
 The pass is at the end of the pipeline: any other would merge two states that begin alike.
 """
 
@@ -89,6 +92,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -96,11 +100,13 @@ import numpy as np
 from tfconvert.converter.ir.builder import TflBuilder
 from tfconvert.converter.ir.edit import erase
 from tfconvert.converter.pipeline.pass_result import PassResult
+from tfconvert.converter.quantization_choices import RecurrentState
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.locations import node_of
+from tfconvert.schema.dialects.locations import error_at, node_of
 from tfconvert.schema.dialects.tensor_data import Constant
 from tfconvert.schema.ir.attribute import Attribute
+from tfconvert.schema.ir.attributes import UnitAttr
 from tfconvert.schema.ir.block import Block
 from tfconvert.schema.ir.builtin import ModuleOp
 from tfconvert.schema.ir.locations import NameLoc
@@ -109,26 +115,35 @@ from tfconvert.schema.ir.values import Value
 
 _COPIED = "copied"
 _RESIZED = "resized"
+_KEPT = "kept"
 
 
 _Use = tuple[Operation, int]
 """An operator, and which of its operands is a state."""
 
 
+@dataclass(frozen=True, slots=True)
 class SeparateState:
-    """Gives each operator that overwrites its state one of its own, which is created anew at each run."""
+    """Gives each operator that overwrites its state one of its own, which is created anew at each run.
 
-    __slots__ = ()
+    Attributes:
+        recurrent_state: Whether states are `reset` at each run, or those that begin with zeros are `kept`.
+    """
 
+    recurrent_state: RecurrentState = "reset"
     name: ClassVar[str] = "separate-state"
 
     def apply(self, module: ModuleOp) -> PassResult:
-        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created."""
+        """Rewrites the functions; returns how many states of known shape are copied, and of dynamic shape created.
+
+        Raises:
+            ConversionError: A state of dynamic shape should be kept (`variable-shape`).
+        """
         applied: Counter[str] = Counter()
         for function in module.ops:
             if isinstance(function, FuncOp):
                 for block in function.body.blocks:
-                    _Separation(block, applied).run()
+                    _Separation(block, applied, keeps=self.recurrent_state == "kept").run()
         return PassResult(applied)
 
 
@@ -138,11 +153,13 @@ class _Separation:
     Args:
         block: The block.
         applied: Counts the rewrites.
+        keeps: Whether states that begin with zeros last from run to run.
     """
 
-    def __init__(self, block: Block, applied: Counter[str]) -> None:
+    def __init__(self, block: Block, applied: Counter[str], *, keeps: bool) -> None:
         self._block = block
         self._applied = applied
+        self._keeps = keeps
         self._shapes: dict[Value, Value] = {}
         """Values that hold a shape, and those that hold the same behind a barrier."""
         self._shape_of: dict[Value, Value] = {}
@@ -155,6 +172,8 @@ class _Separation:
                 value = op.operands[index]
                 if tfl_file.is_variable(value) or sequences.keeps_state(op, value) or sequences.is_own_state(value):
                     continue
+                if self._keeps and self._keep(op, index):
+                    continue
                 constant = _shared(value)
                 if constant is not None:
                     alike.setdefault((_key(constant), value.type), []).append((op, index))
@@ -162,6 +181,24 @@ class _Separation:
                     self._separate(op, index)
         for uses in alike.values():
             self._separate_alike(uses)
+
+    def _keep(self, op: Operation, index: int) -> bool:
+        """Makes a state a variable of the file; returns whether it begins with zeros, as such variables do."""
+        value = op.operands[index]
+        constant = tensor_data.constant_of(sequences.initial_value(value))
+        if constant is None or tensor_data.to_array(constant).any():
+            return False
+        shape = types.shape_of(value.type)
+        if shape is None or not types.is_static(shape):
+            raise error_at(op, "variable-shape", "its state can't be kept from run to run: its batch is open",
+                           "fix the batch (`batch=1`, `--batch 1`), or leave `recurrent_state` out")  # fmt: skip
+        zeros = tensor_data.of_array(np.zeros(shape, np.float32))
+        made = _builder(op).insert(tfl.constant(zeros, result_type=value.type))
+        made.attributes[tfl_file.IS_VARIABLE] = UnitAttr.intern()
+        op.set_operand(index, made.results[0])
+        self._applied[_KEPT] += 1
+        _drop(value)
+        return True
 
     def _separate(self, op: Operation, index: int) -> None:
         """Replaces an operator's state by a copy in a tensor of its own."""

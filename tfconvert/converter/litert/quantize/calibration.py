@@ -31,6 +31,15 @@ _VERSION = 1
 """Of the files that keep ranges."""
 
 
+_NO_KERNEL = "unresolved custom op"
+"""What LiteRT says of an operator that only an app's runtime has."""
+
+_WITHOUT_KERNEL = (
+    "only your app's runtime has this operator: quantize weights only, with the mode `dynamic`, or pass `calibration`, "
+    "a file of ranges"
+)
+
+
 class Observation(NamedTuple):
     """The ranges observed while a model runs on samples.
 
@@ -113,8 +122,12 @@ class Run:
         """
         places, entry = self._inputs[sample.entry], entries[sample.entry]
         subgraph = places[0].subgraph if places else sample.entry
-        names = [each.name for each in entry.inputs] if subgraph else [str(place.tensor) for place in places]
-        header = {"subgraph": subgraph, "key": entry.key, "inputs": names}
+        header = {
+            "subgraph": subgraph,
+            "key": entry.key,
+            "names": [each.name for each in entry.inputs],
+            "tensors": [place.tensor for place in places],
+        }
         self._ask(header, sample.values, f"the model can't be run on sample {number}")
 
     def ranges(self) -> dict[Value, Range]:
@@ -129,9 +142,10 @@ class Run:
             answer, results = self._child.ask(header, arrays)
         except ChildError as crash:
             raise failure(crash, "calibration-failed", what) from crash
-        if answer["problem"]:
-            raise error("calibration-failed", f"{what}: {answer['problem']}",
-                        hint="check the samples' shapes and values")  # fmt: skip
+        problem = answer["problem"]
+        if problem:
+            hint = _WITHOUT_KERNEL if _NO_KERNEL in problem else "check the samples' shapes and values"
+            raise error("calibration-failed", f"{what}: {problem}", hint=hint)
         return results
 
 

@@ -56,14 +56,15 @@ class _Run:
 
     def feed(self, header: Mapping[str, Any], arrays: list[Array]) -> None:
         """Runs a sample and observes the tensors of its subgraph."""
-        subgraph, inputs = header["subgraph"], dict(zip(header["inputs"], arrays, strict=True))
-        if subgraph:
+        subgraph = header["subgraph"]
+        # Once there is a signature's runner, the interpreter can't be run without one: it takes that for a view.
+        if subgraph or self._runners:
             runner = self._runners.get(header["key"])
             if runner is None:
                 runner = self._runners[header["key"]] = self._interpreter.get_signature_runner(header["key"])
-            runner(**inputs)
+            runner(**dict(zip(header["names"], arrays, strict=True)))
         else:
-            self._run_main({int(index): value for index, value in inputs.items()})
+            self._run_main(dict(zip(header["tensors"], arrays, strict=True)))
         for (graph, tensor), seen in self._observed.items():
             if graph == subgraph:
                 values = self._value(graph, tensor)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from tfconvert.converter.litert.fake_quant import constant_behind
+from tfconvert.converter.litert.fake_quant import FAKE_QUANT, constant_behind
 from tfconvert.converter.litert.quantize import lstm
 from tfconvert.converter.litert.quantize.calls import CALLS, LOOP, callees
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.rules import RULES, Rule, Scales
+from tfconvert.converter.litert.quantize.variables import Variables
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.quantization_choices import PerChannel
 from tfconvert.schema.dialects import tfl, types
@@ -32,6 +33,9 @@ class Settings(NamedTuple):
         bits: Bits of the weights of matrix products.
         integers_only: Whether integers are wanted even where floats would be as fast and more precise.
         in_loop: Whether the function is the body of a loop.
+        has_wide_sums: Whether biases and sums of products of 16-bit activations have 64 bits.
+        variables: What becomes of variables.
+        trained_only: Whether ranges that kernels fix count only where the model fake-quantizes the result, too.
     """
 
     storage: IntegerType
@@ -40,13 +44,24 @@ class Settings(NamedTuple):
     bits: int = 8
     integers_only: bool = False
     in_loop: bool = False
+    has_wide_sums: bool = True
+    variables: Variables = Variables()
+    trained_only: bool = False
 
     @classmethod
     def of(cls, quantize: Quantize) -> Settings:
         """Returns the part of a conversion's settings that says what becomes integers."""
         storage = I16 if quantize.mode == "int16" else I8
-        integers_only = quantize.strict or quantize.has_integer_ends
-        return cls(storage, Exclusion(quantize.exclude), quantize.per_channel, quantize.weights, integers_only)
+        integers_only = quantize.strict or quantize.has_integer_ends or quantize.trained_only
+        return cls(
+            storage,
+            Exclusion(quantize.exclude),
+            quantize.per_channel,
+            quantize.weights,
+            integers_only,
+            has_wide_sums=quantize.bias != "int32",
+            trained_only=quantize.trained_only,
+        )
 
     def of_function(self, function: FuncOp, bodies: Container[str]) -> Settings:
         """Returns the settings for one function, given the names of those that are bodies of loops."""
@@ -82,6 +97,8 @@ def candidate(op: Operation, settings: Settings) -> Rule | str:
         return EXCLUDED
     if any(isinstance(types.element_of(value.type), FloatType) and not is_float(value) for value in op.operands):
         return "its operands are not 32-bit floats"
+    if settings.trained_only and rule.scales is Scales.FIXED and not _is_trained(op):
+        return "the model doesn't fake-quantize its result"
     if rule.weights:
         problem = _with_weights(op, rule)
         if problem or rule.is_product:
@@ -108,6 +125,10 @@ def _better_float(op: Operation, rule: Rule, settings: Settings) -> str:
     if rule.scales is Scales.FIXED and all(use.operation.name == "func.return" for use in op.results[0].uses):
         return "its result leaves the model as floats, and would have steps of a fixed size"
     return ""
+
+
+def _is_trained(op: Operation) -> bool:
+    return all(use.operation.name == FAKE_QUANT for use in op.results[0].uses)
 
 
 def loop_bodies(module: ModuleOp) -> frozenset[str]:

@@ -58,6 +58,10 @@ class Groups:
         """Makes sure that the mapping of a value's group has room for more numbers."""
         self._widen(self._find(value), seen)
 
+    def range(self, value: Value) -> Range | None:
+        """Returns the range of all values of a group, `None` if it is unknown."""
+        return self._find(value).range
+
     def uniform(self, value: Value) -> Uniform | None:
         """Returns a value's mapping, `None` if nothing is known of its range."""
         group = self._find(value)

@@ -142,7 +142,7 @@ def _hybrid(op: tfl.TFLOp, row: Row, present: list[int], settings: Quantize) -> 
     operands = [op.operands[at] for at in present]
     if not (_has_hybrid_kernel(op, operands) if row.together else all(map(_is_weight, operands))):
         return []
-    needs_channels = not row.per_tensor or _is_grouped(op)
+    needs_channels = not row.per_tensor or is_grouped(op)
     per_channel = row.per_channel and (needs_channels or has_channels(settings.per_channel, op.op_name))
     form = Form(_bits(row, settings), row.axis if per_channel else None)
     return [Weight(at, form) for at in present]
@@ -156,7 +156,7 @@ def _is_weight(value: Value) -> bool:
     return is_float_constant(value) and size_of(value) >= MIN_ELEMENTS
 
 
-def _is_grouped(op: tfl.TFLOp) -> bool:
+def is_grouped(op: tfl.TFLOp) -> bool:
     """Returns whether each filter of a convolution sees only a part of the channels: it then needs scales for each."""
     shapes = [types.shape_of(op.operands[at].type) or () for at in (0, 1)]
     return op.op_name == "conv_2d" and len(shapes[0]) == 4 and shapes[0][3] != shapes[1][3]

@@ -140,20 +140,9 @@ def _present(op: Operation, indices: Iterable[int]) -> list[int]:
     return [index for index in indices if tfl.has_operand(op, index)]
 
 
-def _source(value: Value) -> Value:
-    """Returns the value that a state begins with."""
-    owner = value.owner
-    if isinstance(owner, tfl.TFLOp):
-        if owner.op_name in (sequences.COPY, sequences.COPIES):
-            return owner.operands[0]
-        if owner.op_name in sequences.RESIZED:
-            return owner.operands[1 - sequences.RESIZED[owner.op_name]]
-    return value
-
-
 def _begins_with_zeros(value: Value) -> bool:
     """Returns whether a state begins with zeros, and belongs to one op only."""
-    constant = tensor_data.constant_of(_source(value))
+    constant = tensor_data.constant_of(sequences.initial_value(value))
     if constant is None or types.element_of(constant.type) is not types.F32:
         return False
     if tfl_file.is_variable(value) and not value.has_one_use():

@@ -19,7 +19,8 @@ from tfconvert.converter.litert.quantize.hybrid import size_of
 from tfconvert.converter.litert.quantize.limits import least_scale, room
 from tfconvert.converter.litert.quantize.parameters import range_of_integers, uniform_of
 from tfconvert.converter.litert.quantize.range import Range
-from tfconvert.converter.litert.quantize.rules import SIZES_ONLY, Rule, Scales
+from tfconvert.converter.litert.quantize.rules import RULES, SIZES_ONLY, Rule, Scales
+from tfconvert.converter.litert.quantize.variables import accessed, is_access
 from tfconvert.converter.quantization import has_channels
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
@@ -32,7 +33,7 @@ from tfconvert.schema.ir.values import OpResult, Value
 _ROUNDS = 3
 """How often groups are widened: once is enough unless an op shares a group with an earlier one."""
 
-_NOT_SEEN = "the ranges of its operands or results are unknown"
+NOT_SEEN = "the ranges of its operands or results are unknown"
 
 
 class Weight(NamedTuple):
@@ -71,12 +72,19 @@ class Plan:
                 continue
             if lstm.creates_state(op):
                 continue
-            found = _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, settings)
+            found = self._candidate(op)
             if isinstance(found, Rule):
                 self.quantized[op] = found
             else:
                 self.reasons[op] = found
         self._groups = self._settled(ops)
+
+    def _candidate(self, op: Operation) -> Rule | str:
+        """Returns an op's rule, or why it has none."""
+        if is_access(op):
+            variables = self._settings.variables
+            return RULES[op.name] if variables.uniform(op) is not None else variables.reason(op)
+        return _FAKE_QUANT if fake_quant.is_fake_quant(op) else candidate(op, self._settings)
 
     @property
     def storage(self) -> IntegerType:
@@ -95,9 +103,19 @@ class Plan:
             return self.uniform(value)
         if rule is None or index not in activations(op, rule):
             return None
+        if is_access(op):
+            return self._settings.variables.uniform(op)
         if rule.scales is Scales.SAME:
             return self._groups.uniform(next(result for result in op.results if is_float(result)))
         return self._operand(value, rule, self._groups)
+
+    def given(self, value: Value) -> Uniform | None:
+        """Returns the mapping that a kernel or training gives a value, `None` if none does."""
+        return self._groups.given(value)
+
+    def range(self, value: Value) -> Range | None:
+        """Returns the range of all values that have one scale with a value, `None` if it is unknown."""
+        return self._groups.range(value)
 
     def weight(self, op: Operation, index: int, bits: int | None = None) -> Weight:
         """Returns how a weight of a quantized op is quantized.
@@ -149,7 +167,7 @@ class Plan:
             groups = self._grouped(ops)
             unknown = [op for op, rule in self.quantized.items() if not self._is_known(op, rule, groups)]
             for op in unknown:
-                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else _NOT_SEEN
+                self.reasons[op] = lstm.TOO_WIDE if self._is_too_wide(op) else NOT_SEEN
             coarse = [] if unknown else self._coarse(groups)
             for op in coarse:
                 self.reasons[op] = "its kernel doesn't take scales as large as its operands'"
@@ -192,7 +210,9 @@ class Plan:
             rule = self.quantized.get(op)
             if rule is None:
                 continue
-            if fake_quant.is_fake_quant(op):
+            if is_access(op):
+                self._group_variable(op, groups)
+            elif fake_quant.is_fake_quant(op):
                 self._group_fake_quant(op, groups)
             elif rule.scales is Scales.SAME:
                 self._group_same(op, groups)
@@ -202,6 +222,13 @@ class Plan:
                 groups.give(op.results[0], fixed)
         lstm.join_alike(self.quantized, groups)
         return groups
+
+    def _group_variable(self, op: Operation, groups: Groups) -> None:
+        """Gives what is read or assigned its variable's mapping; what can't have it is converted."""
+        value, uniform = accessed(op), self._settings.variables.uniform(op)
+        assert uniform is not None, "the op is quantized"
+        if not is_constant(value) and groups.given(value) is None and fits(groups.range(value), uniform):
+            groups.give(value, uniform)
 
     def _group_fake_quant(self, op: Operation, groups: Groups) -> None:
         """Gives a value the mapping that the model was trained with."""
@@ -225,15 +252,41 @@ class Plan:
             groups.join(first, result)
         seen = [self._constant_range(value) for value in constants]
         given = {groups.given(value) for value in computed}
-        if len(given) > 1 or not all(_fits(numbers, next(iter(given), None)) for numbers in seen):
+        if len(given) == 2 and None in given:
+            own = next(uniform for uniform in given if uniform is not None)
+            is_variable = own in self._settings.variables.uniforms.values()
+            # The other parts of a ring buffer get the scale of its variable.
+            if is_variable and all(fits(groups.range(value), own) for value in (*computed, first)):
+                given = {own}
+        if len(given) > 1 or not all(fits(numbers, next(iter(given), None)) for numbers in seen):
             computed = [value for value in computed if groups.given(value) is None]
         for value in computed:
             groups.join(first, value)
         for numbers in seen:
             groups.widen(first, numbers)
+        if groups.uniform(first) is None:
+            self._group_parts(first, [value for value in values if not is_constant(value)], groups)
+
+    @staticmethod
+    def _group_parts(result: Value, parts: Sequence[Value], groups: Groups) -> None:
+        """Gives a result of parts with different mappings, which no sample has shown, one that has room for them all.
+
+        So it is in a model that was trained with fake quantization of the parts, but not of what they are joined to.
+        """
+        uniforms = [uniform for uniform in map(groups.uniform, parts) if uniform is not None]
+        if len(uniforms) == len(parts):
+            ranges = [range_of_integers(uniform) for uniform in uniforms]
+            roomy = (uniform for uniform in uniforms if all(fits(each, uniform) for each in ranges))
+            widest = next(roomy, None)
+            if widest is not None:
+                groups.give(result, widest)
+            for each in ranges:
+                groups.widen(result, each)
 
     def _is_known(self, op: Operation, rule: Rule, groups: Groups) -> bool:
         """Returns whether all mappings that an op needs are known."""
+        if is_access(op):
+            return True
         operands = [op.operands[index] for index in activations(op, rule)]
         computed = [value for value in operands if not is_constant(value)]
         constants = [value for value in operands if is_constant(value)]
@@ -294,8 +347,9 @@ def _neighbours(op: Operation) -> Iterator[Operation]:
             yield use.operation
 
 
-def _fits(seen: Range, given: Uniform | None) -> bool:
-    if given is None:
+def fits(seen: Range | None, given: Uniform | None) -> bool:
+    """Returns whether a mapping has room for a range, if both are known."""
+    if given is None or seen is None:
         return True
     room = range_of_integers(given)
     step = given.scales[0]

@@ -17,6 +17,7 @@ from tfconvert.converter.litert.quantize.parameters import range_of_integers
 from tfconvert.converter.litert.quantize.plan import Plan
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.rules import Rule
+from tfconvert.converter.litert.quantize.variables import accessed
 from tfconvert.converter.quantization_report import FLOAT, Layer
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes, quant, tensor_data, tfl, types
@@ -30,6 +31,8 @@ from tfconvert.schema.ir.values import BlockArgument, OpResult, Value
 
 _BIAS_ROOM = float(2**30)
 """The largest integer of a bias, which leaves room for the sums of products."""
+
+_WIDE_ONLY = "its kernel takes 64-bit biases only"
 
 _UNBOUNDED = Range(math.nan, math.nan)
 
@@ -81,11 +84,15 @@ class Rewriting:
         self.counts["quantized"] += len(plan.quantized)
 
     def _retype(self, op: Operation) -> None:
-        """Gives the results of an op their types."""
+        """Gives the results of an op, and the variable that it accesses, their types."""
         for result in op.results:
             uniform = self._plan.uniform(result)
             if uniform is not None:
                 result.type = quant.tensor(uniform, types.shape_of(result.type))
+        stored = self._settings.variables.uniform(op)
+        if stored is not None:
+            shape = types.shape_of(accessed(op).type)
+            op.operands[0].type = types.resource_of(quant.tensor(stored, shape))
         if self._settings.storage is I16 and op.name in _SCALED_BY_OPTION:
             op.properties = {**op.properties, "pot_scale_int16": attributes.boolean(False)}
 
@@ -94,7 +101,9 @@ class Rewriting:
         form = f"int{self._settings.storage.width}"
         uniform = next((found for result in op.results if (found := self._plan.uniform(result)) is not None), None)
         seen = range_of_integers(uniform) if uniform is not None else _UNBOUNDED
-        return Layer(node_of(op.location), _operator(op), form, low=seen.low, high=seen.high)
+        keeps_wide = bool(self._plan.quantized[op].weights) and self._has_wide_sums(op)
+        reason = _WIDE_ONLY if keeps_wide and not self._settings.has_wide_sums else ""
+        return Layer(node_of(op.location), _operator(op), form, reason, low=seen.low, high=seen.high)
 
     def _finish_layers(self) -> None:
         """Quantizes the states of LSTMs, which one operator may create for several."""
@@ -164,7 +173,8 @@ class Rewriting:
             if bias is not None:
                 if not np.isfinite(bias).all():
                     raise _non_finite(op, "bias")
-                uniform = self._with_room(uniform, bias, data.scales[0])
+                sums = 0.0 if self._has_wide_sums(op) else self._room_for_sums(op, data.scales[0])
+                uniform = self._with_room(uniform, bias, data.scales[0], sums)
             elif rule.needs_bias:
                 bias = np.zeros((types.shape_of(value.type) or ())[rule.axis or 0])
             if bias is not None:
@@ -190,19 +200,34 @@ class Rewriting:
             bytes_after=layer.bytes_after + -(-elements * bits // 8),
         )
 
-    def _with_room(self, weight: Uniform, bias: Array, data_scale: float) -> Uniform:
+    def _with_room(self, weight: Uniform, bias: Array, data_scale: float, least_of_all: float) -> Uniform:
         """Returns a weight's mapping, with larger scales for channels whose biases would be too large as integers."""
         scales = np.array(weight.scales, np.float64)
-        least = np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM)
+        least = np.maximum(np.abs(bias.astype(np.float64)) / (data_scale * _BIAS_ROOM), least_of_all)
         least = least if len(scales) > 1 else least.max(initial=0, keepdims=True)
         if (scales >= least).all():
             return weight
         self.counts["weights made coarser for large biases"] += 1
         return weight._replace(scales=tuple(np.maximum(scales, least).astype(np.float32).tolist()))
 
+    def _has_wide_sums(self, op: Operation) -> bool:
+        """Returns whether an op's bias and its sums of products have 64 bits."""
+        if self._settings.storage is not I16:
+            return False
+        assert isinstance(op, tfl.TFLOp)
+        return self._settings.has_wide_sums or tfl.SUMS not in tfl.option_fields(op.op_name)
+
+    def _room_for_sums(self, op: Operation, data_scale: float) -> float:
+        """Returns the least scale of a weight with which 32 bits have room for the sums that its result is made of."""
+        result = self._plan.uniform(op.results[0])
+        assert result is not None, "the op is quantized"
+        return 0.0 if self._settings.storage is not I16 else result.scales[0] / (data_scale * 2.0**I16.width)
+
     def _set_bias(self, op: Operation, index: int, bias: Array, scales: Array) -> None:
         """Gives an op a bias of integers."""
-        is_wide = self._settings.storage is I16
+        is_wide = self._has_wide_sums(op)
+        if self._settings.storage is I16 and not is_wide:
+            op.properties = {**op.properties, tfl.SUMS: attributes.string("INT32")}
         stored = np.rint(bias.astype(np.float64) / scales.astype(np.float64)).astype(np.int64 if is_wide else np.int32)
         axis = None if len(scales) == 1 else 0
         uniform = Uniform(IntegerType.get(64 if is_wide else 32), tuple(scales.tolist()), (0,) * len(scales), axis)

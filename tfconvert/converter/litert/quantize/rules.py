@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from tfconvert.converter.litert.quantize import lstm
+from tfconvert.converter.litert.quantize import lstm, variables
 from tfconvert.schema.dialects.quant import Uniform
 from tfconvert.schema.ir.types import I8, I16, IntegerType
 from tfconvert.schema.tflite import kernel_conditions
@@ -119,6 +119,7 @@ RULES: Mapping[str, Rule] = {
     ), _SAME),
     **dict.fromkeys(("tfl.space_to_depth", "tfl.depth_to_space", "tfl.embedding_lookup"), _SAME_I8),
     "tfl.reverse_sequence": Rule(Scales.SAME, (I16,)),
+    **dict.fromkeys((variables.READ, variables.ASSIGN), _ANY),
     **{
         f"tfl.{operator.lower()}": _fixed(operator)
         for operator in ("SOFTMAX", "LOGISTIC", "TANH", "LOG_SOFTMAX", "L2_NORMALIZATION")
