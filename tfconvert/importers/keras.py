@@ -63,7 +63,7 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
     _check_backend(is_old, kind)
     if not model.built:
         raise _not_built(kind)
-    with temporary_model(name or f"the {kind} model in memory") as folder:
+    with temporary_model(name or f"the {kind} model in memory", "KERAS_MODEL") as folder:
         with explained("export-failed", f"Keras can't export the {kind} model", "see whether model.export can"):
             if is_old:
                 _save_old(model, folder)

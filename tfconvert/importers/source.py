@@ -67,6 +67,11 @@ class Source(NamedTuple):
         return os.fspath(model) if isinstance(model, str | os.PathLike) else f"a {type(model).__name__} message"
 
     @property
+    def kind(self) -> str:
+        """The kind of a model that was saved for the conversion, see `TemporaryModel`; empty for others."""
+        return "" if self.temporary is None else self.temporary.kind
+
+    @property
     def results(self) -> Mapping[str, Sequence[str]]:
         """Names of outputs by signature, in the order of the function's results, as far as a model in memory tells."""
         return self.temporary.results if self.temporary is not None else {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from tfconvert.converter.compat.enumerators import OpsSet
 from tfconvert.converter.compat.flex import flex
+from tfconvert.converter.compat.origin import EXCLUDED
 from tfconvert.converter.compat.quantization import names, quantize
 from tfconvert.converter.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
@@ -84,7 +85,7 @@ SHARED_ROWS: Sequence[Row] = (
           "`Quantize(per_channel=\"not-dense\")`"),
     _maps("_experimental_full_integer_quantization_bias_type", None,
           "`int32` is what the mode `\"int8\"` has, `int64` the mode `\"int16\"`; others are refused"),
-    _ignored("exclude_conversion_metadata", False, _METADATA),
+    Row(EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
     _ignored("saved_model_dir", None, "`from_saved_model` takes the folder"),
