@@ -229,7 +229,8 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
     with limited(options.limits), ExitStack() as undo:
-        undo.callback(source.discard)
+        if source is not original:
+            undo.callback(source.discard)
         file, report = conversion.run(source, options, on_stage)
         if options.verifies:
             from tfconvert.converter.verification import verified

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
@@ -176,6 +176,16 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     if not graph.node:
         raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes", hint=_WANTED)
     return graph
+
+
+def check_tensors(names: Iterable[str], nodes: Mapping[str, pb.NodeDef]) -> None:
+    """Checks that a graph has tensors of some names.
+
+    Raises:
+        ConversionError: It doesn't (`unknown-tensor`).
+    """
+    for name in names:
+        _known(name, nodes)
 
 
 def _known(name: str, nodes: Mapping[str, pb.NodeDef]) -> str:

@@ -30,7 +30,7 @@ class Source(NamedTuple):
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
         asset_root: MLIR text: the folder below which it may name files; it may name none by default.
-        temporary: The model, if it is a temporary copy of another; `on_disk` sets it.
+        temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
         rename: New names of inputs and outputs.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
@@ -85,6 +85,8 @@ class Source(NamedTuple):
         Raises:
             ConversionError: A Keras model or function is not complete, or can't be saved.
         """
+        if self.temporary is not None:
+            return self
         saved = open_model.save_if_needed(self.model)
         return self if saved is None else self._replace(model=saved, temporary=saved)
 

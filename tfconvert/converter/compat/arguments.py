@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.compat.row import refusal
+from tfconvert.importers.graph.node_graph import parse_graph_input
+from tfconvert.importers.graph.reachability import needed_nodes
+from tfconvert.importers.graph_def import check_tensors
 from tfconvert.importers.saved_model import SignatureInfo, is_saved_model, signatures_of
-from tfconvert.schema.diagnostics import error
+from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.files import is_missing
+from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 
 def texts(name: str, given: Any) -> list[str] | None:
@@ -81,3 +85,84 @@ def check_functions(funcs: Any) -> None:
             name = getattr(each, "__name__", type(each).__name__)
             raise refusal("funcs", f"{name} is not a concrete function, and has no input signature",
                           "call get_concrete_function(...) of it, and pass what it returns")  # fmt: skip
+
+
+def shapes_of(name: str, given: Any) -> dict[str, list[int | None]]:
+    """Returns shapes by input; those that are `None` are left out.
+
+    Raises:
+        ConverterError: It is something else (`wrong-option`).
+    """
+    if not isinstance(given, Mapping | None):
+        raise refusal(name, f"it can't be {given!r}", "pass shapes by the input's name")
+    for key, shape in (given or {}).items():
+        if not isinstance(key, str) or not isinstance(shape, Collection | None) or isinstance(shape, str):
+            raise refusal(name, f"the shape of {key!r} can't be {shape!r}", "pass a list of numbers")
+    return {key: list(shape) for key, shape in (given or {}).items() if shape is not None}
+
+
+def of_graph(graph: pb.GraphDef, inputs: Any, outputs: Any, shapes: Any) -> dict[str, Any]:
+    """Returns arguments of `convert` that select a part of a graph.
+
+    Args:
+        graph: The graph.
+        inputs: The tensors to feed.
+        outputs: The tensors to fetch.
+        shapes: Shapes by input.
+
+    Raises:
+        ConversionError: There is no such tensor, or a variable is needed, whose value a graph doesn't have.
+    """
+    fed, fetched = texts("input_arrays", inputs) or [], texts("output_arrays", outputs) or []
+    nodes = {node.name: node for node in graph.node}
+    check_tensors([*fed, *fetched], nodes)
+    sizes = shapes_of("input_shapes", shapes)
+    _check_inputs(sizes, fed)
+    tensors = {(each.node, each.position) for each in map(parse_graph_input, fed)}
+    needed = needed_nodes(nodes, map(parse_graph_input, fetched), tensors)
+    unknown = [each for each in needed.values() if each.op.startswith("Variable") or each.op == "VarHandleOp"]
+    if unknown:
+        raise ConversionError(
+            Diagnostic("no-checkpoint", "the variable's value is not in this file", f"tf.{each.op}", each.name,
+                       hint="freeze the graph") for each in unknown
+        )  # fmt: skip
+    return {"inputs": fed, "outputs": fetched, "input_shapes": sizes}
+
+
+def of_signature(signature: SignatureInfo | None, inputs: Any, shapes: Any, outputs: Any) -> dict[str, Any]:
+    """Returns arguments of `convert` that select a part of a signature, with the signature's names where there are.
+
+    Args:
+        signature: The signature; `None` if nothing is known of it.
+        inputs: The tensors to feed, by their names or the signature's; all of them if `None`.
+        shapes: Shapes by input.
+        outputs: The tensors to fetch.
+
+    Raises:
+        ConversionError: Shapes are of inputs that the signature doesn't have.
+    """
+    fed, fetched = texts("input_arrays", inputs), texts("output_arrays", outputs)
+    sizes = shapes_of("input_shapes", shapes)
+    if signature is not None:
+        known, results = _names(signature.inputs), _names(signature.outputs)
+        _check_inputs(sizes, [*known, *(fed or ())])
+        sizes = {known.get(name, name): shape for name, shape in sizes.items()}
+        fed = None if fed is None or {known.get(each) for each in fed} == {*signature.inputs} else fed
+        fetched = (
+            None if fetched is None or {results.get(each) for each in fetched} == {*signature.outputs} else fetched
+        )
+    return {"inputs": fed, "outputs": fetched, "input_shapes": sizes or None}
+
+
+def _names(tensors: Mapping[str, str]) -> dict[str, str]:
+    """Returns a signature's names by all that a tensor may be called by: a tensor's name goes before a signature's."""
+    found = {name: name for name in tensors}
+    found |= {tensor.removesuffix(":0"): name for name, tensor in tensors.items()}
+    return found | {tensor: name for name, tensor in tensors.items()}
+
+
+def _check_inputs(shapes: Iterable[str], known: Collection[str]) -> None:
+    unknown = [name for name in shapes if name not in known]
+    if unknown:
+        raise error("unknown-input", f"input_shapes has {', '.join(map(repr, unknown))}, which is no input",
+                    hint=f"the inputs are: {', '.join(known)}")  # fmt: skip

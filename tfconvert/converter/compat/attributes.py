@@ -32,10 +32,13 @@ def _backends(values: Values) -> Mapped:
 
 
 def _output_format(values: Values) -> Mapped:
-    # The official constant of the format is the number 2.
+    # The official constants of the formats are the numbers 2 and 3.
     if values["output_format"] in (None, 2, "TFLITE"):
         return Mapped()
-    raise refusal("output_format", "only .tflite files are written", "`tfconvert opt` prints the model's graph")
+    if values["output_format"] in (3, "GRAPHVIZ_DOT"):
+        text = f"output_format has no effect: only .tflite files are written; {_PRINT}"
+        return Mapped(notes=(Diagnostic("no-effect", text, severity=NOTE),))
+    raise refusal("output_format", f"it can't be {values['output_format']!r}", "leave it out")
 
 
 def _maps(name: str, default: Any, text: str) -> Row:
@@ -147,11 +150,12 @@ V1_ROWS: Sequence[Row] = (
     _maps("inference_type", "float32", "an integer type: `Quantize(mode=\"int8\", io=...)`"),
     _maps("inference_input_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
     _maps("inference_output_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
-    _maps("post_training_quantize", False, "as `optimizations = [Optimize.DEFAULT]`"),
-    Row("output_format", 2, "maps", "only `.tflite` files are written", maps=_output_format),
+    Row("post_training_quantize", False, "maps", "`optimizations`: none, or `[Optimize.DEFAULT]`"),
+    Row("target_ops", {OpsSet.TFLITE_BUILTINS}, "maps", "`target_spec.supported_ops`"),
+    Row("output_format", 2, "maps", "`.tflite` files are written, whatever it is", maps=_output_format),
     Row("quantized_input_stats", {}, "maps",
-        "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; the rest of the "
-        "graph must have its own, or samples; elsewhere it is refused"),
+        "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; elsewhere it is "
+        "refused"),
     _refused("default_ranges_stats", None, "made-up ranges would make wrong numbers",
              "set representative_dataset: its samples tell the ranges"),
     _ignored("drop_control_dependency", True, "ops that change variables keep their order; others need none"),

@@ -40,6 +40,7 @@ class Converter(Settable):
     _known: Sequence[Row]
     _order: tuple[str, ...]
     _made: Mapping[str, Any]
+    _name: str
     target_spec: Any
     report: Report | None
 
@@ -53,6 +54,7 @@ class Converter(Settable):
         set_plainly(self, "_order", ())
         # Fields of the metadata on how the file was made that only the method that made this object knows.
         set_plainly(self, "_made", {})
+        set_plainly(self, "_name", "")
         self.target_spec = TargetSpec()
 
     def convert(self) -> bytes:
@@ -93,7 +95,7 @@ class Converter(Settable):
         )
         declined = gpu_warnings(content) if "GPU" in backends else []
         notes = [*self.strangers(), *mapped.notes, *declined]
-        set_plainly(self, "report", report._replace(notes=(*report.notes, *notes)))
+        set_plainly(self, "report", report._replace(source=self._name or report.source, notes=(*report.notes, *notes)))
         return content
 
     def model(self, values: Values) -> Any:

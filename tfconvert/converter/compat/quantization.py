@@ -62,7 +62,7 @@ def quantize(values: Values) -> Mapped:
     if types == {"int8"}:
         ops = frozenset((INT8,))
     whole = element_type(values.get("inference_type") or "float32")
-    optimizes = bool(optimizations & _OPTIMIZATIONS) or bool(values.get("post_training_quantize")) or whole != "float32"
+    optimizes = bool(optimizations & _OPTIMIZATIONS) or whole != "float32" or bool(values.get("quantized_input_stats"))
     wish = _Wish(optimizes, ops, types, _io(values, whole))
     notes = _notes(wish, values, _SPARSITY in optimizations)
     if not optimizes:
