@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ class Quantize:
             squared error, or all but the outermost 0.01 %.
         hybrid_only: Whether, in the mode `dynamic`, all filters are used as integers that can be, faster or not:
             without operators that turn some to floats, which some devices don't have.
+        default_range: The least and the greatest number of values whose ranges nothing tells, neither samples nor
+            training. Results are wrong then; it serves to measure speed and size.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -55,6 +58,7 @@ class Quantize:
     strict: bool = False
     ranges: Ranges = "minmax"
     hybrid_only: bool = False
+    default_range: tuple[float, float] | None = None
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -118,10 +122,19 @@ class Quantize:
         for name in ("strict", "hybrid_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
+        if self.default_range is not None and not _is_range(self.default_range):
+            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the least one first")
+        if self.default_range is not None and not self.is_static:
+            raise _wrong(f"the mode {self.mode!r} needs no default_range", "leave it out, or choose the mode 'int8'")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):
             raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
         if self.progress is not None and not callable(self.progress):
             raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
+
+
+def _is_range(value: Any) -> bool:
+    is_pair = isinstance(value, Sequence) and len(value) == 2 and all(isinstance(each, int | float) for each in value)
+    return is_pair and math.isfinite(value[0]) and math.isfinite(value[1]) and value[0] < value[1]
 
 
 def has_channels(per_channel: PerChannel, operator: str) -> bool:

@@ -43,6 +43,11 @@ from tfconvert.converter.compat.flags import FLAGS
     ("--allow_custom_ops --saved_model_dir D --output_file F", "D -o F --order official --allow-custom-ops"),
     ("--saved_model_dir D --output_file F --target_ops TFLITE_BUILTINS,SELECT_TF_OPS",
      "D -o F --order official --allow-flex"),
+    ("--graph_def_file g.pb --output_file F --inference_type UINT8 --inference_input_type FLOAT --input_arrays a,b "
+     "--mean_values 128,0 --std_dev_values 127.5,1",
+     "g.pb -o F --input a --input b --quantize int8 --io float32,uint8 --input-stats a=128,127.5 --input-stats b=0,1"),
+    ("--saved_model_dir D --output_file F --target_ops SELECT_TF_OPS --experimental_select_user_tf_ops Mine,Yours",
+     "D -o F --order official --allow-flex --flex-op Mine --flex-op Yours"),
     ("--saved_model_dir D --output_file F --output_format TFLITE --enable_v1_converter", "D -o F --order official"),
     ("--saved_model_dir D -o F --verify", "D --order official -o F --verify"),
 ])  # fmt: skip
@@ -61,7 +66,9 @@ def test_words_of_today(given: str, expected: str, capsys: pytest.CaptureFixture
     ("--saved_model_dir D --output_format GRAPHVIZ_DOT", "only TFLITE is written"),
     ("--saved_model_dir D --target_ops TFLITE_BUILTINS_INT8", "integers need samples"),
     ("--saved_model_dir D --inference_type INT4", "choose from FLOAT, INT8"),
-    ("--saved_model_dir D --inference_type INT8 --inference_input_type FLOAT", "takes two"),
+    ("--saved_model_dir D --inference_input_type INT8", "set both"),
+    ("--graph_def_file g.pb --inference_type INT8 --input_arrays a,b --mean_values 0 --std_dev_values 1,1",
+     "need a number each"),
     *((f"--{name}=1", flag.text) for name, flag in FLAGS.items() if flag.effect == "refused"),
 ])  # fmt: skip
 def test_what_is_refused(given: str, message: str) -> None:

@@ -25,7 +25,7 @@ INT8_OPS = [tfconvert.OpsSet.TFLITE_BUILTINS_INT8]
 INT16_OPS = [tfconvert.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8]
 FLOAT_OPS = [tfconvert.OpsSet.TFLITE_BUILTINS]
 SPARSE = [tfconvert.Optimize.EXPERIMENTAL_SPARSITY]
-OLD = {"_experimental_disable_batchmatmul_unfold", "post_training_quantize"}
+OLD = {"_experimental_disable_batchmatmul_unfold", "post_training_quantize", "target_ops"}
 """Attributes that the official converter had once, or as a property."""
 
 
@@ -187,12 +187,17 @@ def test_custom_ops() -> None:
 
 
 def test_the_first_generation_s_own() -> None:
-    assert _mapped(V1_ROWS, post_training_quantize=True)[0] == {"quantize": Quantize("dynamic")}
     assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8")}
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
     assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {"quantize": Quantize("int8", strict=True)}
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
-    assert "only .tflite files" in _refused(V1_ROWS, output_format="GRAPHVIZ_DOT")
+    assert _mapped(V1_ROWS, output_format=3) == ({}, ["no-effect"])
+    assert "can't be 'TEXT'" in _refused(V1_ROWS, output_format="TEXT")
+    made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
+    assert made_up == {"quantize": Quantize("int8", io="uint8", default_range=(0, 6))}
+    assert _mapped(V1_ROWS, optimizations=DEFAULT, default_ranges_stats=(0, 6)) == (
+        {"quantize": Quantize("dynamic")}, ["no-effect"],
+    )  # fmt: skip
 
 
 def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:

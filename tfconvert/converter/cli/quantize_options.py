@@ -14,6 +14,20 @@ from tfconvert.converter.quantization_choices import NOT_DENSE, Io, Mode, Ranges
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
 
+
+class IoOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`TYPE`, or `TYPE,TYPE` for inputs and for outputs."""
+
+    name = "TYPE[,TYPE]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parses one value."""
+        ends = str(value).split(",")
+        if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
+            self.fail(f"{value!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma", param, ctx)
+        return ends[0] if len(ends) == 1 else tuple(ends)
+
+
 _OPTIONS = (
     click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
                  help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
@@ -23,7 +37,8 @@ _OPTIONS = (
                  help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable."),
     click.option("--calibration", metavar="FILE", type=click.Path(),
                  help="int8, int16: where ranges are kept that samples gave; read if there, else written."),
-    click.option("--io", type=click.Choice(get_args(Io)), help="Type of float inputs and outputs. Default: float32."),
+    click.option("--io", type=IoOption(),
+                 help="Type of float inputs and outputs, or of either as float32,int8. Default: float32."),
     click.option("--ranges", type=click.Choice(get_args(Ranges)),
                  help="int8, int16: how a range follows from samples. Default: minmax."),
     click.option("--exclude", metavar="PATTERN", multiple=True,

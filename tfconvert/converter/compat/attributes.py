@@ -11,7 +11,7 @@ from typing import Any
 from tfconvert.converter.compat.enumerators import OpsSet
 from tfconvert.converter.compat.flex import flex
 from tfconvert.converter.compat.origin import EXCLUDED
-from tfconvert.converter.compat.quantization import names, quantize
+from tfconvert.converter.compat.quantization import SAMPLES, names, quantize
 from tfconvert.converter.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
@@ -81,7 +81,7 @@ SHARED_ROWS: Sequence[Row] = (
     _maps("optimizations", set(),
           "`DEFAULT` and its old names: `Quantize(mode=\"dynamic\")`, or what the attributes below say; "
           "`EXPERIMENTAL_SPARSITY` has no effect"),
-    _maps("representative_dataset", None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
+    _maps(SAMPLES, None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
     Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),
     _maps("_experimental_disable_per_channel_quantization_for_dense_layers", False,
@@ -156,8 +156,8 @@ V1_ROWS: Sequence[Row] = (
     Row("quantized_input_stats", {}, "maps",
         "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; elsewhere it is "
         "refused"),
-    _refused("default_ranges_stats", None, "made-up ranges would make wrong numbers",
-             "set representative_dataset: its samples tell the ranges"),
+    _maps("default_ranges_stats", None,
+          "`Quantize(default_range=...)`: results are wrong, and a warning says so; samples tell right ranges"),
     _ignored("drop_control_dependency", True, "ops that change variables keep their order; others need none"),
     _ignored("reorder_across_fake_quant", False, "numbers are rounded where the model rounds them"),
     _ignored("change_concat_input_ranges", False, "LiteRT's kernel takes parts of one scale, which quantizing sees to"),
@@ -178,6 +178,7 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     Raises:
         ConversionError: Some can't be honoured (`wrong-option`); all of them are named.
     """
+    _check_truth(rows, values)
     arguments: dict[str, Any] = {}
     notes: list[Diagnostic] = []
     problems: list[Diagnostic] = []
@@ -198,6 +199,16 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     if problems:
         raise ConversionError(dict.fromkeys(problems))
     return Mapped(arguments, tuple(notes))
+
+
+def _check_truth(rows: Sequence[Row], values: Values) -> None:
+    """Checks that values are true or false, as an array isn't; samples may be one."""
+    for row in rows:
+        value = values[row.name]
+        try:
+            bool(None if row.name == SAMPLES else value)
+        except (TypeError, ValueError):
+            raise refusal(row.name, f"it can't be {value!r}", "pass a single value") from None
 
 
 def _is_given(value: Any) -> bool:

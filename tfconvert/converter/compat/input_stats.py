@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tfconvert.converter.compat.quantization import element_type
+from tfconvert.converter.compat.quantization import SAMPLES, element_type
 from tfconvert.converter.compat.row import Values, refusal
 from tfconvert.importers.graph_def import read_graph_def
+from tfconvert.importers.source import Source
+from tfconvert.importers.temporary_model import temporary_model
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NAME = "quantized_input_stats"
@@ -39,16 +42,39 @@ def with_ranges(model: Any, values: Values, inputs: Callable[[], Sequence[str]])
         return model
     if not isinstance(stats, Mapping):
         raise refusal(NAME, f"it can't be {stats!r}", "pass a mean and a standard deviation by input")
-    if kind not in _LIMITS:
-        raise refusal(NAME, f"inputs are {kind}, so that they have no range", "set inference_type to int8 or uint8")
-    graph = _graph(model)
-    nodes = {node.name: node for node in graph.node}
-    given = {str(name).partition(":")[0]: numbers for name, numbers in stats.items()}
-    if unknown := [name for name in given if name not in nodes]:
-        raise refusal(NAME, f"the graph has no input {', '.join(map(repr, unknown))}", "name the inputs of the model")
+    graph = _fake_quantized(_graph(model), stats, kind)
+    given = {str(name).partition(":")[0] for name in stats}
     if missing := [name for name in inputs() if name not in given]:
         raise refusal(NAME, f"it has no range of the input {', '.join(map(repr, missing))}", "name every input")
-    for name, numbers in given.items():
+    return graph
+
+
+def ranged(source: Source, stats: Mapping[str, tuple[float, float]], kind: str) -> Source:
+    """Returns the source of a copy of a frozen graph whose inputs have fake quantization.
+
+    Args:
+        source: The graph.
+        stats: Mean and standard deviation by input.
+        kind: The type of the integers.
+
+    Raises:
+        ConversionError: It is not a frozen graph, has no such input, or the numbers are wrong.
+    """
+    graph = _fake_quantized(_graph(source.model), stats, kind)
+    with temporary_model(source.name, "TF_GRAPH_DEF") as folder:
+        path = Path(folder, "graph.pb")
+        path.write_bytes(graph.SerializeToString())
+        return source._replace(model=path, temporary=folder)
+
+
+def _fake_quantized(graph: pb.GraphDef, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:
+    if kind not in _LIMITS:
+        raise refusal(NAME, f"inputs are {kind}, so that they have no range", "choose int8 or uint8")
+    nodes = {node.name for node in graph.node}
+    for given, numbers in stats.items():
+        name = str(given).partition(":")[0]
+        if name not in nodes:
+            raise refusal(NAME, f"the graph has no input {name!r}", "name the inputs of the model")
         _insert(graph, name, *_range(name, numbers, kind))
     return graph
 
@@ -60,7 +86,7 @@ def kind_of(values: Values) -> str | None:
         taken = whole
     if taken != "float32":
         return taken
-    return whole if whole != "float32" and values["representative_dataset"] is None else None
+    return whole if whole != "float32" and values[SAMPLES] is None else None
 
 
 def _graph(model: Any) -> pb.GraphDef:

@@ -24,6 +24,10 @@ _SIZES = {"int8": 1, "float16": 2, "float32": 4}
 
 _ENDS = ("inference_input_type", "inference_output_type")
 
+SAMPLES = "representative_dataset"
+
+_DEFAULT_RANGES = "default_ranges_stats"
+
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
 
@@ -71,6 +75,9 @@ def quantize(values: Values) -> Mapped:
                 raise refusal(name, f"it can't be {kind}: nothing is quantized", _WITH_SAMPLES)
         return Mapped({}, notes)
     setting = _setting(wish, values)
+    if values.get(_DEFAULT_RANGES) is not None and (setting is None or not setting.is_static):
+        text = f"{_DEFAULT_RANGES} has no effect: only integers need ranges"
+        notes = (*notes, Diagnostic("no-effect", text, severity=NOTE))
     return Mapped({} if setting is None else {"quantize": setting}, notes)
 
 
@@ -86,7 +93,7 @@ def supported_ops(values: Values) -> frozenset[str]:
 
 
 def _setting(wish: _Wish, values: Values) -> Quantize | None:
-    samples = values["representative_dataset"]
+    samples = values[SAMPLES]
     per_channel = _per_channel(values)
     smallest = min(wish.types, key=_SIZES.__getitem__, default="int8")
     integers: Mode = "int16" if INT16 in wish.ops else "int8"
@@ -101,7 +108,8 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
         return Quantize("dynamic", per_channel=per_channel)
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
-                    io=io, per_channel=per_channel, strict=is_strict)  # fmt: skip
+                    io=io, per_channel=per_channel, strict=is_strict,
+                    default_range=values.get(_DEFAULT_RANGES))  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -130,7 +138,7 @@ def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ..
     notes = []
     if is_sparse:
         notes.append(Diagnostic("no-sparsity", "weights are stored whole, whatever is zero", severity=NOTE))
-    if not wish.optimizes and (values["representative_dataset"] is not None or wish.types or INT8 in wish.ops):
+    if not wish.optimizes and (values[SAMPLES] is not None or wish.types or INT8 in wish.ops):
         notes.append(Diagnostic("not-quantized", "nothing is quantized, since optimizations is empty",
                                 hint="set optimizations = [Optimize.DEFAULT]", severity=WARNING))  # fmt: skip
     return tuple(notes)
@@ -150,11 +158,11 @@ def names(attribute: str, values: Any) -> frozenset[str]:
     Raises:
         ConversionError: One is neither (`wrong-option`).
     """
-    found = frozenset(getattr(each, "value", each) for each in _listed(values))
+    found = [getattr(each, "value", each) for each in _listed(values)]
     for each in found:
         if not isinstance(each, str):
             raise refusal(attribute, f"it can't have {each!r}", "use the names that tfconvert has for them")
-    return found
+    return frozenset(found)
 
 
 def _listed(values: Any) -> Iterable[Any]:
