@@ -28,6 +28,20 @@ class IoOption(click.ParamType):  # type: ignore[type-arg]  # generic only in ne
         return ends[0] if len(ends) == 1 else tuple(ends)
 
 
+class RangeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`LOW,HIGH`: two numbers."""
+
+    name = "LOW,HIGH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Parses one value."""
+        try:
+            low, high = map(float, str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not LOW,HIGH, as in 0,6", param, ctx)
+        return low, high
+
+
 _OPTIONS = (
     click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
                  help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
@@ -47,12 +61,17 @@ _OPTIONS = (
     click.option("--per-tensor-dense", is_flag=True, help="The same, but for fully connected layers alone."),
     click.option("--hybrid-only", is_flag=True,
                  help="dynamic: turn no filters to floats, which is faster on processors, but not known everywhere."),
+    click.option("--default-range", type=RangeOption(),
+                 help="int8, int16: a range for what neither samples nor training tell: only to measure speed."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
-                     "per_tensor_dense", "hybrid_only", "strict")  # fmt: skip
+                     "per_tensor_dense", "hybrid_only", "default_range", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
+
+_AS_GIVEN = ("calibration", "io", "ranges", "default_range")
+"""Those that `Quantize` takes as they are."""
 
 Function = Callable[..., Any]
 
@@ -81,7 +100,7 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         return None
     from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
 
-    settings: dict[str, Any] = {name: given[name] for name in ("calibration", "io", "ranges") if name in given}
+    settings: dict[str, Any] = {name: given[name] for name in _AS_GIVEN if name in given}
     if "samples" in given:
         settings["samples"] = list(given["samples"])
     return Quantize(

@@ -147,6 +147,11 @@ def _quantization(flags: Mapping[str, str]) -> Iterator[str]:
     elif whole != "float32":
         yield from ("--quantize", "int8", "--io", whole if taken == whole else f"{taken},{whole}")
         yield from _stats(flags)
+        ends = [flags[name] for name in ("default_ranges_min", "default_ranges_max") if name in flags]
+        if len(ends) == 1:
+            raise click.UsageError("--default_ranges_min and --default_ranges_max go together")
+        if ends:
+            yield f"--default-range={','.join(ends)}"  # The first number may have a sign.
     elif "quantize_to_float16" in flags:
         click.echo("tfconvert: note: --quantize_to_float16 has no effect without --post_training_quantize", err=True)
 
