@@ -88,6 +88,7 @@ class Quantize:
                 raise _wrong(f"{name} can't be {value!r}", f"choose one of {', '.join(get_args(kinds))}")
         self._check_io()
         self._check_types()
+        self._check_default_range()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
         if not self.is_static and self.samples is not None:
@@ -107,6 +108,14 @@ class Quantize:
             if end in ("int8", "uint8") and self.mode == "int16":
                 raise _wrong(f"inputs and outputs can't be {end} in the mode 'int16'", "choose io='int16'")
 
+    def _check_default_range(self) -> None:
+        if self.default_range is None:
+            return
+        if not _is_range(self.default_range):
+            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the least one first")
+        if not self.is_static:
+            raise _wrong(f"the mode {self.mode!r} needs no default_range", "leave it out, or choose the mode 'int8'")
+
     def _check_types(self) -> None:
         # Whatever the annotations say, a user may pass anything.
         weights: Any = self.weights
@@ -122,10 +131,6 @@ class Quantize:
         for name in ("strict", "hybrid_only"):
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(f"{name} can't be {getattr(self, name)!r}", "choose True or False")
-        if self.default_range is not None and not _is_range(self.default_range):
-            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the least one first")
-        if self.default_range is not None and not self.is_static:
-            raise _wrong(f"the mode {self.mode!r} needs no default_range", "leave it out, or choose the mode 'int8'")
         if self.calibration is not None and not isinstance(self.calibration, str | os.PathLike):
             raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
         if self.progress is not None and not callable(self.progress):

@@ -213,6 +213,10 @@ def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
 def test_enumerators_are_the_official_ones(tf: ModuleType) -> None:
     for ours, theirs in ((tfconvert.Optimize, tf.lite.Optimize), (tfconvert.OpsSet, tf.lite.OpsSet)):
         assert {each.name: each.value for each in ours} == {each.name: each.value for each in theirs}
+        assert set(ours) == set(theirs)
+        assert list(theirs) == list(ours)
+    assert tfconvert.Optimize.DEFAULT != tfconvert.Optimize.OPTIMIZE_FOR_SIZE
+    assert tfconvert.OpsSet.TFLITE_BUILTINS != "TFLITE_BUILTINS"
 
 
 def _same(ours: Any, theirs: Any) -> bool:

@@ -39,7 +39,9 @@ def test_files_tell_what_they_were_made_from(tf: ModuleType, told: Callable[[byt
     converters = {
         SAVED_MODEL: tfconvert.TFLiteConverter.from_saved_model(digits_model),
         FUNCTIONS: tfconvert.TFLiteConverter.from_concrete_functions([function], module),
-        KERAS: tfconvert.TFLiteConverter.from_keras_model(tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.ReLU()])),
+        KERAS: tfconvert.TFLiteConverter.from_keras_model(
+            tf.keras.Sequential([tf.keras.Input([2]), tf.keras.layers.ReLU()])
+        ),
     }
     for kind, converter in converters.items():
         environment = told(converter.convert()).environment
@@ -96,7 +98,7 @@ def test_how_it_was_quantized(
         converter.representative_dataset = lambda: [[np.ones((1, 2), np.float32)]]
     options = told(converter.convert()).options
     assert list(options.modelOptimizationModes) == expected
-    assert not (options.allowCustomOps or options.enableSelectTfOps or options.forceSelectTfOps)
+    assert not any((options.allowCustomOps, options.enableSelectTfOps, options.forceSelectTfOps))
 
 
 def test_options_and_the_entry_left_out(told: Callable[[bytes], Any], digits_model: Path) -> None:

@@ -97,7 +97,10 @@ def test_arrays_beside_tensors_are_ignored_with_a_warning(tf: ModuleType) -> Non
         y = tf.identity(x * 2.0, "y")
     with pytest.warns(UserWarning, match="will be ignored") as caught:
         converter = v1.TFLiteConverter(graph.as_graph_def(), [x], [y], [("z", [1])], ["z"])
-    assert sorted(str(each.message).partition(" ")[0] for each in caught) == ["input_arrays_with_shape", "output_arrays"]
+    assert sorted(str(each.message).partition(" ")[0] for each in caught) == [
+        "input_arrays_with_shape",
+        "output_arrays",
+    ]
     assert _computed(converter.convert(), 2).tolist() == [4, 4]
 
 

@@ -143,7 +143,8 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @rule_options
 @quantize_options
 @click.option("--input-stats", type=StatsOption(), multiple=True,
-              help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.")  # fmt: skip
+              help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
+              )  # fmt: skip
 @metadata_options
 @click.option("--verify", is_flag=True, help="Run the result and compare it with the reference executor.")
 @click.option("--verify-data", metavar="PATH", multiple=True, callback=lambda _context, _option, paths: paths or None,

@@ -120,4 +120,3 @@ class Converter(Settable):
             else getattr(self, row.name)
             for row in rows
         }
-

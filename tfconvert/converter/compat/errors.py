@@ -1,4 +1,4 @@
-"""The errors of the class: `ConversionError`s that scripts also catch as Python's own, as the official class raises them."""
+"""The errors of the class: `ConversionError`s that scripts also catch as the ones of Python that the official has."""
 
 from __future__ import annotations
 

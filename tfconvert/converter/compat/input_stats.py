@@ -80,7 +80,7 @@ def _fake_quantized(graph: pb.GraphDef, stats: Mapping[str, tuple[float, float]]
 
 
 def kind_of(values: Values) -> str | None:
-    """Returns the type of the integers that inputs are, or are turned to; `None` if they are not, or samples say how."""
+    """Returns the type of the integers that inputs are or are turned to; `None` for none, or if samples say how."""
     taken, whole = (element_type(values[name] or "float32") for name in ("inference_input_type", "inference_type"))
     if values["inference_input_type"] is None:
         taken = whole
