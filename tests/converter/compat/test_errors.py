@@ -62,6 +62,7 @@ def _of_arguments(model: Path) -> dict[str, tuple[Callable[[], Any], str]]:
     tags: Any = [[], ["train"]]
     path: Any = None
     number: Any = 7
+    metric: Any = max
     return {
         "signature": (lambda: new.from_saved_model(model, ["no"]), "Invalid signature key 'no'.*\n.*serving_default"),
         "signature, version 1": (lambda: old.from_saved_model(model, signature_key="no"), "Invalid signature key 'no'"),
@@ -77,7 +78,7 @@ def _of_arguments(model: Path) -> dict[str, tuple[Callable[[], Any], str]]:
         "odd shape": (lambda: old.from_saved_model(model, input_shapes={"pixels": number}), "shape of 'pixels'"),
         "nothing to feed": (lambda: old(None, None, None, output_arrays=["y"]), "what to feed"),
         "nothing to fetch": (lambda: old(None, None, [], input_arrays_with_shape=[("x", [1])]), "what to fetch"),
-        "metrics": (lambda: tfconvert.experimental.QuantizationDebugOptions({"a": float}, {"a": max}), "two metrics"),
+        "metrics": (lambda: tfconvert.experimental.QuantizationDebugOptions({"a": float}, {"a": metric}), "two metrics"),
     }
 
 

@@ -57,7 +57,7 @@ _SAMPLES = "optimizations, representative_dataset and the types of inputs and ou
 _CHOICE = "which operators are written is chosen for speed, and the results are the same"
 _ONE = "there is one converter"
 _PRINT = "`tfconvert opt` prints the model before and after any pass"
-_METADATA = "a few bytes of metadata always say how the file was made and which runtime it needs, and nothing else"
+_METADATA = "the report tells what operators were made from; the file's metadata tells how it was made, and no more"
 
 TARGET_ROWS: Sequence[Row] = (
     _maps("supported_ops", {OpsSet.TFLITE_BUILTINS},
