@@ -229,7 +229,7 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
     with limited(options.limits), ExitStack() as undo:
-        if source is not original:
+        if original.temporary is None:
             undo.callback(source.discard)
         file, report = conversion.run(source, options, on_stage)
         if options.verifies:

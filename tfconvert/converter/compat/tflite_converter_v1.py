@@ -122,7 +122,7 @@ class TFLiteConverter(Converter):
         try:
             return [each.name for each in interface_of(entry_functions(source.open())[0]).inputs]
         finally:
-            if source is not given:
+            if given.temporary is None:
                 source.discard()
 
     def model(self, values: Values) -> Any:
@@ -215,7 +215,7 @@ class TFLiteConverter(Converter):
         saved = None if is_folder(path) else save_keras_file(Path(path), custom_objects)
         found = signatures(path if saved is None else os.fspath(saved), [SIGNATURE], None)
         selection = of_signature(None if found is None else found[SIGNATURE], input_arrays, input_shapes, output_arrays)
-        return cls._of(saved or path, {**selection, "temporary": saved, "order": "written"})
+        return cls._of(saved or path, {**selection, "signatures": [SIGNATURE], "temporary": saved, "order": "written"})
 
     @classmethod
     @as_of_the_class()
