@@ -84,6 +84,7 @@ def _export_litert(module: ModuleOp, options: Options, imported: Imported) -> TF
         allow_flex=options.allow_flex,
         origin=origin,
         was_trained=any(name.startswith(_TRAINED) for name in imported.operations),
+        is_sparse=options.sparse_weights,
     )
 
 

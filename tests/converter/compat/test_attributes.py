@@ -157,7 +157,6 @@ def test_what_can_not_be_made_is_refused(values: dict[str, Any], expected: str) 
 @pytest.mark.parametrize(("values", "expected"), [
     ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, []),
     ({"supported_ops": ["SELECT_TF_OPS"]}, ["builtins-too"]),
-    ({"optimizations": SPARSE}, ["no-sparsity"]),
     ({"representative_dataset": _samples}, ["not-quantized"]),
     ({"supported_ops": INT8_OPS}, ["not-quantized"]),
 ])  # fmt: skip
@@ -180,6 +179,12 @@ def test_flex_ops(values: dict[str, Any], expected: dict[str, Any]) -> None:
 
 def test_a_mistake_is_told_once() -> None:
     assert _refused(supported_ops=["NONE", "SELECT_TF_OPS"]).count("NONE can't be made") == 1
+
+
+def test_sparse_weights() -> None:
+    assert _mapped(optimizations=SPARSE) == ({"sparse_weights": True}, [])
+    wanted = {"sparse_weights": True, "quantize": Quantize("dynamic")}
+    assert _mapped(optimizations=[*DEFAULT, *SPARSE])[0] == wanted
 
 
 def test_custom_ops() -> None:

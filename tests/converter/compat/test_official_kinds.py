@@ -414,7 +414,7 @@ def test_tensors_keep_names(tf: ModuleType) -> None:
     assert (found["x"], found["y"], found["z"]) == (2, 4, 16)
 
 
-def test_sparse_weights_are_stored_whole(tf: ModuleType, run_tflite: RunTFLite) -> None:
+def test_sparse_weights(tf: ModuleType, run_tflite: RunTFLite) -> None:
     weight = np.zeros((16, 8), np.float32)
     weight[3, 1] = 2
     function = tf.function(lambda x: tf.matmul(x, weight), input_signature=[tf.TensorSpec([1, 16], tf.float32)])

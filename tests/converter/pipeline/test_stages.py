@@ -101,7 +101,7 @@ EVERYTHING = [
     "prepare-control-flow", "lower-tables", "initialize-state", "default-sizes", "legalize", "cse", "optimize", "cse",
     "fit-kernels", "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
     "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights",
-    "verify-quantized",
+    "verify-quantized", "sparse-weights",
 ]  # fmt: skip
 
 

@@ -80,7 +80,8 @@ TARGET_ROWS: Sequence[Row] = (
 SHARED_ROWS: Sequence[Row] = (
     _maps("optimizations", set(),
           "`DEFAULT` and its old names: `Quantize(mode=\"dynamic\")`, or what the attributes below say; "
-          "`EXPERIMENTAL_SPARSITY` has no effect"),
+          "`EXPERIMENTAL_SPARSITY` stores matrices of dense layers that are mostly zero without their zeros, in the forms "
+          "that LiteRT has kernels for"),
     _maps(SAMPLES, None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
     Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),
@@ -112,7 +113,7 @@ SHARED_ROWS: Sequence[Row] = (
     _ignored("experimental_enable_resource_variables", True, "variables that the model changes are always kept"),
     Row("_experimental_allow_all_select_tf_ops", False, "maps",
         "`flex_ops=[\"*\"]`, if `supported_ops` has `SELECT_TF_OPS`", maps=flex),
-    _ignored("_experimental_sparsify_model", False, "weights are stored whole, whatever is zero"),
+    _ignored("_experimental_sparsify_model", False, "`optimizations` has `EXPERIMENTAL_SPARSITY` for that"),
     _ignored("_experimental_use_buffer_offset", False, "buffers go behind the tables if the file is over 2 GB"),
     *(_ignored(name, None, _PRINT) for name in (
         "ir_dump_dir", "ir_dump_pass_regex", "ir_dump_func_regex", "print_ir_before", "print_ir_after",

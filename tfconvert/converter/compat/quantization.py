@@ -68,17 +68,18 @@ def quantize(values: Values) -> Mapped:
     whole = element_type(values.get("inference_type") or "float32")
     optimizes = bool(optimizations & _OPTIMIZATIONS) or whole != "float32" or bool(values.get("quantized_input_stats"))
     wish = _Wish(optimizes, ops, types, _io(values, whole))
-    notes = _notes(wish, values, _SPARSITY in optimizations)
+    notes = _notes(wish, values)
+    sparse = {"sparse_weights": True} if _SPARSITY in optimizations else {}
     if not optimizes:
         for name, kind in zip(_ENDS, wish.io, strict=True):
             if kind != "float32":
                 raise refusal(name, f"it can't be {kind}: nothing is quantized", _WITH_SAMPLES)
-        return Mapped({}, notes)
+        return Mapped(sparse, notes)
     setting = _setting(wish, values)
     if values.get(_DEFAULT_RANGES) is not None and (setting is None or not setting.is_static):
         text = f"{_DEFAULT_RANGES} has no effect: only integers need ranges"
         notes = (*notes, Diagnostic("no-effect", text, severity=NOTE))
-    return Mapped({} if setting is None else {"quantize": setting}, notes)
+    return Mapped(sparse if setting is None else {**sparse, "quantize": setting}, notes)
 
 
 def supported_ops(values: Values) -> frozenset[str]:
@@ -134,10 +135,8 @@ def _check_bias(type: Any, mode: Mode) -> None:
                       f"biases are {wanted} here, not {element_type(type)}", "leave it out")  # fmt: skip
 
 
-def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:
+def _notes(wish: _Wish, values: Values) -> tuple[Diagnostic, ...]:
     notes = []
-    if is_sparse:
-        notes.append(Diagnostic("no-sparsity", "weights are stored whole, whatever is zero", severity=NOTE))
     if not wish.optimizes and (values[SAMPLES] is not None or wish.types or INT8 in wish.ops):
         notes.append(Diagnostic("not-quantized", "nothing is quantized, since optimizations is empty",
                                 hint="set optimizations = [Optimize.DEFAULT]", severity=WARNING))  # fmt: skip

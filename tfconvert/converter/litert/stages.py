@@ -68,4 +68,5 @@ STAGES: Sequence[Stage] = (
     Stage("quantize-weights", "weights are final, and still floats unless integers are needed", takes=_WEIGHTS,
           only_with="quantize"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
+    Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
 )  # fmt: skip

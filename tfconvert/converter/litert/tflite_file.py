@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
-from tfconvert.schema.dialects import tf, tf_saved_model
-from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
+from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def export_file(
     allow_flex: bool = False,
     origin: Mapping[str, Any] | None = MappingProxyType({}),
     was_trained: bool = False,
+    is_sparse: bool = False,
 ) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
@@ -49,12 +50,13 @@ def export_file(
         allow_flex: Whether TensorFlow's own kernels were allowed.
         origin: Fields of `Origin` that are known otherwise; `None` leaves the metadata on that out.
         was_trained: Whether the model was trained with quantization.
+        is_sparse: Whether weights may be stored without their zeros.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     found = None if origin is None else Origin(
         model_type=_model_type(module),
         tensorflow_version=version.data if isinstance(version, StringAttr) else "",
-        optimizations=tuple(_optimizations(quantize, was_trained)),
+        optimizations=(*_optimizations(quantize, was_trained), *(_sparsity(module) if is_sparse else ())),
         allow_custom_ops=allow_custom_ops,
         enable_select_tf_ops=allow_flex,
     )._replace(**origin)  # fmt: skip
@@ -77,3 +79,15 @@ def _optimizations(quantize: Quantize | None, was_trained: bool) -> Iterator[str
         yield _OPTIMIZATIONS[quantize.mode]
     if is_of_training:
         yield "QUANTIZATION_AWARE_TRAINING"
+
+
+def _sparsity(module: ModuleOp) -> list[str]:
+    """Returns the enumerators of `ModelOptimizationMode` for the forms of weights without zeros."""
+    found = set()
+    for op in module.walk():
+        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+            tensors = op.attributes.get(tfl_file.TENSORS)
+            assert isinstance(tensors, ArrayAttr)
+            fields = tfl_file.from_dictionary("Tensor", tensors.data[0])
+            found.add("BLOCK_SPARSITY" if fields["sparsity"].get("block_map") else "RANDOM_SPARSITY")
+    return sorted(found)
