@@ -7,6 +7,7 @@ docs/tflite_converter_tests.md, with the verdicts as they are, or anew, from a c
 python -m tests.converter.compat.official_tests
 python -m tests.converter.compat.official_tests --run FOLDER
 python -m tests.converter.compat.official_tests --run FOLDER --official
+python -m tests.converter.compat.official_tests --run FOLDER --file lite_test
 """
 
 from __future__ import annotations
@@ -176,16 +177,21 @@ def _group(own: Sequence[Row], known: Sequence[Reason]) -> Iterator[str]:
         yield f"| `{test.partition('.')[2]}` | {', '.join(row.keras for row in runs)} | {'; '.join(texts)} |\n"
 
 
-def run(folder: str, official: bool) -> list[Row]:
+def run(folder: str, official: bool, files: Sequence[str] = ()) -> list[Row]:
     """Returns the tests with verdicts of now.
 
     Args:
         folder: The official project's sources.
         official: Whether the official class runs, too; else its verdicts stay as they are.
+        files: The files whose tests run; all of them if there are none.
     """
-    before = {(row.file, row.test, row.keras): row.official for row in rows()} if VERDICTS.exists() else {}
+    known = rows() if VERDICTS.exists() else []
+    before = {(row.file, row.test, row.keras): row.official for row in known}
     found = []
     for file, kerases in RUNS.items():
+        if files and file not in files:
+            found += [row for row in known if row.file == file]
+            continue
         for keras in kerases:
             theirs = _verdicts("theirs", folder, file, keras) if official else {}
             for test, ours in _verdicts("ours", folder, file, keras).items():
@@ -233,9 +239,10 @@ def main() -> None:
     parser = ArgumentParser()
     parser.add_argument("--run", metavar="FOLDER")
     parser.add_argument("--official", action="store_true")
+    parser.add_argument("--file", choices=FILES, action="append", default=[])
     arguments = parser.parse_args()
     if arguments.run is not None:
-        write(run(arguments.run, arguments.official))
+        write(run(arguments.run, arguments.official, arguments.file))
     found, known = rows(), reasons()
     PAGE.write_text(page(found), "utf-8")
     for row in found:

@@ -78,7 +78,10 @@ def _of_arguments(model: Path) -> dict[str, tuple[Callable[[], Any], str]]:
         "odd shape": (lambda: old.from_saved_model(model, input_shapes={"pixels": number}), "shape of 'pixels'"),
         "nothing to feed": (lambda: old(None, None, None, output_arrays=["y"]), "what to feed"),
         "nothing to fetch": (lambda: old(None, None, [], input_arrays_with_shape=[("x", [1])]), "what to fetch"),
-        "metrics": (lambda: tfconvert.experimental.QuantizationDebugOptions({"a": float}, {"a": metric}), "two metrics"),
+        "metrics": (
+            lambda: tfconvert.experimental.QuantizationDebugOptions({"a": float}, {"a": metric}),
+            "two metrics",
+        ),
     }
 
 

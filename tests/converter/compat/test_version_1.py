@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import TestCase
 
 import numpy as np
 import pytest
@@ -95,11 +96,12 @@ def test_arrays_beside_tensors_are_ignored_with_a_warning(tf: ModuleType) -> Non
     with tf.Graph().as_default() as graph:
         x = tf.compat.v1.placeholder(tf.float32, [2], "x")
         y = tf.identity(x * 2.0, "y")
-    with pytest.warns(UserWarning, match="will be ignored") as caught:
+    with TestCase().assertLogs("tfconvert", "WARNING") as logged:
         converter = v1.TFLiteConverter(graph.as_graph_def(), [x], [y], [("z", [1])], ["z"])
-    assert sorted(str(each.message).partition(" ")[0] for each in caught) == [
-        "input_arrays_with_shape",
-        "output_arrays",
+    assert converter._has_valid_tensors()
+    assert not v1.TFLiteConverter(graph.as_graph_def(), None, None, [("x", [2])], ["y"])._has_valid_tensors()
+    assert [record.getMessage().partition(",")[0] for record in logged.records] == [
+        f"{name} will be ignored" for name in ("input_arrays_with_shape", "output_arrays")
     ]
     assert _computed(converter.convert(), 2).tolist() == [4, 4]
 

@@ -80,8 +80,8 @@ TARGET_ROWS: Sequence[Row] = (
 SHARED_ROWS: Sequence[Row] = (
     _maps("optimizations", set(),
           "`DEFAULT` and its old names: `Quantize(mode=\"dynamic\")`, or what the attributes below say; "
-          "`EXPERIMENTAL_SPARSITY` stores matrices of dense layers that are mostly zero without their zeros, in the forms "
-          "that LiteRT has kernels for"),
+          "`EXPERIMENTAL_SPARSITY`: matrices of dense layers that are mostly zero are stored without their zeros, in "
+          "the forms that LiteRT has kernels for"),
     _maps(SAMPLES, None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
     Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ from tfconvert.schema.files import is_folder
 Shapes = Mapping[str, Collection[int | None] | None]
 """Shapes by input; a set is in the order in which it is iterated."""
 
+_LOG = logging.getLogger(__name__)
+
 _MADE = {"api_version": 1}
 """Fields of the metadata on how the file was made."""
 
@@ -55,6 +57,8 @@ class TFLiteConverter(Converter):
         ConversionError: Nothing says what to feed, or what to fetch (`wrong-option`).
     """
 
+    _is_of_tensors: bool
+
     @as_of_the_class()
     def __init__(
         self,
@@ -70,7 +74,7 @@ class TFLiteConverter(Converter):
             outputs = [tensor.name for tensor in output_tensors]
             redundant = {"input_arrays_with_shape": input_arrays_with_shape, "output_arrays": output_arrays}
             for name in (name for name, value in redundant.items() if value):
-                warnings.warn(f"{name} will be ignored, since tensors are passed", stacklevel=4)
+                _LOG.warning("%s will be ignored, since tensors are passed", name)
         elif input_arrays_with_shape is not None and output_arrays:
             inputs = [name for name, _ in input_arrays_with_shape]
             shapes = shapes_of("input_arrays_with_shape", dict(input_arrays_with_shape))
@@ -81,13 +85,19 @@ class TFLiteConverter(Converter):
                           )  # fmt: skip
         super().__init__(V1_ROWS, graph_def, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
         set_plainly(self, "_made", _MADE)
+        set_plainly(self, "_is_of_tensors", input_tensors is not None and bool(output_tensors))
 
     @classmethod
     def _of(cls, model: Any, arguments: Mapping[str, Any]) -> TFLiteConverter:
         converter = cls.__new__(cls)
         Converter.__init__(converter, V1_ROWS, model, arguments)
         set_plainly(converter, "_made", _MADE)
+        set_plainly(converter, "_is_of_tensors", False)
         return converter
+
+    def _has_valid_tensors(self) -> bool:
+        """Returns whether tensors were passed, and not their names; the official class's subclasses ask that."""
+        return self._is_of_tensors
 
     @property
     def post_training_quantize(self) -> bool:

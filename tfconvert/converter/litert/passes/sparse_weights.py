@@ -135,7 +135,7 @@ def _takes(use: Use, value: Value) -> bool:
 def _kept(matrix: Array, size: int) -> Array | None:
     """Returns which blocks of each row aren't all zero; `None` if rows can't be divided into blocks."""
     rows, columns = matrix.shape
-    return None if columns % size else matrix.reshape(rows, -1, size).any(2)
+    return None if columns % size else np.asarray(matrix.reshape(rows, -1, size).any(2))
 
 
 def _vector(numbers: Sequence[int] | Array) -> tuple[str, dict[str, Any]]:
@@ -143,7 +143,8 @@ def _vector(numbers: Sequence[int] | Array) -> tuple[str, dict[str, Any]]:
     return name, {"values": [int(number) for number in numbers]}
 
 
-def _replace(value: OpResult, stored: Array, sparsity: DictionaryAttr) -> None:
+def _replace(value: Value, stored: Array, sparsity: DictionaryAttr) -> None:
+    assert isinstance(value, OpResult)
     op = value.op
     new = tfl.create(tfl.PSEUDO_SPARSE_CONST, result_types=(value.type,),
                      properties={"value": tensor_data.of_array(stored)}, location=op.location)  # fmt: skip
