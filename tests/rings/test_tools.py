@@ -142,9 +142,9 @@ def test_microcontrollers_run_them(name: str, mode: str, file: Callable[[str, st
 @pytest.mark.parametrize("name", NETWORKS)
 def test_ethos_u_runs_all_operators(name: str, folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("ethosu.vela")
-    command: list[str | Path] = [Path(sys.executable).with_name("vela"), folder / f"{name}-int8.tflite", "--output-dir", tmp_path,
-               "--accelerator-config", "ethos-u55-128"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    vela: list[str | Path] = [Path(sys.executable).with_name("vela"), "--accelerator-config", "ethos-u55-128"]
+    vela += ["--output-dir", tmp_path, folder / f"{name}-int8.tflite"]
+    done = subprocess.run(vela, capture_output=True, text=True, check=True)
     assert "CPU operators = 0 " in done.stdout
 
 

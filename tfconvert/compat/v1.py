@@ -8,6 +8,9 @@ from tfconvert.converter.compat.interpreter import Interpreter
 from tfconvert.converter.compat.target import RepresentativeDataset, TargetSpec
 from tfconvert.converter.compat.tflite_converter_v1 import TFLiteConverter
 
+TocoConverter = TFLiteConverter
+"""The name that the class had first."""
+
 __all__ = [
     "Interpreter",
     "OpsSet",
@@ -15,5 +18,6 @@ __all__ = [
     "RepresentativeDataset",
     "TFLiteConverter",
     "TargetSpec",
+    "TocoConverter",
     "experimental",
 ]

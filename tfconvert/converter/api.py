@@ -237,7 +237,8 @@ def _converted(source: Source, options: Options, on_stage: Callable[[str], None]
     original, source = source, source.on_disk()
     saved = StageTime("save", time.perf_counter() - start)
     with limited(options.limits), ExitStack() as undo, ExitStack() as end:
-        undo.callback(source.discard)
+        if original.temporary is None:
+            undo.callback(source.discard)
         if options.verify is not None:
             from tfconvert.converter.verification import prepared, verified
 

@@ -18,7 +18,7 @@ from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
 from tfconvert.converter.report import Recorder, Report, StageTime
-from tfconvert.converter.targets import LITERT, Target, target_of
+from tfconvert.converter.targets import LITERT, Imported, Target, target_of
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
@@ -252,7 +252,8 @@ def _run(
     except ConversionError as problem:
         explained = _explained(problem, [*recorder.notes, *budget().notes()])
         raise _with_cuts(explained, source) from problem.__cause__
-    file = timed("export", lambda: target.export(module, options))
+    imported = Imported(source, recorder.operations)
+    file = timed("export", lambda: target.export(module, options, imported))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
     recorder.notes += [*budget().notes(), *target.notes(file)]

@@ -54,6 +54,9 @@ class Options(NamedTuple):
         iree: How IREE compiles the model; `None` for the usual way.
         mlir_shape_function: Whether a text of StableHLO has functions that compute the sizes of results.
         mlir_artifact: Whether StableHLO is written as a portable artifact instead of a text.
+        sparse_weights: Whether matrices that are mostly zero are stored without their zeros.
+        origin: Fields of the file's metadata on how it was made (`Origin`) beside those that the conversion knows;
+            `None` leaves that entry out.
     """
 
     allow_custom_ops: bool = False
@@ -76,6 +79,8 @@ class Options(NamedTuple):
     iree: IreeOptions | None = None
     mlir_shape_function: bool = False
     mlir_artifact: bool = False
+    sparse_weights: bool = False
+    origin: Mapping[str, Any] | None = {}
 
     @property
     def fuses_recurrent(self) -> bool:

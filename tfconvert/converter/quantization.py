@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ class Quantize:
             16 bits; 16-bit sums are faster, and less precise.
         trained_only: Whether only that becomes integers which the model fake-quantizes itself, without samples; a model
             without fake quantization stays float, and so do inputs and outputs that aren't fake-quantized.
+        default_range: The least and the greatest number of values whose ranges nothing tells, neither samples nor
+            training. Results are wrong then; it serves to measure speed and size.
         progress: Called with the number of samples that were run, and how many there are (`None` if that is unknown).
     """
 
@@ -90,6 +93,7 @@ class Quantize:
     bias: Bias | None = None
     accumulation: Accumulation = "float32"
     trained_only: bool = False
+    default_range: tuple[float, float] | None = None
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -125,6 +129,7 @@ class Quantize:
             raise _wrong(f"accumulation doesn't go with the mode {self.mode!r}", "choose the mode 'float16'")
         self._check_io()
         self._check_types()
+        self._check_default_range()
         if self.weights == 4 and self.mode in ("float16", "int16"):
             raise _wrong(f"weights of 4 bits don't go with the mode {self.mode!r}", "leave `weights` out")
         if self.trained_only and (self.samples is not None or self.calibration is not None):
@@ -148,6 +153,14 @@ class Quantize:
             if end in ("int8", "uint8") and self.mode == "int16":
                 raise _wrong(f"inputs and outputs can't be {end} in the mode 'int16'", "choose io='int16'")
 
+    def _check_default_range(self) -> None:
+        if self.default_range is None:
+            return
+        if not _is_range(self.default_range):
+            raise _wrong(f"default_range can't be {self.default_range!r}", "pass two numbers, the least one first")
+        if not self.is_static:
+            raise _wrong(f"the mode {self.mode!r} needs no default_range", "leave it out, or choose the mode 'int8'")
+
     def _check_types(self) -> None:
         # Whatever the annotations say, a user may pass anything.
         weights: Any = self.weights
@@ -167,6 +180,11 @@ class Quantize:
             raise _wrong(f"calibration can't be {self.calibration!r}", "pass the path of a file")
         if self.progress is not None and not callable(self.progress):
             raise _wrong(f"progress can't be {self.progress!r}", "pass a function")
+
+
+def _is_range(value: Any) -> bool:
+    is_pair = isinstance(value, Sequence) and len(value) == 2 and all(isinstance(each, int | float) for each in value)
+    return is_pair and math.isfinite(value[0]) and math.isfinite(value[1]) and value[0] < value[1]
 
 
 def has_channels(per_channel: PerChannel, operator: str) -> bool:

@@ -220,14 +220,15 @@ class Recorder:
     Attributes:
         stages: The times of the stages so far.
         notes: Their notes.
+        operations: The model's TensorFlow ops, by name.
     """
 
     def __init__(self) -> None:
         self.stages: list[StageTime] = []
         self.notes: list[Diagnostic] = []
+        self.operations: Counter[str] = Counter()
         self._rewrites: dict[str, Counter[str]] = {}
         self._headings: dict[str, str] = {}
-        self._operations: Counter[str] = Counter()
         self._frozen = 0
         self._layers: list[Layer] = []
 
@@ -243,7 +244,7 @@ class Recorder:
         if result.heading:
             self._headings[name] = result.heading
         if result.operations is not None:
-            self._operations = result.operations
+            self.operations = result.operations
         self._frozen += result.frozen_variables
         self._layers += result.layers
         self.notes += [note for note in result.notes if note not in self.notes]
@@ -258,7 +259,7 @@ class Recorder:
         return Report(
             source,
             tuple(self.stages),
-            operations_before=self._operations,
+            operations_before=self.operations,
             rewrites=self._rewrites,
             headings=self._headings,
             frozen_variables=self._frozen,

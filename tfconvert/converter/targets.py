@@ -5,6 +5,7 @@ Exporters, and what compares their files with models, are imported late, so that
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,13 +28,29 @@ if TYPE_CHECKING:
     ConvertedFile = TFLiteFile | StableHLOText | ArtifactFile | IreeFile
 
 
+_TRAINED = ("FakeQuantWithMinMax", "QuantizeAndDequantize")
+"""Beginnings of the names of ops that say with which ranges a model was trained."""
+
+
+class Imported(NamedTuple):
+    """What is known of a model when its file is made.
+
+    Attributes:
+        source: The model.
+        operations: Its TensorFlow ops, by name.
+    """
+
+    source: Source
+    operations: Counter[str]
+
+
 class Target(NamedTuple):
     """A target.
 
     Attributes:
         stages: Its pipeline.
         load: Imports what `export` needs, so that the report separates import time from the work's.
-        export: Returns the file of a module that the pipeline has rewritten.
+        export: Returns the file of a module that the pipeline has rewritten, with what is known of the model.
         compare: Returns how what a file computes compares with the model, on the user's inputs or random ones.
         finish: What is still to be done with the file, by name: each is a stage of the report.
         notes: Returns what users of a file should know.
@@ -41,7 +58,7 @@ class Target(NamedTuple):
 
     stages: Sequence[Stage]
     load: Callable[[], None]
-    export: Callable[[ModuleOp, Options], ConvertedFile]
+    export: Callable[[ModuleOp, Options, Imported], ConvertedFile]
     compare: Callable[[Source, Any, Any], Verification]
     finish: Mapping[str, Callable[[Any], PassResult]] = {}
     notes: Callable[[Any], Sequence[Diagnostic]] = lambda file: ()
@@ -51,7 +68,7 @@ def _load_litert() -> None:
     import tfconvert.converter.litert.tflite_file  # noqa: F401
 
 
-def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
+def _export_litert(module: ModuleOp, options: Options, imported: Imported) -> TFLiteFile:
     from tfconvert.converter.litert.tflite_file import export_file
 
     describe = None
@@ -59,6 +76,8 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
         from tfconvert.converter.model_metadata import describer
 
         describe = describer(options.metadata)
+    kind = imported.source.kind
+    origin = None if options.origin is None else {**({"model_type": kind} if kind else {}), **options.origin}
     return export_file(
         module,
         allow_custom_ops=options.allow_custom_ops,
@@ -66,6 +85,9 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
         describe=describe,
         target_runtime=options.target_runtime,
         allow_flex=options.allow_flex,
+        origin=origin,
+        was_trained=any(name.startswith(_TRAINED) for name in imported.operations),
+        is_sparse=options.sparse_weights,
     )
 
 
@@ -86,7 +108,7 @@ def _load_stablehlo() -> None:
     import tfconvert.exporters.stablehlo  # noqa: F401
 
 
-def _export_stablehlo(module: ModuleOp, options: Options) -> StableHLOText:
+def _export_stablehlo(module: ModuleOp, options: Options, imported: Imported) -> StableHLOText:
     from tfconvert.exporters.stablehlo import StableHLOText
 
     if options.mlir_weights == "arguments":
@@ -100,7 +122,7 @@ def _load_artifact() -> None:
     import tfconvert.converter.stablehlo.artifact_file  # noqa: F401
 
 
-def _export_artifact(module: ModuleOp, options: Options) -> ArtifactFile:
+def _export_artifact(module: ModuleOp, options: Options, imported: Imported) -> ArtifactFile:
     from tfconvert.converter.stablehlo.artifact_file import ArtifactFile
 
     if options.mlir_weights == "arguments":
@@ -128,7 +150,7 @@ def _load_iree() -> None:
     import tfconvert.converter.iree.program_file  # noqa: F401
 
 
-def _export_iree(module: ModuleOp, options: Options) -> IreeFile:
+def _export_iree(module: ModuleOp, options: Options, imported: Imported) -> IreeFile:
     from tfconvert.converter.iree.program_file import IreeFile
     from tfconvert.converter.iree_options import IreeOptions
 

@@ -43,7 +43,7 @@ def save_functions(model: Any) -> TemporaryModel:
         if not functions:
             raise error("no-signature", f"{what} has no function with an input signature",
                         hint="decorate a method with tf.function(input_signature=[...])")  # fmt: skip
-        with temporary_model(f"{name} in memory") as folder:
+        with temporary_model(f"{name} in memory", "TF_CONCRETE_FUNCTIONS") as folder:
             _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
             folder.results |= {key: names for key, each in functions.items() if (names := result_names(each))}
             return folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from google.protobuf.message import DecodeError
 
@@ -176,6 +176,18 @@ def read_graph_def(path: str | os.PathLike[str]) -> pb.GraphDef:
     if not graph.node:
         raise error("not-a-graph-def", f"{os.fspath(path)} holds no nodes", hint=_WANTED)
     return graph
+
+
+def check_tensors(names: Iterable[str], graph: pb.GraphDef) -> None:
+    """Checks that a graph has tensors of some names.
+
+    Raises:
+        ConversionError: It doesn't (`unknown-tensor`).
+    """
+    nodes = {node.name: node for node in graph.node}
+    context = ImportContext(OpRegistry(()), FunctionLibrary(graph.library))
+    for name in names:
+        _known(name, nodes, context)
 
 
 def _known(name: str, nodes: Mapping[str, pb.NodeDef], context: ImportContext) -> str:

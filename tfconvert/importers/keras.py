@@ -12,7 +12,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -63,7 +63,7 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
     _check_backend(is_old, kind)
     if not model.built:
         raise _not_built(kind)
-    with temporary_model(name or f"the {kind} model in memory") as folder:
+    with temporary_model(name or f"the {kind} model in memory", "KERAS_MODEL") as folder:
         with explained("export-failed", f"Keras can't export the {kind} model", "see whether model.export can"):
             if is_old:
                 _save_old(model, folder)
@@ -72,8 +72,12 @@ def save_keras(model: Any, name: str | None = None) -> TemporaryModel:
         return folder
 
 
-def save_keras_file(path: Path) -> TemporaryModel:
-    """Returns a SavedModel of a model in a file of Keras; nothing in it is run but what Keras itself brings.
+def save_keras_file(path: Path, custom_objects: Mapping[str, Any] | None = None) -> TemporaryModel:
+    """Returns a SavedModel of a model in a file of Keras; nothing in it is run but what Keras and the user bring.
+
+    Args:
+        path: The file.
+        custom_objects: The user's own layers and functions by the names that the file has for them.
 
     Raises:
         ConversionError: The file can't be read (`unreadable-file`), holds no model (`not-a-keras-model`) or code
@@ -83,7 +87,8 @@ def save_keras_file(path: Path) -> TemporaryModel:
     keras = _keras_for(path, is_old=not version.startswith("3"))
     with explained("load-failed", f"Keras can't load {path}", _LOAD):
         # What Keras says of optimizers, which conversion doesn't need, goes nowhere.
-        model = keras.models.load_model(path, compile=False, **({"safe_mode": True} if is_zip else {}))
+        model = keras.models.load_model(path, custom_objects=custom_objects, compile=False,
+                                         **({"safe_mode": True} if is_zip else {}))  # fmt: skip
     return save_keras(model, str(path))
 
 

@@ -68,6 +68,18 @@ class MetaGraphInfo(NamedTuple):
     signatures: tuple[str, ...]
 
 
+class SignatureInfo(NamedTuple):
+    """A signature's inputs and outputs.
+
+    Attributes:
+        inputs: The names of the tensors to feed, by the signature's own names.
+        outputs: The names of the tensors to fetch.
+    """
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
 class Files(NamedTuple):
     """The files beside a SavedModel's message, if there are any.
 
@@ -108,6 +120,27 @@ def graphs_in(path: str | os.PathLike[str], *, follow_links: bool = False) -> tu
         )
         for graph in _read(Folder(Path(path), follow_links)).meta_graphs
     )
+
+
+def signatures_of(
+    path: str | os.PathLike[str], tags: Sequence[str] | None = None, *, follow_links: bool = False
+) -> dict[str, SignatureInfo]:
+    """Returns the signatures of a SavedModel's graph.
+
+    Args:
+        path: The SavedModel's folder.
+        tags: The tags of the graph.
+        follow_links: Whether links may lead out of the folder.
+
+    Raises:
+        ConversionError: It holds no such graph, or is damaged.
+    """
+    graph = _meta_graph(_read(Folder(Path(path), follow_links)), tags)
+    return {
+        key: SignatureInfo(*({name: info.name for name, info in each.items()} for each in (one.inputs, one.outputs)))
+        for key, one in sorted(graph.signature_def.items())
+        if key not in (INITIALIZER, _TRAIN_OP)
+    }
 
 
 def import_saved_model(

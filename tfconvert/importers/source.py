@@ -30,7 +30,7 @@ class Source(NamedTuple):
         checkpoint: SavedModel messages: the path of the checkpoint that holds the variables' values, without its files'
             endings.
         asset_root: MLIR text: the folder below which it may name files; it may name none by default.
-        temporary: The model, if it is a temporary copy of another; `on_disk` sets it.
+        temporary: The model, if it is a temporary copy of another; `on_disk` sets it, unless the caller has one.
         rename: New names of inputs and outputs.
         batch: The first dimension of every input whose first dimension is unknown; `None` leaves them.
         order: SavedModels: how a signature's inputs and outputs are ordered: `written`, as the function's arguments
@@ -72,6 +72,11 @@ class Source(NamedTuple):
         return not isinstance(self.model, str | os.PathLike) or Path(self.model).suffix not in open_model.IR_FILES
 
     @property
+    def kind(self) -> str:
+        """The kind of a model that was saved for the conversion, see `TemporaryModel`; empty for others."""
+        return "" if self.temporary is None else self.temporary.kind
+
+    @property
     def results(self) -> Mapping[str, Sequence[str]]:
         """Names of outputs by signature, in the order of the function's results, as far as a model in memory tells."""
         return self.temporary.results if self.temporary is not None else {}
@@ -85,6 +90,8 @@ class Source(NamedTuple):
         Raises:
             ConversionError: A Keras model or function is not complete, or can't be saved.
         """
+        if self.temporary is not None:
+            return self
         saved = open_model.save_if_needed(self.model)
         return self if saved is None else self._replace(model=saved, temporary=saved)
 

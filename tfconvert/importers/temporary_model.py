@@ -37,12 +37,14 @@ class TemporaryModel(os.PathLike[str]):
 
     Attributes:
         name: The original model, for the report.
+        kind: What it is, an enumerator of `ModelType` in the metadata of LiteRT's files.
         results: Names of outputs by signature, in the order of the function's results, where that is a dictionary:
             SavedModels have its keys sorted.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kind: str = "") -> None:
         self.name = name
+        self.kind = kind
         self.results: dict[str, list[str]] = {}
         self._folder = tempfile.mkdtemp(prefix="tfconvert-")
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -56,13 +58,14 @@ class TemporaryModel(os.PathLike[str]):
 
 
 @contextmanager
-def temporary_model(name: str) -> Iterator[TemporaryModel]:
+def temporary_model(name: str, kind: str) -> Iterator[TemporaryModel]:
     """Makes a folder to save a model to; it stays after the block, unless the block fails.
 
     Args:
         name: The original model, for the report.
+        kind: What it is, as `TemporaryModel` has it.
     """
-    made = TemporaryModel(name)
+    made = TemporaryModel(name, kind)
     with ExitStack() as undo:
         undo.callback(made.remove)
         yield made

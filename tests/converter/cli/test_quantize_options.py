@@ -41,6 +41,8 @@ def _parsed(*arguments: str) -> Quantize | None:
         (("--quantize", "dynamic", "--per-tensor", "--per-tensor-dense"), Quantize("dynamic", per_channel=False)),
         (("--quantize", "dynamic", "--hybrid-only", "--exclude", "*/logits", "--exclude", "SOFTMAX"),
          Quantize("dynamic", exclude=("*/logits", "SOFTMAX"), hybrid_only=True)),
+        (("--quantize", "int8", "--io", "float32,int8", "--default-range", "-1,6"),
+         Quantize("int8", io=("float32", "int8"), default_range=(-1, 6))),
         (("--quantize", "int8", "--samples", "a.npz", "--samples", "b", "--io", "uint8", "--ranges", "mse", "--strict",
           "--calibration", "c.json"),
          Quantize("int8", samples=["a.npz", "b"], calibration="c.json", io="uint8", strict=True, ranges="mse")),
@@ -57,7 +59,7 @@ def test_settings(arguments: tuple[str, ...], expected: Quantize | None) -> None
 def test_every_setting_has_an_option() -> None:
     named = {"mode", "bits", "samples", "calibration", "io", "per_tensor", "per_tensor_dense", "exclude", "strict",
              "ranges", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-             "trained_only"}  # fmt: skip
+             "trained_only", "default_range"}  # fmt: skip
     assert named == set(QUANTIZE_SETTINGS)
     settings = {field.name for field in dataclasses.fields(Quantize)}
     assert settings - named == {"weights", "per_channel", "progress"}

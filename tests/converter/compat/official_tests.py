@@ -1,216 +1,254 @@
-"""The official project's own tests of its class (`tflite/python/lite_v2_test.py` of LiteRT), one by one.
+"""The official project's own tests of its class, one by one: what passes here, and why the others don't.
 
-Run as a module, it writes them as a page:
+`official_tests.tsv` has the verdicts, and is made by running the tests, of which nothing but what they import is
+replaced; `official_reasons.toml` has the reasons, written by hand. Run as a module, it writes the page
+docs/tflite_converter_tests.md, with the verdicts as they are, or anew, from a checkout of LiteRT's repository:
 
-python -m tests.converter.compat.official_tests docs/tflite_converter_tests.md
+python -m tests.converter.compat.official_tests
+python -m tests.converter.compat.official_tests --run FOLDER
+python -m tests.converter.compat.official_tests --run FOLDER --official
+python -m tests.converter.compat.official_tests --run FOLDER --file lite_test
 """
 
 from __future__ import annotations
 
+import csv
+import json
+import os
+import subprocess
 import sys
+import tempfile
+import tomllib
+from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-Verdict = Literal["holds", "exceeds", "differs", "beside"]
+from tests.converter.compat.official_run import FILES
+from tests.support.sources import ROOT
+
+Stance = Literal["exceeds", "differs", "refused", "missing"]
+
+VERDICTS = Path(__file__).with_name("official_tests.tsv")
+REASONS = Path(__file__).with_name("official_reasons.toml")
+PAGE = ROOT / "docs" / "tflite_converter_tests.md"
+
+OLD, NEW = "tf_keras", "Keras 3"
+RUNS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(FILES, (OLD,)),
+    **dict.fromkeys(("lite_v2_test", "lite_test", "lite_flex_test"), (OLD, NEW)),
+    "keras_litert_test": (NEW,),
+}
+"""The Kerases that the tests of each file are run with."""
 
 
 class Row(NamedTuple):
-    """One of the official tests.
+    """A test.
 
     Attributes:
-        name: Its name.
-        verdict: Whether what it asks for holds here, exceeds (it expects an error, where the model converts here),
-            differs, or is beside the conversion of TensorFlow's models.
-        text: What of ours checks the same kind, if it holds: a test of `test_official_kinds`, or a script of
-            `script_corpus`; else why it differs, or what it is about.
-        remark: What is different in its details all the same.
+        file: The file that it is in, one of `FILES`.
+        test: Its class and its name.
+        keras: The Keras that it ran with.
+        official: Its verdict on the official class: `ok`, `fail`, or `crash` if the process ended.
+        ours: Its verdict on this project's.
     """
 
-    name: str
-    verdict: Verdict
+    file: str
+    test: str
+    keras: str
+    official: str
+    ours: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether the official class passes it."""
+        return self.official == "ok"
+
+    @property
+    def differs(self) -> bool:
+        """Whether the official class passes it, and this project's doesn't."""
+        return self.counts and self.ours != "ok"
+
+
+class Reason(NamedTuple):
+    """Why tests fail here.
+
+    Attributes:
+        stance: Whether this project does more (`exceeds`), something else, refuses what they need, or lacks it.
+        text: Why.
+        tests: Patterns of the tests' files, names and Kerases: `lite_test *.testGraphviz *`.
+    """
+
+    stance: Stance
     text: str
-    remark: str = ""
+    tests: tuple[str, ...]
+
+    def holds_for(self, row: Row) -> bool:
+        """Returns whether a test fails for this reason."""
+        return any(fnmatchcase(f"{row.file} {row.test} {row.keras}", pattern) for pattern in self.tests)
 
 
-def _holds(text: str, *names: str, remark: str = "") -> list[Row]:
-    return [Row(name, "holds", text, remark) for name in names]
+def rows() -> list[Row]:
+    """Returns the tests with their verdicts."""
+    with VERDICTS.open(encoding="utf-8", newline="") as stream:
+        return [Row(**each) for each in csv.DictReader(stream, delimiter="\t")]
 
 
-def _differs(text: str, *names: str) -> list[Row]:
-    return [Row(name, "differs", text) for name in names]
+def reasons() -> list[Reason]:
+    """Returns the reasons; the first one that holds for a test is its reason."""
+    found = tomllib.loads(REASONS.read_text("utf-8"))["reason"]
+    return [Reason(each["stance"], each["text"], tuple(each["tests"])) for each in found]
 
 
-def _exceeds(text: str, *names: str) -> list[Row]:
-    return [Row(name, "exceeds", text) for name in names]
+def reason_of(row: Row, known: Iterable[Reason]) -> Reason | None:
+    """Returns why a test fails, `None` if nobody has looked yet."""
+    return next((each for each in known if each.holds_for(row)), None)
 
-
-def _beside(text: str, *names: str) -> list[Row]:
-    return [Row(name, "beside", text) for name in names]
-
-
-_ERROR = "the error is a `ConversionError` with its own text"
-_METADATA = "the metadata that tells how the file was made has fewer fields"
-_FLEX = "needs an operator of TensorFlow's runtime, which isn't written"
-_QDQ = "models are not read as quantized by others; the flag is refused"
-
-ROWS: dict[str, Sequence[Row]] = {
-    "FromConcreteFunctionTest": [
-        *_holds("test_functions_that_are_not_traced_are_refused", "testTypeInvalid", remark=_ERROR),
-        *_holds("test_one_function", "testFloat", "testScalarInput", "testMultiFunctionModel", "testTrackbleObject"),
-        *_holds("test_integers_that_are_refused", "testInvalidFloat", "testInvalidPostTrainingDynamicRangeQuantization",
-                "testInvalidIntegerQuantization", remark=_ERROR),
-        *_holds("test_no_inputs", "testModelWithoutInputs"),
-        *_holds("test_several_functions", "testConvertMultipleFunctions", "testSignatureDefs",
-                remark="tensors have other names than `add_x:0`"),
-        *_holds("test_integers", "testPostTrainingCalibrateAndQuantize", "testIntegerQuantization", "testNewQuantizer",
-                "testCalibrateAndQuantizeBuiltinInt16", remark="tensors are in another order"),
-        *_holds("test_trained_for_integers", "testTrainingTimeQuantization",
-                "testQuantizationRemovesQDQsForFloatIOInQAT"),
-        *_holds("test_an_operator_without_integers_alone", "testQuantizationRemovesQDQsForFloatIO"),
-        *_differs("functions always have a signature, whoever owns their variables",
-                  "testNoSignatureDefsWhenTrackingObjIsNone", "testNoSignatureDefsWhenInvalidTrackingObjIsGiven"),
-        *_differs(_QDQ, "testGatherNDQI8"),
-        *_holds("test_embeddings_and_gathers", "testEmbeddings"),
-        *_beside("an attribute that is not public; errors here tell the line of source", "testGraphDebugInfo"),
-        *_holds("test_flex_is_not_needed", "testIntegerQuantizationWithFlexOp",
-                remark="all becomes builtin operators; no metadata says otherwise"),
-        *_holds("test_operators_without_integers", "testIntegerQuantizationWithUnsupportedOps"),
-        *_holds("test_samples_are_in_the_order_of_arguments", "testIntegerQuantizationWithControlFlow"),
-        *_beside("a function beside the class; `QuantizationDebugOptions` excludes operators and nodes",
-                 "testNewQuantizerBlocklistingArgs"),
-        *_beside("operators that compare layers aren't written; `QuantizationDebugger` compares two files",
-                 "testNewQuantizerNumericVerificationDebugMode"),
-        *_holds("test_scales_by_channel", "testDisablePerChannelQuantization"),
-        *_holds("test_scales_of_dense_layers", "testDisablePerChannelQuantizationForDenseLayers"),
-        *_holds("test_biases_that_are_large", "testQuantizeBiasOverflow"),
-        *_holds("test_versions_of_operators", "testOpVersion"),
-        *_holds("test_one_function", "testForceSelectTFOps", remark="the result is the same, of builtin operators"),
-        *_beside(_METADATA, "testExcludeConversionMetadata", "testConversionMetadataForDynamicRange",
-                 "testConversionMetadataForFloat16", "testSerializeDebugMetadata"),
-    ],
-    "FromSavedModelTest": [
-        *_beside("a quantizer that isn't here; it is refused", "testStableHloQuantizerSupportsOnlyStaticRangePtq",
-                 "testStableHloQuantizerNoOpForTfSavedModel"),
-        *_holds("test_shapes_of_all_ranks", "testV1SimpleModel", "testTF1HubFormattedModel",
-                "testScalarInputShapeModel", "testMatrixInputShapeModel",
-                "testUnknownInputShapeModel"),
-        *_holds("test_one_function", "testUnfoldLargeConstant", remark="the flag has no effect"),
-        *_differs(_FLEX, "testPreserveAssert", "testModelWithMutableHashTable"),
-        *_holds("test_tables", "testModelWithHashTableInitializer"),
-        *_holds("test_integers", "testReduceSumWithInt16Quant"),
-        *_holds("SavedModel", "testConstModel", "testVariableModel", "testKerasSequentialModel",
-                "testKerasSequentialModelExport", "testConvertDoesNotCallLoad"),
-        *_holds("counter", "testNativeVariablesModel"),
-        *_holds("test_signatures_of_saved_models", "testSignatures", "testSignatureDefs",
-                "testSignatureDefsWithDefaultValue", "testSignatureDefsQuantizedModel", "testMultipleFunctionModel",
-                "testMultipleFunctionQuantizedModel", "testMultipleFunctionModelWithSharedWeight", remark=_ERROR),
-        *_holds("test_trained_for_integers", "testSignatureDefsWithFullIntegerQuantization",
-                "testKerasFullyConnectedOutputShape3D"),
-        *_holds("test_models_without_signatures_are_refused", "testNoConcreteFunctionModel", remark=_ERROR),
-        *_beside("an attribute that is not public; errors here tell the line of source", "testGraphDebugInfo"),
-        *_holds("test_convolutions_that_recur", "testNonStatefulConvLSTM2D"),
-        *_differs("the states of a dilated layer change their shape from step to step, and are refused",
-                  "testKerasConvLSTM2DWithMoreThanOneDilationRate"),
-        *_beside("an error of the official converter about its own form",
-                 "testKerasConv2DTransposedWithMismatchQuantizedAxes"),
-        *_holds("test_scales_by_channel", "testDisablePerChannelQuantization"),
-        *_holds("test_integers_that_are_refused", "testBiasQuantization",
-                remark="32-bit biases with 16-bit activations are refused, too"),
-        *_holds("dynamic range", "testMlirDynamicRangeQuantization"),
-        *_differs(_QDQ, "testQDQConversionMode"),
-    ],
-    "FromKerasModelTest": [
-        *_beside("a path of the official converter that isn't here",
-                 "testSavedModelTracingErrorIncludesFallbackContext", "testKerasFallbackPath"),
-        *_differs("variables stay floats; the flag is refused", "testVariableQuantization"),
-        *_holds("test_variables_beside_small_floats", "testVariableQuantizationInFloat16", remark=_ERROR),
-        *_holds("Keras", "testSequentialModel"),
-        *_holds("several inputs and outputs", "testSequentialMultiInputOutputModel", "testSignatureDefs"),
-        *_beside("an attribute that is not public; errors here tell the line of source", "testGraphDebugInfo"),
-        *_holds("dynamic range", "testMlirDynamicRangeQuantization"),
-        *_differs("what was trained for fewer than 8 bits isn't stored in fewer; the flag is refused",
-                  "testQATLowBitKerasModel"),
-        *_holds("test_trained_for_integers", "testKerasConv2DTransposedWithBiasAndActivation"),
-        *_holds("test_scales_of_dense_layers", "testDisablePerChannelQuantizationForDenseLayers"),
-    ],
-    "FromJaxModelTest": _beside(
-        "JAX hands over StableHLO, which isn't read", "testInvalidInputsModel", "testSingleInputModel",
-        "testMultipleInputsModel", "testInputSignaturesModel", "testModelWithParams", "testWhileLoop"),
-    "ControlFlowTest": [
-        *_holds("test_loops_and_lists", "testCond", "testCondWithFullIntegerQuantization", "testWhileLoop"),
-        *_exceeds("loops and branches of TensorFlow 1 convert here", "testConverterErrorOnControlFlowV1Ops"),
-        *_holds("test_recurrent_layers", "testStaticRnn", "testDynamicRnn", "testKerasRNN", "testKerasRNNMultiBatches",
-                "testKerasRNNLSTMFloat16Quant"),
-        *_holds("test_layers_in_both_directions", "testKerasBidirectionalRNNReturnSequence",
-                "testKerasBidirectionalRNN"),
-    ],
-    "StridedSliceTest": _holds("test_slices_that_start_anywhere", "testStridedSlice"),
-    "GrapplerTest": _holds("test_open_sizes", "testConstantFolding"),
-    "UnknownShapes": [
-        *_holds("test_open_sizes", "testMatMul", "testMatMulQuantize", "testMatMulCalibrateAndQuantize",
-                "testBatchMatMul", "testBatchMatMulHybrid"),
-        *_differs("products of 8-bit integers with 32-bit results are refused",
-                  "testBatchMatMulInputInt8Int8OutputInt32"),
-        *_exceeds("open sizes may be anywhere", "testSizeInvalid"),
-    ],
-    "ResourceAndVariantTypes": [
-        *_holds("test_maps", "testVariants", "testVariantsWithCond", "testVariantsWithWhile",
-                remark="the file is compared, not run: LiteRT's package has no Flex delegate"),
-        *_holds("test_stacks", "testResources", "testResourcesWithCond", "testResourcesWithWhile",
-                remark="of builtin operators"),
-        *_holds("test_loops_and_lists", "testTensorListWithStaticSize", "testTensorListWithDynamicSize",
-                remark="lists that grow convert with either flag"),
-    ],
-    "CalibrateAndQuantizeWithCustomOpTest": _differs(
-        "calibration runs LiteRT's own operators, and none that are registered", "testCustomOpRegistererByName",
-        "testCustomOpRegistererByFunc", "testCustomOpRegistererFailure"),
-    "IntermediatesTest": _holds("test_tensors_keep_names", "testPreserve", "testNoPreserve"),
-    "DatasetOpsTest": _differs(_FLEX, "testReduceDataset"),
-    "SparsityTest": _holds("test_sparse_weights_are_stored_whole", "testRandomSparsity", "testBlockSparsity",
-                           "testQuantizedBlockSparsity", "testQuantizedButNotEnoughBlockSparsity",
-                           remark="results are the same; weights are stored whole"),
-    "BufferOffsetTest": [
-        *_holds("test_one_function", "testCOncreteFunctionFloat"),
-        *_beside("where bytes are in the file; buffers are aligned here, too", "testUseBufferOffsetAlignment"),
-    ],
-}  # fmt: skip
-"""The tests by their class."""
 
 _HEAD = """# The official tests of the class
 
-The tests of `TFLiteConverter` in the LiteRT repository (`tflite/python/lite_v2_test.py`), and how the kind of each
-fares here. What holds is checked by a test of this project's own on the same kind of model, with the same settings
-(`tests/converter/compat/test_official_kinds.py`, `test_flex_kinds.py`), or by a script that runs with both converters
-(`script_corpus.py`). Tests of one kind share one of ours. A test that expects an error, where the model converts here,
-is exceeded. What is beside the conversion of TensorFlow's models isn't counted.
+The official project's own tests of its class and of what belongs to it (LiteRT's repository, `tflite/python`), and
+those of Keras's export to LiteRT, run on this project's class word for word: nothing but what they import is replaced.
+`python -m tests.converter.compat.official_tests --run FOLDER` repeats that from a checkout of LiteRT, and writes this
+page. Tests that the official class doesn't pass in the same environment, since a file or a compiled module isn't in any
+package, aren't counted.
 
+The kinds of models and settings that they use are checked by tests of this project's own, too
+(`tests/converter/compat/test_official_kinds.py`, `test_flex_kinds.py`).
+
+| tests | Keras | the official class passes | of these pass here | only here |
+| --- | --- | ---: | ---: | ---: |
 """
 
+_STANCES: Mapping[Stance, str] = {
+    "exceeds": "More is possible here",
+    "differs": "Another choice",
+    "refused": "Refused, with a hint",
+    "missing": "Not there yet",
+}
 
-def counts() -> Counter[Verdict]:
-    """Returns how many tests there are of each verdict."""
-    return Counter(row.verdict for rows in ROWS.values() for row in rows)
 
-
-def page() -> str:
+def page(found: Sequence[Row]) -> str:
     """Returns the tests as a page."""
-    found = counts()
-    concern = found.total() - found["beside"]
-    good = (found["holds"] + found["exceeds"]) / concern
-    share = (f"Of {concern} tests that concern conversion, {found['holds']} hold and {found['exceeds']} are exceeded, "
-             f"{good:.0%} together; {found['differs']} differ.\n")  # fmt: skip
-    return _HEAD + share + "".join(_tables())
+    known = reasons()
+    return "".join((_HEAD, *_summary(found), *_why(found, known), *_files(found, known)))
 
 
-def _tables() -> Iterator[str]:
-    for title, rows in ROWS.items():
-        yield f"\n## {title}\n\n| test | here | checked by, or why |\n| --- | --- | --- |\n"
-        for row in rows:
-            text = f"`{row.text}`" if row.verdict == "holds" else row.text
-            yield f"| `{row.name}` | {row.verdict} | {text}{'; ' + row.remark if row.remark else ''} |\n"
+def _summary(found: Sequence[Row]) -> Iterator[str]:
+    for (file, keras), group in groupby(found, lambda row: (row.file, row.keras)):
+        own = list(group)
+        passed = [row for row in own if row.ours == "ok"]
+        both = sum(row.counts for row in passed)
+        yield f"| `{file}` | {keras} | {sum(row.counts for row in own)} | {both} | {len(passed) - both} |\n"
+
+
+def _why(found: Sequence[Row], known: Sequence[Reason]) -> Iterator[str]:
+    counts = Counter(reason_of(row, known) for row in found if row.differs)
+    yield "\n## Why others don't\n\n| tests | | why |\n| ---: | --- | --- |\n"
+    for reason in known:
+        if counts[reason]:
+            yield f"| {counts[reason]} | {_STANCES[reason.stance].lower()} | {reason.text} |\n"
+
+
+def _files(found: Sequence[Row], known: Sequence[Reason]) -> Iterator[str]:
+    for file in FILES:
+        own = [row for row in found if row.file == file and row.counts]
+        for name, group in groupby(sorted(own, key=lambda row: row.test), lambda row: row.test.partition(".")[0]):
+            yield f"\n## {file}: {name}\n"
+            yield from _group(list(group), known)
+
+
+def _group(own: Sequence[Row], known: Sequence[Reason]) -> Iterator[str]:
+    """Yields the tests of a class: those that pass in a sentence, the others in a table."""
+    differing = [row for row in own if row.differs]
+    failing = {row.test for row in differing}
+    names = dict.fromkeys(row.test.partition(".")[2] for row in own if row.test not in failing)
+    if names:
+        yield f"\nPass: {', '.join(f'`{name}`' for name in names)}.\n"
+    if differing:
+        yield "\n| doesn't pass | with | why |\n| --- | --- | --- |\n"
+    for test, group in groupby(differing, lambda row: row.test):
+        runs = list(group)
+        texts = dict.fromkeys("not known yet" if why is None else why.text
+                              for why in (reason_of(row, known) for row in runs))  # fmt: skip
+        yield f"| `{test.partition('.')[2]}` | {', '.join(row.keras for row in runs)} | {'; '.join(texts)} |\n"
+
+
+def run(folder: str, official: bool, files: Sequence[str] = ()) -> list[Row]:
+    """Returns the tests with verdicts of now.
+
+    Args:
+        folder: The official project's sources.
+        official: Whether the official class runs, too; else its verdicts stay as they are.
+        files: The files whose tests run; all of them if there are none.
+    """
+    known = rows() if VERDICTS.exists() else []
+    before = {(row.file, row.test, row.keras): row.official for row in known}
+    found = []
+    for file, kerases in RUNS.items():
+        if files and file not in files:
+            found += [row for row in known if row.file == file]
+            continue
+        for keras in kerases:
+            theirs = _verdicts("theirs", folder, file, keras) if official else {}
+            for test, ours in _verdicts("ours", folder, file, keras).items():
+                verdict = theirs.get(test) if official else before.get((file, test, keras))
+                if "skip" not in (ours, verdict):
+                    found.append(Row(file, test, keras, verdict or "fail", ours))
+    return found
+
+
+def _verdicts(who: str, folder: str, file: str, keras: str) -> dict[str, str]:
+    """Returns the verdicts on the tests of a file, which are run in further processes if they end the first."""
+    environment = {**os.environ, "TF_USE_LEGACY_KERAS": str(int(keras == OLD)), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    found: dict[str, str] = {}
+    while True:
+        with tempfile.TemporaryDirectory() as place:
+            output = Path(place, "verdicts")
+            command = [sys.executable, "-W", "ignore", "-m", "tests.converter.compat.official_run", who, folder, file]
+            ended = subprocess.run([*command, os.fspath(output), *found], env=environment, capture_output=True,
+                                   text=True, check=False)  # fmt: skip
+            lines = output.read_text("utf-8").splitlines() if output.exists() else []
+        table = [json.loads(line) for line in lines]
+        done = {row[0]: row[1] for row in table if len(row) > 1}
+        found |= done
+        if ended.returncode == 0:
+            break
+        if not table:
+            raise SystemExit(f"{file} can't be run: {ended.stderr[-2000:]}")
+        # A test that ends the process where others ran before it gets another one of its own.
+        if not done:
+            found[table[-1][0]] = "crash"
+    print(who, file, keras, dict(Counter(found.values())), flush=True)
+    return found
+
+
+def write(found: Iterable[Row]) -> None:
+    """Writes the verdicts."""
+    with VERDICTS.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        writer.writerow(Row._fields)
+        writer.writerows(found)
+
+
+def main() -> None:
+    """Writes the page, and the verdicts before if they are to be made anew."""
+    parser = ArgumentParser()
+    parser.add_argument("--run", metavar="FOLDER")
+    parser.add_argument("--official", action="store_true")
+    parser.add_argument("--file", choices=FILES, action="append", default=[])
+    arguments = parser.parse_args()
+    if arguments.run is not None:
+        write(run(arguments.run, arguments.official, arguments.file))
+    found, known = rows(), reasons()
+    PAGE.write_text(page(found), "utf-8")
+    for row in found:
+        if row.differs and reason_of(row, known) is None:
+            print("no reason:", row.file, row.test, row.keras)
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), "utf-8")
+    main()

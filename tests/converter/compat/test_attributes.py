@@ -25,7 +25,7 @@ INT8_OPS = [tfconvert.OpsSet.TFLITE_BUILTINS_INT8]
 INT16_OPS = [tfconvert.OpsSet.EXPERIMENTAL_TFLITE_BUILTINS_ACTIVATIONS_INT16_WEIGHTS_INT8]
 FLOAT_OPS = [tfconvert.OpsSet.TFLITE_BUILTINS]
 SPARSE = [tfconvert.Optimize.EXPERIMENTAL_SPARSITY]
-OLD = {"_experimental_disable_batchmatmul_unfold", "post_training_quantize"}
+OLD = {"_experimental_disable_batchmatmul_unfold", "post_training_quantize", "target_ops"}
 """Attributes that the official converter had once, or as a property."""
 
 
@@ -162,7 +162,6 @@ def test_what_can_not_be_made_is_refused(values: dict[str, Any], expected: str) 
 @pytest.mark.parametrize(("values", "expected"), [
     ({"supported_ops": ["TFLITE_BUILTINS", "SELECT_TF_OPS"]}, []),
     ({"supported_ops": ["SELECT_TF_OPS"]}, ["builtins-too"]),
-    ({"optimizations": SPARSE}, ["no-sparsity"]),
     ({"representative_dataset": _samples}, ["not-quantized"]),
     ({"supported_ops": INT8_OPS}, ["not-quantized"]),
 ])  # fmt: skip
@@ -187,19 +186,30 @@ def test_a_mistake_is_told_once() -> None:
     assert _refused(supported_ops=["NONE", "SELECT_TF_OPS"]).count("NONE can't be made") == 1
 
 
+def test_sparse_weights() -> None:
+    assert _mapped(optimizations=SPARSE) == ({"sparse_weights": True}, [])
+    wanted = {"sparse_weights": True, "quantize": Quantize("dynamic")}
+    assert _mapped(optimizations=[*DEFAULT, *SPARSE])[0] == wanted
+
+
 def test_custom_ops() -> None:
     assert _mapped(allow_custom_ops=True) == ({"allow_custom_ops": True}, [])
 
 
 def test_the_first_generation_s_own() -> None:
-    assert _mapped(V1_ROWS, post_training_quantize=True)[0] == {"quantize": Quantize("dynamic")}
     assert _mapped(V1_ROWS, inference_type=np.int8)[0] == {"quantize": Quantize("int8", io="int8", variables="float32")}
     mixed = {"inference_type": "int8", "inference_input_type": "float32", "inference_output_type": "float32"}
     assert _mapped(V1_ROWS, supported_ops=INT8_OPS, **mixed)[0] == {
         "quantize": Quantize("int8", strict=True, variables="float32")
     }
     assert _mapped(V1_ROWS, output_format="TFLITE") == ({}, [])
-    assert "only .tflite files" in _refused(V1_ROWS, output_format="GRAPHVIZ_DOT")
+    assert _mapped(V1_ROWS, output_format=3) == ({}, ["no-effect"])
+    assert "can't be 'TEXT'" in _refused(V1_ROWS, output_format="TEXT")
+    made_up = _mapped(V1_ROWS, inference_type="uint8", default_ranges_stats=(0, 6))[0]
+    assert made_up == {"quantize": Quantize("int8", io="uint8", variables="float32", default_range=(0, 6))}
+    assert _mapped(V1_ROWS, optimizations=DEFAULT, default_ranges_stats=(0, 6)) == (
+        {"quantize": Quantize("dynamic")}, ["no-effect"],
+    )  # fmt: skip
 
 
 def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
@@ -215,6 +225,10 @@ def test_types_of_tensorflow_are_known(tf: ModuleType) -> None:
 def test_enumerators_are_the_official_ones(tf: ModuleType) -> None:
     for ours, theirs in ((tfconvert.Optimize, tf.lite.Optimize), (tfconvert.OpsSet, tf.lite.OpsSet)):
         assert {each.name: each.value for each in ours} == {each.name: each.value for each in theirs}
+        assert set(ours) == set(theirs)
+        assert list(theirs) == list(ours)
+    assert tfconvert.Optimize.DEFAULT != tfconvert.Optimize.OPTIMIZE_FOR_SIZE
+    assert tfconvert.OpsSet.TFLITE_BUILTINS != "TFLITE_BUILTINS"
 
 
 def _same(ours: Any, theirs: Any) -> bool:

@@ -17,6 +17,8 @@ import tfconvert
 from tests.support.litert import RunTFLite
 from tfconvert.compat import v1
 from tfconvert.converter.compat import converter as module
+from tfconvert.converter.options import Options
+from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
 
 DEFAULT = [tfconvert.Optimize.DEFAULT]
@@ -113,7 +115,7 @@ def test_errors_of_the_conversion_are_its_own(tmp_path: Path) -> None:
     with pytest.raises(ConversionError) as expected:
         tfconvert.convert(tmp_path / "none")
     with pytest.raises(ConversionError) as caught:
-        _converter(tmp_path / "none").convert()
+        _converter(tmp_path / "none")
     assert caught.value.diagnostics == expected.value.diagnostics
 
 
@@ -121,13 +123,14 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
     class Stop(Exception):  # noqa: N818
         pass
 
-    seen: list[tuple[Any, dict[str, Any]]] = []
+    seen: list[Source] = []
 
-    def convert(model: Any, **arguments: Any) -> None:
-        seen.append((model, arguments))
+    def convert(source: Source, options: Options) -> None:
+        assert options == Options(origin={"force_select_tf_ops": False})
+        seen.append(source)
         raise Stop
 
-    monkeypatch.setattr(module, "convert", convert)
+    monkeypatch.setattr(module, "convert_source", convert)
     model, one, other = object(), object(), object()
     for converter in (
         tfconvert.TFLiteConverter.from_keras_model(model),
@@ -136,10 +139,10 @@ def test_models_in_memory_are_handed_to_convert(monkeypatch: pytest.MonkeyPatch)
     ):
         with pytest.raises(Stop):
             converter.convert()
-    assert [each for each, _ in seen] == [model, one, [one, other]]
     # Nobody owns the one function.
-    assert [arguments for _, arguments in seen] == [
-        {"allow_custom_ops": False, "order": order} for order in ("official", "flattened", "official")
+    assert seen == [
+        Source(given, order=order)
+        for given, order in ((model, "official"), (one, "flattened"), ([one, other], "official"))
     ]
 
 
@@ -164,7 +167,8 @@ def test_frozen_graph(tf: ModuleType, tmp_path: Path, run_tflite: RunTFLite) -> 
     path.write_bytes(graph.as_graph_def().SerializeToString())
     converter = v1.TFLiteConverter.from_frozen_graph(str(path), ["x"], ["y"], input_shapes={"x": [3, 2]})
     content = converter.convert()
-    assert content == bytes(tfconvert.convert(path, inputs=["x"], outputs=["y"], input_shapes={"x": [3, 2]}))
+    assert converter.report is not None
+    assert converter.report.source == str(path)
     (found,) = run_tflite(content, [np.zeros((3, 2), np.float32)])
     assert found.tolist() == [[1, 2]] * 3
 
@@ -267,18 +271,13 @@ def test_no_functions_at_all() -> None:
         tfconvert.TFLiteConverter.from_concrete_functions([])
 
 
-def test_keras_files_with_custom_objects_are_refused() -> None:
-    with pytest.raises(ConversionError, match="custom_objects"):
-        v1.TFLiteConverter.from_keras_model_file("model.h5", custom_objects={"Layer": object})
-
-
 def test_keras_files_are_left_to_convert(tmp_path: Path) -> None:
     path = tmp_path / "model.h5"
     path.write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(ConversionError) as expected:
         tfconvert.convert(path)
     with pytest.raises(ConversionError) as caught:
-        v1.TFLiteConverter.from_keras_model_file(path).convert()
+        v1.TFLiteConverter.from_keras_model_file(path)
     assert caught.value.diagnostics == expected.value.diagnostics
 
 
@@ -286,7 +285,6 @@ def test_arrays_of_saved_models_are_tensors(digits_model: Path) -> None:
     converter = v1.TFLiteConverter.from_saved_model(
         digits_model, input_arrays=["serving_default_pixels:0"], input_shapes={"serving_default_pixels": [3, 8, 8, 1]}
     )
-    assert converter.get_input_arrays() == ["serving_default_pixels"]
     interpreter = tfconvert.Interpreter(model_content=converter.convert())
     assert interpreter.get_input_details()[0]["shape"].tolist() == [3, 8, 8, 1]
     with pytest.raises(ConversionError) as caught:

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import tfconvert
-from tests.converter.compat import official_tests, test_flex_kinds
-from tests.converter.compat.script_corpus import SCRIPTS
 from tests.support.litert import RunTFLite
 from tests.support.sample_models import traced
 from tfconvert.schema.diagnostics import ConversionError
@@ -416,20 +414,10 @@ def test_tensors_keep_names(tf: ModuleType) -> None:
     assert (found["x"], found["y"], found["z"]) == (2, 4, 16)
 
 
-def test_sparse_weights_are_stored_whole(tf: ModuleType, run_tflite: RunTFLite) -> None:
+def test_sparse_weights(tf: ModuleType, run_tflite: RunTFLite) -> None:
     weight = np.zeros((16, 8), np.float32)
     weight[3, 1] = 2
     function = tf.function(lambda x: tf.matmul(x, weight), input_signature=[tf.TensorSpec([1, 16], tf.float32)])
     content = _converted(function, optimizations=[tfconvert.Optimize.EXPERIMENTAL_SPARSITY])
     x = RNG.random((1, 16), np.float32)
     np.testing.assert_allclose(run_tflite(content, [x])[0], x @ weight, rtol=1e-6)
-
-
-def test_the_page_of_official_tests(root: Path) -> None:
-    """It is as the table, and what holds is checked by something that is there."""
-    assert (root / "docs" / "tflite_converter_tests.md").read_text("utf-8") == official_tests.page()
-    checks = {row.text for rows in official_tests.ROWS.values() for row in rows if row.verdict == "holds"}
-    known = {*globals(), *vars(test_flex_kinds)}
-    assert not {name for name in checks if name not in known and name not in SCRIPTS}
-    for rows in official_tests.ROWS.values():
-        assert len({row.name for row in rows}) == len(rows)

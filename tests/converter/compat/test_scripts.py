@@ -11,7 +11,10 @@ import pytest
 
 import tfconvert
 from tests.support.litert import RunTFLite
+from tfconvert.converter.api import convert_source
+from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
+from tfconvert.importers.source import Source
 
 
 class Script(NamedTuple):
@@ -23,6 +26,7 @@ class Script(NamedTuple):
         takes: The element type of the result's input.
         signatures: The signatures that the script converts, every one by default.
         custom_ops: Whether it allows custom ops.
+        generation: The class's generation, which the metadata tells.
     """
 
     text: str
@@ -30,6 +34,7 @@ class Script(NamedTuple):
     takes: type = np.float32
     signatures: list[str] | None = None
     custom_ops: bool = False
+    generation: int = 2
 
 
 GENERATOR = """
@@ -129,7 +134,7 @@ converter.post_training_quantize = True
 converter.drop_control_dependency = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-""", {"mode": "dynamic"}, signatures=["serving_default"]),
+""", {"mode": "dynamic"}, signatures=["serving_default"], generation=1),
     "interpreter": Script("""
 import tfconvert as tflite
 model = tflite.compat.v1.TFLiteConverter.from_saved_model(saved_model_dir).convert()
@@ -138,7 +143,7 @@ interpreter.allocate_tensors()
 assert interpreter.get_input_details()[0]["dtype"] == np.float32
 with open("model.tflite", "wb") as f:
     f.write(model)
-""", signatures=["serving_default"]),
+""", signatures=["serving_default"], generation=1),
 }  # fmt: skip
 
 
@@ -170,11 +175,9 @@ def test_script(
         quantize = Quantize(
             **script.quantize, samples=[[image[np.newaxis]] for image in images[:20]] if is_static else None
         )
-    model = tfconvert.convert(
-        digits_model, signatures=script.signatures, allow_custom_ops=script.custom_ops, quantize=quantize,
-        allow_flex="SELECT_TF_OPS" in script.text,
-    )  # fmt: skip
-    assert content == bytes(model)
+    options = Options(script.custom_ops, quantize=quantize, allow_flex="SELECT_TF_OPS" in script.text,
+                      origin={"api_version": script.generation})  # fmt: skip
+    assert content == bytes(convert_source(Source(digits_model, script.signatures), options))
     # Grey values are from 0 to 1, in steps of the range of the integers.
     taken = images[:8]
     if script.takes is not np.float32:

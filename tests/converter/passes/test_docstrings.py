@@ -45,6 +45,7 @@ NOT_BY_ITSELF = {"share-shapes": "only models with control flow are looked throu
 _INTEGERS = Options(quantize=Quantize("int8", io="int8"))
 
 WITH = {
+    "sparse-weights": Options(sparse_weights=True),
     "quantize-weights": Options(quantize=Quantize("dynamic")),
     "unroll-loops": Options(recurrent="unrolled"),
     **dict.fromkeys(("prepare-quantize", "calibrate", "quantize", "quantize-io"), _INTEGERS),

@@ -102,7 +102,7 @@ EVERYTHING = [
     "optimize", "cse",
     "fit-kernels", "prepare-quantize", "separate-reads", "separate-results", "separate-state", "calibrate", "quantize",
     "separate-state", "quantize-io", "fold-fake-quant", "quantize-weights", "separate-outputs",
-    "verify-quantized",
+    "verify-quantized", "sparse-weights",
 ]  # fmt: skip
 
 

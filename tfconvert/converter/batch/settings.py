@@ -82,6 +82,12 @@ def _is_io(value: Any) -> bool:
     return value in _IO or (isinstance(value, list) and len(value) == 2 and all(each in _IO for each in value))
 
 
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(
+        isinstance(each, int | float) and not isinstance(each, bool) for each in value
+    )  # fmt: skip
+
+
 QUANTIZE: Mapping[str, Setting] = {
     "mode": _choice(*_MODES),
     "weights": Setting({"enum": [4, 8]}, lambda value: _is_whole(value) and value in (4, 8)),
@@ -99,6 +105,7 @@ QUANTIZE: Mapping[str, Setting] = {
     "bias": _choice("int32", "int64"),
     "accumulation": _choice("float32", "float16"),
     "variables": _choice("auto", "float32", "integers"),
+    "default_range": Setting({"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}, _is_range),
 }  # fmt: skip
 """The fields of `Quantize` that data can have."""
 

@@ -152,9 +152,10 @@ def entry(folder: str, source: Source, options: Options, files: Sequence[Path]) 
     """
     # Not the model's path, but the contents of its files make the result.
     settings = _plain([source._replace(model=None)._asdict(), options._asdict()])
+    is_made = source.temporary is not None
     has_code = options.patterns or options.composites
     writes_ranges = options.quantize is not None and options.quantize.calibration and options.quantize.samples
-    if settings is None or not files or writes_ranges or has_code:
+    if settings is None or not files or writes_ranges or has_code or is_made:
         return None
     points = sorted(f"{each.name} {each.value} {each.dist}" for each in entry_points(group=ENTRY_POINTS))
     key = hashlib.sha256(json.dumps([_FORM, own_version(), points, settings], sort_keys=True).encode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    StatsOption,
     limits_option,
     recurrent_option,
     rule_options,
@@ -37,6 +38,7 @@ from tfconvert.schema.diagnostics import ConversionError
 if TYPE_CHECKING:
     from tfconvert.converter.cli.cache import CachedReport
     from tfconvert.converter.cli.convert_job import Job
+    from tfconvert.converter.quantization import Quantize
     from tfconvert.converter.report import Report
     from tfconvert.importers.source import Source
 
@@ -134,11 +136,17 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
+@click.option("--flex-op", "flex_ops", metavar="PATTERN", multiple=True,
+              help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; "
+                   "repeatable.")  # fmt: skip
 @target_options
 @iree_options
 @recurrent_option
 @rule_options
 @quantize_options
+@click.option("--input-stats", type=StatsOption(), multiple=True,
+              help="Frozen graphs trained for integers: an input's mean and standard deviation; repeatable.",
+              )  # fmt: skip
 @metadata_options
 @verify_options
 @click.option("--target-runtime", metavar="RELEASE", default="",
@@ -175,7 +183,10 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+    stats = dict(settings.pop("input_stats"))
     try:
+        if stats:
+            source = _with_stats(source, stats, quantize)
         options = Options(**settings, quantize=quantize, verify=verify, metadata=metadata,
                           keep_graphs=output.needs_graphs, iree=iree)  # fmt: skip
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
@@ -187,6 +198,14 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         show(low_fidelity(report))
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
+
+
+def _with_stats(source: Source, stats: Mapping[str, tuple[float, float]], quantize: Quantize | None) -> Source:
+    from tfconvert.converter.compat.input_stats import ranged
+
+    if quantize is None or not quantize.has_integer_ends:
+        raise click.UsageError("--input-stats goes with --quantize int8 --io int8, or uint8")
+    return ranged(source, stats, next(end for end in quantize.ends if end != "float32"))
 
 
 def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:

@@ -64,6 +64,25 @@ class RenameOption(click.ParamType):  # type: ignore[type-arg]  # generic only i
         return old, new
 
 
+class StatsOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`INPUT=MEAN,STD`: what the number 0 is among an input's integers, and how many of them make 1."""
+
+    name = "INPUT=MEAN,STD"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, tuple[float, float]]:
+        """Parses one value."""
+        name, _, numbers = str(value).rpartition("=")
+        try:
+            mean, std = map(float, numbers.split(","))
+        except ValueError:
+            name, mean, std = "", 0, 0
+        if not name:
+            self.fail(f"{value!r} is not INPUT=MEAN,STD, as in x=127.5,127.5", param, ctx)
+        return name, (mean, std)
+
+
 class LimitOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
     """`NAME=VALUE`: one of the `Limits`, its name with dashes, and a number."""
 

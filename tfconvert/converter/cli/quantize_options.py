@@ -23,6 +23,34 @@ from tfconvert.converter.quantization_choices import (
 if TYPE_CHECKING:
     from tfconvert.converter.quantization import Quantize
 
+
+class IoOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`TYPE`, or `TYPE,TYPE` for inputs and for outputs."""
+
+    name = "TYPE[,TYPE]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parses one value."""
+        ends = str(value).split(",")
+        if len(ends) > 2 or not set(ends) <= set(get_args(Io)):
+            self.fail(f"{value!r} is not one of {', '.join(get_args(Io))}, or two of them with a comma", param, ctx)
+        return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+class RangeOption(click.ParamType):  # type: ignore[type-arg]  # generic only in newer versions of click
+    """`LOW,HIGH`: two numbers."""
+
+    name = "LOW,HIGH"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, float]:
+        """Parses one value."""
+        try:
+            low, high = map(float, str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not LOW,HIGH, as in 0,6", param, ctx)
+        return low, high
+
+
 _OPTIONS = (
     click.option("--quantize", "mode", type=click.Choice(get_args(Mode)),
                  help="Quantize: store weights as 8-bit integers (dynamic, weights) or 16-bit floats, or compute with "
@@ -32,7 +60,8 @@ _OPTIONS = (
                  help="int8, int16: typical inputs, in files (.npz, .npy) or folders of them; repeatable."),
     click.option("--calibration", metavar="FILE", type=click.Path(),
                  help="int8, int16: where ranges are kept that samples gave; read if there, else written."),
-    click.option("--io", type=click.Choice(get_args(Io)), help="Type of float inputs and outputs. Default: float32."),
+    click.option("--io", type=IoOption(),
+                 help="Type of float inputs and outputs, or of either as float32,int8. Default: float32."),
     click.option("--ranges", type=click.Choice(get_args(Ranges)),
                  help="int8, int16: how a range follows from samples. Default: minmax."),
     click.option("--exclude", metavar="PATTERN", multiple=True,
@@ -50,13 +79,18 @@ _OPTIONS = (
                  help="float16: floats in which products are summed up where that is faster. Default: float32."),
     click.option("--trained-only", is_flag=True,
                  help="int8, int16, dynamic: quantize what the model fake-quantizes itself, and nothing else."),
+    click.option("--default-range", type=RangeOption(),
+                 help="int8, int16: a range for what neither samples nor training tell: only to measure speed."),
     click.option("--strict", is_flag=True, help="int8, int16: refuse what would stay float."),
 )  # fmt: skip
 
 QUANTIZE_SETTINGS = ("mode", "bits", "samples", "calibration", "io", "ranges", "exclude", "per_tensor",
                      "per_tensor_dense", "hybrid_only", "variables", "recurrent_state", "bias", "accumulation",
-                     "trained_only", "strict")  # fmt: skip
+                     "trained_only", "default_range", "strict")  # fmt: skip
 """The parameters that `quantize_options` adds to a command."""
+
+_AS_GIVEN = ("calibration", "io", "ranges", "variables", "recurrent_state", "bias", "accumulation", "default_range")
+"""Those that `Quantize` takes as they are."""
 
 Function = Callable[..., Any]
 
@@ -85,11 +119,7 @@ def to_quantize(values: Mapping[str, Any], *, quiet: bool = False) -> Quantize |
         return None
     from tfconvert.converter.quantization import Quantize  # only where there is something to quantize
 
-    settings: dict[str, Any] = {
-        name: given[name]
-        for name in ("calibration", "io", "ranges", "variables", "recurrent_state", "bias", "accumulation")
-        if name in given
-    }
+    settings: dict[str, Any] = {name: given[name] for name in _AS_GIVEN if name in given}
     if "samples" in given:
         settings["samples"] = list(given["samples"])
     return Quantize(

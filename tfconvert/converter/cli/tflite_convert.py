@@ -112,6 +112,8 @@ def _settings(flags: Mapping[str, str]) -> Iterator[str]:
         yield "--allow-custom-ops"
     if "SELECT_TF_OPS" in _listed(flags, "target_ops"):
         yield "--allow-flex"
+        for name in _listed(flags, "experimental_select_user_tf_ops"):
+            yield from ("--flex-op", name)
     if flags.get("output_format", "TFLITE").upper() != "TFLITE":
         raise click.UsageError(f"--output_format can't be {flags['output_format']}: only TFLITE is written")
 
@@ -136,16 +138,33 @@ def _quantization(flags: Mapping[str, str]) -> Iterator[str]:
     whole = _type(flags, "inference_type")
     taken = _type(flags, "inference_input_type") if "inference_input_type" in flags else whole
     is_small = bool({"post_training_quantize", "quantize_weights"} & set(flags))
-    if taken != whole and not is_small:
-        raise click.UsageError("--inference_input_type differs from --inference_type: the command has one type for "
-                               "both ends (--io); in Python, Quantize(io=(..., ...)) takes two")  # fmt: skip
+    if whole == "float32" != taken and not is_small:
+        raise click.UsageError("--inference_input_type is an integer, and --inference_type is not: set both")
     if is_small:
         # What was trained for integers isn't small floats: the official command sets the type back, too.
         yield from ("--quantize", "float16" if "quantize_to_float16" in flags else "dynamic")
     elif whole != "float32":
-        yield from ("--quantize", "int8", "--io", whole)
+        yield from ("--quantize", "int8", "--io", whole if taken == whole else f"{taken},{whole}")
+        yield from _stats(flags)
+        ends = [flags[name] for name in ("default_ranges_min", "default_ranges_max") if name in flags]
+        if len(ends) == 1:
+            raise click.UsageError("--default_ranges_min and --default_ranges_max go together")
+        if ends:
+            yield f"--default-range={','.join(ends)}"  # The first number may have a sign.
     elif "quantize_to_float16" in flags:
         click.echo("tfconvert: note: --quantize_to_float16 has no effect without --post_training_quantize", err=True)
+
+
+def _stats(flags: Mapping[str, str]) -> Iterator[str]:
+    """Yields the means and standard deviations of inputs."""
+    means, deviations = _listed(flags, "mean_values"), _listed(flags, "std_dev_values")
+    names = _listed(flags, "input_arrays")
+    if not means and not deviations:
+        return
+    if not len(means) == len(deviations) == len(names):
+        raise click.UsageError("--mean_values and --std_dev_values need a number each for every name of --input_arrays")
+    for name, mean, deviation in zip(names, means, deviations, strict=True):
+        yield from ("--input-stats", f"{name}={mean},{deviation}")
 
 
 def _type(flags: Mapping[str, str], name: str) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from tfconvert.converter.compat.analysis import Analysis, OperatorRow, analyze
+from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.importers.tflite.model import import_tflite
 from tfconvert.schema.diagnostics import error
 
@@ -18,6 +19,7 @@ class Analyzer:
     """Tells what is in `.tflite` files."""
 
     @staticmethod
+    @as_of_the_class()
     def analyze(
         model_path: str | os.PathLike[str] | None = None,
         model_content: Content | None = None,
@@ -48,6 +50,7 @@ class Analyzer:
         print("\n".join(_lines(analyze(source, for_gpu=gpu_compatibility), gpu_compatibility)))
 
     @staticmethod
+    @as_of_the_class()
     def rows(
         model_path: str | os.PathLike[str] | None = None,
         model_content: Content | None = None,

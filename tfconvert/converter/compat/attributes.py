@@ -10,7 +10,8 @@ from typing import Any
 
 from tfconvert.converter.compat.enumerators import OpsSet
 from tfconvert.converter.compat.flex import flex
-from tfconvert.converter.compat.quantization import names, quantize
+from tfconvert.converter.compat.origin import EXCLUDED
+from tfconvert.converter.compat.quantization import SAMPLES, names, quantize
 from tfconvert.converter.compat.row import Mapped, Row, Values, refusal
 from tfconvert.schema.diagnostics import NOTE, ConversionError, Diagnostic
 
@@ -31,10 +32,13 @@ def _backends(values: Values) -> Mapped:
 
 
 def _output_format(values: Values) -> Mapped:
-    # The official constant of the format is the number 2.
+    # The official constants of the formats are the numbers 2 and 3.
     if values["output_format"] in (None, 2, "TFLITE"):
         return Mapped()
-    raise refusal("output_format", "only .tflite files are written", "`tfconvert opt` prints the model's graph")
+    if values["output_format"] in (3, "GRAPHVIZ_DOT"):
+        text = f"output_format has no effect: only .tflite files are written; {_PRINT}"
+        return Mapped(notes=(Diagnostic("no-effect", text, severity=NOTE),))
+    raise refusal("output_format", f"it can't be {values['output_format']!r}", "leave it out")
 
 
 def _maps(name: str, default: Any, text: str) -> Row:
@@ -53,7 +57,7 @@ _SAMPLES = "optimizations, representative_dataset and the types of inputs and ou
 _CHOICE = "which operators are written is chosen for speed, and the results are the same"
 _ONE = "there is one converter"
 _PRINT = "`tfconvert opt` prints the model before and after any pass"
-_METADATA = "a few bytes of metadata always say how the file was made and which runtime it needs, and nothing else"
+_METADATA = "the report tells what operators were made from; the file's metadata tells how it was made, and no more"
 
 TARGET_ROWS: Sequence[Row] = (
     _maps("supported_ops", {OpsSet.TFLITE_BUILTINS},
@@ -76,8 +80,9 @@ TARGET_ROWS: Sequence[Row] = (
 SHARED_ROWS: Sequence[Row] = (
     _maps("optimizations", set(),
           "`DEFAULT` and its old names: `Quantize(mode=\"dynamic\")`, or what the attributes below say; "
-          "`EXPERIMENTAL_SPARSITY` has no effect"),
-    _maps("representative_dataset", None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
+          "`EXPERIMENTAL_SPARSITY`: matrices of dense layers that are mostly zero are stored without their zeros, in "
+          "the forms that LiteRT has kernels for"),
+    _maps(SAMPLES, None, "`Quantize(mode=\"int8\", samples=...)`, or mode `\"int16\"`"),
     Row("allow_custom_ops", False, "maps", "`allow_custom_ops`", maps=_custom_ops),
     _maps("_experimental_disable_per_channel", False, "`Quantize(per_channel=False)`"),
     _maps("_experimental_disable_per_channel_quantization_for_dense_layers", False,
@@ -85,7 +90,7 @@ SHARED_ROWS: Sequence[Row] = (
     _maps("_experimental_full_integer_quantization_bias_type", None,
           "`Quantize(bias=...)`: the mode `\"int8\"` has `int32`, the mode `\"int16\"` has `int64`, or `int32` if "
           "this says so; others are refused"),
-    _ignored("exclude_conversion_metadata", False, _METADATA),
+    Row(EXCLUDED, False, "maps", "the file gets no entry `CONVERSION_METADATA`; the one of the runtime stays"),
     _ignored("serialize_debug_metadata", False, _METADATA),
     _ignored("model_origin_framework", "UNSET", _METADATA),
     _ignored("saved_model_dir", None, "`from_saved_model` takes the folder"),
@@ -109,7 +114,7 @@ SHARED_ROWS: Sequence[Row] = (
     _ignored("experimental_enable_resource_variables", True, "variables that the model changes are always kept"),
     Row("_experimental_allow_all_select_tf_ops", False, "maps",
         "`flex_ops=[\"*\"]`, if `supported_ops` has `SELECT_TF_OPS`", maps=flex),
-    _ignored("_experimental_sparsify_model", False, "weights are stored whole, whatever is zero"),
+    _ignored("_experimental_sparsify_model", False, "`optimizations` has `EXPERIMENTAL_SPARSITY` for that"),
     _ignored("_experimental_use_buffer_offset", False, "buffers go behind the tables if the file is over 2 GB"),
     *(_ignored(name, None, _PRINT) for name in (
         "ir_dump_dir", "ir_dump_pass_regex", "ir_dump_func_regex", "print_ir_before", "print_ir_after",
@@ -150,13 +155,14 @@ V1_ROWS: Sequence[Row] = (
     _maps("inference_type", "float32", "an integer type: `Quantize(mode=\"int8\", io=...)`"),
     _maps("inference_input_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
     _maps("inference_output_type", None, "`Quantize(io=...)`, by default as `inference_type`"),
-    _maps("post_training_quantize", False, "as `optimizations = [Optimize.DEFAULT]`"),
-    Row("output_format", 2, "maps", "only `.tflite` files are written", maps=_output_format),
+    Row("post_training_quantize", False, "maps", "`optimizations`: none, or `[Optimize.DEFAULT]`"),
+    Row("target_ops", {OpsSet.TFLITE_BUILTINS}, "maps", "`target_spec.supported_ops`"),
+    Row("output_format", 2, "maps", "`.tflite` files are written, whatever it is", maps=_output_format),
     Row("quantized_input_stats", {}, "maps",
-        "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; the rest of the "
-        "graph must have its own, or samples; elsewhere it is refused"),
-    _refused("default_ranges_stats", None, "made-up ranges would make wrong numbers",
-             "set representative_dataset: its samples tell the ranges"),
+        "integer types, frozen graphs and sessions: inputs get these ranges by fake quantization; elsewhere it is "
+        "refused"),
+    _maps("default_ranges_stats", None,
+          "`Quantize(default_range=...)`: results are wrong, and a warning says so; samples tell right ranges"),
     _ignored("drop_control_dependency", True, "ops that change variables keep their order; others need none"),
     _ignored("reorder_across_fake_quant", False, "numbers are rounded where the model rounds them"),
     _ignored("change_concat_input_ranges", False, "LiteRT's kernel takes parts of one scale, which quantizing sees to"),
@@ -177,6 +183,7 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     Raises:
         ConversionError: Some can't be honoured (`wrong-option`); all of them are named.
     """
+    _check_truth(rows, values)
     arguments: dict[str, Any] = {}
     notes: list[Diagnostic] = []
     problems: list[Diagnostic] = []
@@ -197,6 +204,16 @@ def mapped(rows: Sequence[Row], values: Values) -> Mapped:
     if problems:
         raise ConversionError(dict.fromkeys(problems))
     return Mapped(arguments, tuple(notes))
+
+
+def _check_truth(rows: Sequence[Row], values: Values) -> None:
+    """Checks that values are true or false, as an array isn't; samples may be one."""
+    for row in rows:
+        value = values[row.name]
+        try:
+            bool(None if row.name == SAMPLES else value)
+        except (TypeError, ValueError):
+            raise refusal(row.name, f"it can't be {value!r}", "pass a single value") from None
 
 
 def _is_given(value: Any) -> bool:

@@ -6,16 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tfconvert.converter.api import convert
+from tfconvert.converter.api import convert_source
 from tfconvert.converter.compat import attributes
 from tfconvert.converter.compat.analysis import gpu_warnings
+from tfconvert.converter.compat.errors import as_of_the_class
+from tfconvert.converter.compat.origin import origin
 from tfconvert.converter.compat.quantization import by_name, names
 from tfconvert.converter.compat.row import Row, Values
 from tfconvert.converter.compat.settable import Settable, set_plainly
 from tfconvert.converter.compat.target import TargetSpec
+from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
 from tfconvert.converter.report import Report
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic
+from tfconvert.importers.source import Source
+from tfconvert.schema.diagnostics import Diagnostic
 
 
 class Converter(Settable):
@@ -35,6 +39,8 @@ class Converter(Settable):
     _arguments: Mapping[str, Any]
     _known: Sequence[Row]
     _order: tuple[str, ...]
+    _made: Mapping[str, Any]
+    _name: str
     target_spec: Any
     report: Report | None
 
@@ -46,6 +52,9 @@ class Converter(Settable):
         set_plainly(self, "_arguments", arguments)
         set_plainly(self, "report", None)
         set_plainly(self, "_order", ())
+        # Fields of the metadata on how the file was made that only the method that made this object knows.
+        set_plainly(self, "_made", {})
+        set_plainly(self, "_name", "")
         self.target_spec = TargetSpec()
 
     def convert(self) -> bytes:
@@ -57,6 +66,7 @@ class Converter(Settable):
         """
         return self.variant(lambda wanted: wanted)
 
+    @as_of_the_class()
     def variant(self, change: Callable[[Quantize | None], Quantize | None]) -> bytes:
         """Returns the model as the attributes say, but for how it is quantized.
 
@@ -75,10 +85,9 @@ class Converter(Settable):
             setting = replace(setting, samples=by_name(setting.samples, self._order))
         if setting is not None:
             arguments["quantize"] = setting
-        try:
-            model = convert(self.model(values), **{"order": "official", **self._arguments}, **arguments)
-        except ConversionError as problem:
-            raise ConversionError(map(_in_its_words, problem.diagnostics)) from problem
+        selection = {"order": "official", **self._arguments}
+        options = Options(**arguments, origin=origin(values, self._made))
+        model = convert_source(Source(self.model(values), **selection), options)
         content = bytes(model)
         report = model.report
         backends = names(
@@ -86,7 +95,7 @@ class Converter(Settable):
         )
         declined = gpu_warnings(content) if "GPU" in backends else []
         notes = [*self.strangers(), *mapped.notes, *declined]
-        set_plainly(self, "report", report._replace(notes=(*report.notes, *notes)))
+        set_plainly(self, "report", report._replace(source=self._name or report.source, notes=(*report.notes, *notes)))
         return content
 
     def model(self, values: Values) -> Any:
@@ -111,15 +120,3 @@ class Converter(Settable):
             else getattr(self, row.name)
             for row in rows
         }
-
-
-_HINTS = {
-    "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
-    "no-samples": "set representative_dataset to a function that yields typical inputs",
-}
-"""Hints by the code of the error, for what settings of `Quantize` lead to."""
-
-
-def _in_its_words(problem: Diagnostic) -> Diagnostic:
-    """Returns an error with a hint that names attributes instead of settings."""
-    return problem._replace(hint=_HINTS.get(problem.code, problem.hint))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.schema.diagnostics import error
 
 OfDifferences = Callable[[Any], float]
@@ -32,6 +33,7 @@ class QuantizationDebugOptions:
         ConversionError: Two functions have the same name (`wrong-option`).
     """
 
+    @as_of_the_class()
     def __init__(
         self,
         layer_debug_metrics: Mapping[str, OfDifferences] | None = None,

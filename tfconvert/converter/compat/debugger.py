@@ -19,6 +19,7 @@ import numpy as np
 
 from tfconvert.converter.compat.converter import Converter
 from tfconvert.converter.compat.debug_options import QuantizationDebugOptions
+from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.converter.compat.layer_pairs import LayerPair, Runner, pairs
 from tfconvert.converter.litert.stored_values import to_floats
 from tfconvert.converter.quantization import Quantize
@@ -62,6 +63,7 @@ class QuantizationDebugger:
     layer_statistics: dict[str, dict[str, float]] | None
     model_statistics: dict[str, float] | None
 
+    @as_of_the_class()
     def __init__(
         self,
         quant_debug_model_path: str | os.PathLike[str] | None = None,
@@ -117,6 +119,7 @@ class QuantizationDebugger:
                     "the quantized file with the float one", hint="call run() and read layer_statistics, or call "
                     "get_nondebug_quantized_model()")  # fmt: skip
 
+    @as_of_the_class()
     def run(self) -> None:
         """Runs both models on all samples.
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Optimize(Enum):
+class _LikeOfficial(Enum):
+    """Enumerators that are equal to TensorFlow's of the same name, with which scripts may mix them."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Enum) and (type(other).__name__, other.name) == (type(self).__name__, self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # as that of any enumerator
+
+
+class Optimize(_LikeOfficial):
     """What to optimize for."""
 
     DEFAULT = "DEFAULT"
@@ -14,7 +24,7 @@ class Optimize(Enum):
     EXPERIMENTAL_SPARSITY = "EXPERIMENTAL_SPARSITY"
 
 
-class OpsSet(Enum):
+class OpsSet(_LikeOfficial):
     """Sets of operators that a result may have."""
 
     TFLITE_BUILTINS = "TFLITE_BUILTINS"

@@ -30,7 +30,6 @@ class Flag(NamedTuple):
 
 _ONE = "there is one converter"
 _PRINT = "`tfconvert opt` prints the model before and after any pass"
-_RANGES = "set `quantized_input_stats` of `tfconvert.compat.v1.TFLiteConverter`, or quantize with `--samples`"
 
 FLAGS: Mapping[str, Flag] = {
     "output_file": Flag("maps", "`-o`"),
@@ -47,7 +46,7 @@ FLAGS: Mapping[str, Flag] = {
     "quantize_weights": Flag("maps", "`--quantize dynamic`", "switch"),
     "quantize_to_float16": Flag("maps", "`--quantize float16`, with `--post_training_quantize`", "switch"),
     "inference_type": Flag("maps", "`INT8`, `UINT8`, `QUANTIZED_UINT8`: `--quantize int8 --io`"),
-    "inference_input_type": Flag("maps", "must be what `inference_type` is"),
+    "inference_input_type": Flag("maps", "the first of the pair `--io`"),
     "target_ops": Flag("maps", "`SELECT_TF_OPS`: `--allow-flex`; integers only need `--quantize int8 --strict` and "
                        "`--samples`"),
     "output_format": Flag("maps", "only `TFLITE` is written"),
@@ -55,7 +54,7 @@ FLAGS: Mapping[str, Flag] = {
     "experimental_new_converter": Flag("no effect", _ONE, "truth"),
     "experimental_new_quantizer": Flag("no effect", _ONE, "truth"),
     "custom_opdefs": Flag("no effect", "ops need no definition"),
-    "experimental_select_user_tf_ops": Flag("refused", "name the ops in Python: `tfconvert.convert(flex_ops=[...])`"),
+    "experimental_select_user_tf_ops": Flag("maps", "`--flex-op`, if `target_ops` has `SELECT_TF_OPS`"),
     "drop_control_dependency": Flag("no effect", "ops that change variables keep their order; others need none",
                                     "switch"),
     "reorder_across_fake_quant": Flag("no effect", "numbers are rounded where the model rounds them", "switch"),
@@ -63,14 +62,14 @@ FLAGS: Mapping[str, Flag] = {
     "dump_graphviz_dir": Flag("no effect", _PRINT),
     "dump_graphviz_video": Flag("no effect", _PRINT, "switch"),
     "conversion_summary_dir": Flag("no effect", _PRINT),
-    "std_dev_values": Flag("refused", f"ranges of inputs aren't taken as numbers by the command: {_RANGES}"),
-    "mean_values": Flag("refused", f"ranges of inputs aren't taken as numbers by the command: {_RANGES}"),
-    "default_ranges_min": Flag("refused", "made-up ranges would make wrong numbers: quantize with `--samples`"),
-    "default_ranges_max": Flag("refused", "made-up ranges would make wrong numbers: quantize with `--samples`"),
+    "std_dev_values": Flag("maps", "with `mean_values`, `--input-stats` for the inputs that `input_arrays` names"),
+    "mean_values": Flag("maps", "see `std_dev_values`"),
+    "default_ranges_min": Flag("maps", "with `default_ranges_max`, `--default-range`"),
+    "default_ranges_max": Flag("maps", "see `default_ranges_min`"),
     "input_file": Flag("refused", "it was renamed: use `--graph_def_file`, or pass the model alone"),
     "savedmodel_directory": Flag("refused", "it was renamed: use `--saved_model_dir`, or pass the model alone"),
-    "std_value": Flag("refused", f"it was renamed to `--std_dev_values`, which the command doesn't take: {_RANGES}"),
-    "mean_value": Flag("refused", f"it was renamed to `--mean_values`, which the command doesn't take: {_RANGES}"),
+    "std_value": Flag("refused", "it was renamed: use `--std_dev_values`"),
+    "mean_value": Flag("refused", "it was renamed: use `--mean_values`"),
     "batch_size": Flag("refused", "name the shape: `--input-shape x=1,224,224,3`"),
 }  # fmt: skip
 """The flags by name, without the dashes."""

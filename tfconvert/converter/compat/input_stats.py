@@ -7,11 +7,15 @@ A model that was trained for integers has fake quantization everywhere but at it
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tfconvert.converter.compat.row import refusal
+from tfconvert.converter.compat.quantization import SAMPLES, element_type
+from tfconvert.converter.compat.row import Values, refusal
 from tfconvert.importers.graph_def import read_graph_def
+from tfconvert.importers.source import Source
+from tfconvert.importers.temporary_model import temporary_model
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
 
 NAME = "quantized_input_stats"
@@ -22,27 +26,67 @@ _LIMITS = {"uint8": (0, 255), "int8": (-128, 127)}
 _INSTEAD = "set representative_dataset: its samples tell the ranges"
 
 
-def with_ranges(model: Any, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:
-    """Returns a frozen graph whose inputs have fake quantization.
+def with_ranges(model: Any, values: Values, inputs: Callable[[], Sequence[str]]) -> Any:
+    """Returns a model whose inputs have fake quantization, if they are given ranges that are needed.
 
     Args:
-        model: A frozen graph: its path or its message.
-        stats: Mean and standard deviation by input.
-        kind: The type of the inputs.
+        model: A model; with ranges, the path or the message of a frozen graph.
+        values: The values of all attributes.
+        inputs: Returns the names of the model's inputs.
 
     Raises:
         ConversionError: It is not a frozen graph, has no such input, or the numbers are wrong (`wrong-option`).
     """
-    if kind not in _LIMITS:
-        raise refusal(NAME, f"inputs are {kind}, so that they have no range", "set inference_type to int8 or uint8")
-    graph = _graph(model)
-    nodes = {node.name: node for node in graph.node}
-    for given, numbers in stats.items():
-        name = given.partition(":")[0]
-        if name not in nodes:
-            raise refusal(NAME, f"the graph has no input {given!r}", "name the inputs of the model")
-        _insert(graph, name, *_range(given, numbers, kind))
+    stats, kind = values[NAME], kind_of(values)
+    if not stats or kind is None:
+        return model
+    if not isinstance(stats, Mapping):
+        raise refusal(NAME, f"it can't be {stats!r}", "pass a mean and a standard deviation by input")
+    graph = _fake_quantized(_graph(model), stats, kind)
+    given = {str(name).partition(":")[0] for name in stats}
+    if missing := [name for name in inputs() if name not in given]:
+        raise refusal(NAME, f"it has no range of the input {', '.join(map(repr, missing))}", "name every input")
     return graph
+
+
+def ranged(source: Source, stats: Mapping[str, tuple[float, float]], kind: str) -> Source:
+    """Returns the source of a copy of a frozen graph whose inputs have fake quantization.
+
+    Args:
+        source: The graph.
+        stats: Mean and standard deviation by input.
+        kind: The type of the integers.
+
+    Raises:
+        ConversionError: It is not a frozen graph, has no such input, or the numbers are wrong.
+    """
+    graph = _fake_quantized(_graph(source.model), stats, kind)
+    with temporary_model(source.name, "TF_GRAPH_DEF") as folder:
+        path = Path(folder, "graph.pb")
+        path.write_bytes(graph.SerializeToString())
+        return source._replace(model=path, temporary=folder)
+
+
+def _fake_quantized(graph: pb.GraphDef, stats: Mapping[str, tuple[float, float]], kind: str) -> pb.GraphDef:
+    if kind not in _LIMITS:
+        raise refusal(NAME, f"inputs are {kind}, so that they have no range", "choose int8 or uint8")
+    nodes = {node.name for node in graph.node}
+    for given, numbers in stats.items():
+        name = str(given).partition(":")[0]
+        if name not in nodes:
+            raise refusal(NAME, f"the graph has no input {name!r}", "name the inputs of the model")
+        _insert(graph, name, *_range(name, numbers, kind))
+    return graph
+
+
+def kind_of(values: Values) -> str | None:
+    """Returns the type of the integers that inputs are or are turned to; `None` for none, or if samples say how."""
+    taken, whole = (element_type(values[name] or "float32") for name in ("inference_input_type", "inference_type"))
+    if values["inference_input_type"] is None:
+        taken = whole
+    if taken != "float32":
+        return taken
+    return whole if whole != "float32" and values[SAMPLES] is None else None
 
 
 def _graph(model: Any) -> pb.GraphDef:

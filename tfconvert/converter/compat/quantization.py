@@ -32,6 +32,9 @@ _UNUSED = Diagnostic(
     "only what the model fake-quantizes itself becomes integers, so the samples of representative_dataset are not used",
     severity=NOTE,
 )
+SAMPLES = "representative_dataset"
+
+_DEFAULT_RANGES = "default_ranges_stats"
 
 _WITH_SAMPLES = "set optimizations = [Optimize.DEFAULT] and a representative_dataset"
 
@@ -71,20 +74,24 @@ def quantize(values: Values) -> Mapped:
     if types == {"int8"}:
         ops = frozenset((INT8,))
     whole = element_type(values.get("inference_type") or "float32")
-    optimizes = bool(optimizations & _OPTIMIZATIONS) or bool(values.get("post_training_quantize")) or whole != "float32"
+    optimizes = bool(optimizations & _OPTIMIZATIONS) or whole != "float32" or bool(values.get("quantized_input_stats"))
     ends = _io(values, whole)
     as_trained = _as_trained(values, ends)
     if as_trained is not None:
         return as_trained
     wish = _Wish(optimizes, ops, types, ends)
-    notes = _notes(wish, values, _SPARSITY in optimizations)
+    notes = _notes(wish, values)
+    sparse = {"sparse_weights": True} if _SPARSITY in optimizations else {}
     if not optimizes:
         for name, kind in zip(_ENDS, wish.io, strict=True):
             if kind != "float32":
                 raise refusal(name, f"it can't be {kind}: nothing is quantized", _WITH_SAMPLES)
-        return Mapped({}, notes)
+        return Mapped(sparse, notes)
     setting = _setting(wish, values)
-    return Mapped({} if setting is None else {"quantize": setting}, notes)
+    if values.get(_DEFAULT_RANGES) is not None and (setting is None or not setting.is_static):
+        text = f"{_DEFAULT_RANGES} has no effect: only integers need ranges"
+        notes = (*notes, Diagnostic("no-effect", text, severity=NOTE))
+    return Mapped(sparse if setting is None else {**sparse, "quantize": setting}, notes)
 
 
 def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
@@ -104,7 +111,7 @@ def _as_trained(values: Values, ends: tuple[Io, Io]) -> Mapped | None:
     taken, given = whole if mode == "STATIC" and not strict else ends
     io: Io | tuple[Io, Io] = taken if taken == given else (taken, given)
     setting = Quantize(name, io=io, per_channel=_per_channel(values), trained_only=True)
-    unused = values["representative_dataset"] is not None
+    unused = values[SAMPLES] is not None
     return Mapped({"quantize": setting}, (_UNUSED,) if unused else ())
 
 
@@ -120,7 +127,7 @@ def supported_ops(values: Values) -> frozenset[str]:
 
 
 def _setting(wish: _Wish, values: Values) -> Quantize | None:
-    samples = values["representative_dataset"]
+    samples = values[SAMPLES]
     per_channel = _per_channel(values)
     smallest = min(wish.types, key=_SIZES.__getitem__, default="int8")
     integers: Mode = "int16" if INT16 in wish.ops else "int8"
@@ -144,7 +151,8 @@ def _setting(wish: _Wish, values: Values) -> Quantize | None:
     # Without samples this is for models that were trained for integers; others are refused with a hint.
     return Quantize(integers, samples=None if samples is None else _samples(samples),
                     io=io, per_channel=per_channel, strict=is_strict,
-                    variables="integers" if has_variables else "float32", bias=bias)  # fmt: skip
+                    variables="integers" if has_variables else "float32", bias=bias,
+                    default_range=values.get(_DEFAULT_RANGES))  # fmt: skip
 
 
 def _per_channel(values: Values) -> PerChannel:
@@ -184,11 +192,9 @@ def _accumulation(values: Values) -> Accumulation:
     raise refusal(_SUMS, f"it can't be {name}", "choose from float16, float32")
 
 
-def _notes(wish: _Wish, values: Values, is_sparse: bool) -> tuple[Diagnostic, ...]:
+def _notes(wish: _Wish, values: Values) -> tuple[Diagnostic, ...]:
     notes = []
-    if is_sparse:
-        notes.append(Diagnostic("no-sparsity", "weights are stored whole, whatever is zero", severity=NOTE))
-    if not wish.optimizes and (values["representative_dataset"] is not None or wish.types or INT8 in wish.ops):
+    if not wish.optimizes and (values[SAMPLES] is not None or wish.types or INT8 in wish.ops):
         notes.append(Diagnostic("not-quantized", "nothing is quantized, since optimizations is empty",
                                 hint="set optimizations = [Optimize.DEFAULT]", severity=WARNING))  # fmt: skip
     return tuple(notes)
@@ -208,11 +214,11 @@ def names(attribute: str, values: Any) -> frozenset[str]:
     Raises:
         ConversionError: One is neither (`wrong-option`).
     """
-    found = frozenset(getattr(each, "value", each) for each in _listed(values))
+    found = [getattr(each, "value", each) for each in _listed(values)]
     for each in found:
         if not isinstance(each, str):
             raise refusal(attribute, f"it can't have {each!r}", "use the names that tfconvert has for them")
-    return found
+    return frozenset(found)
 
 
 def _listed(values: Any) -> Iterable[Any]:

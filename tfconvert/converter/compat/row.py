@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.converter.compat.errors import ConverterError
+from tfconvert.schema.diagnostics import Diagnostic
 
 Effect = Literal["maps", "no effect", "refused"]
 
@@ -45,6 +46,6 @@ class Row(NamedTuple):
     maps: Callable[[Values], Mapped] | None = None
 
 
-def refusal(name: str, message: str, hint: str) -> ConversionError:
+def refusal(name: str, message: str, hint: str) -> ConverterError:
     """Returns the error of an attribute that has a value which can't be honoured."""
-    return error("wrong-option", f"{name}: {message}", hint=hint)
+    return ConverterError([Diagnostic("wrong-option", f"{name}: {message}", hint=hint)])

@@ -26,7 +26,9 @@ class Settable:
         set_plainly(self, "_rows", {row.name: row for row in rows})
         set_plainly(self, "_strangers", {})
         for name, row in self._rows.items():
-            set_plainly(self, name, copy.copy(row.default))
+            # A property has no value of its own.
+            if not hasattr(type(self), name):
+                set_plainly(self, name, copy.copy(row.default))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._rows and name not in self._strangers:

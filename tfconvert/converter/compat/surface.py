@@ -49,11 +49,11 @@ NAMES: Sequence[NameRow] = (
     NameRow("experimental.load_delegate", "LiteRT's"),
     NameRow("TFLiteConverter.from_session", "variables as they are now", is_old=True),
     NameRow("TFLiteConverter.from_frozen_graph", "`.pb` and `.pbtxt`", is_old=True),
-    NameRow("TFLiteConverter.from_keras_model_file", "`.keras` and `.h5`; custom objects are refused", is_old=True),
+    NameRow("TFLiteConverter.from_keras_model_file", "`.keras` and `.h5`; with custom objects, too", is_old=True),
     NameRow("TFLiteConverter.get_input_arrays", "the names of the inputs", is_old=True),
+    NameRow("TocoConverter", "the same as `TFLiteConverter`", is_old=True),
     _gone("OpHint", "converters have not read hints for years; composites mark functions"),
     _gone("experimental.convert_op_hints_to_stubs", "converters have not read hints for years"),
-    _gone("TocoConverter", "deprecated there: the same as `TFLiteConverter`"),
     _gone("toco_convert", "deprecated there: use `TFLiteConverter.from_session`"),
     _gone("constants", "the names of element types as constants: pass `np.int8`, or `\"int8\"`"),
 )  # fmt: skip

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tfconvert.converter.compat.arguments import check_functions, path_of, signatures, texts
 from tfconvert.converter.compat.attributes import ROWS
 from tfconvert.converter.compat.converter import Converter
-from tfconvert.converter.compat.row import refusal
+from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.converter.compat.settable import set_plainly
 from tfconvert.schema.diagnostics import error
 
@@ -23,12 +24,12 @@ class TFLiteConverter(Converter):
         trackable_obj: The object that owns their variables, and keeps them alive.
 
     Raises:
-        ConversionError: There is no function (`wrong-option`).
+        ConversionError: There is no function, or one that isn't traced and has no input signature (`wrong-option`).
     """
 
+    @as_of_the_class()
     def __init__(self, funcs: Sequence[Any], trackable_obj: Any = None) -> None:
-        if not funcs:
-            raise refusal("funcs", "there is no function to convert", "pass a list of concrete functions")
+        check_functions(funcs)
         # Functions refer to variables weakly.
         set_plainly(self, "_owner", trackable_obj)
         is_plain = len(funcs) == 1 and not _owns(trackable_obj, funcs[0])
@@ -45,6 +46,7 @@ class TFLiteConverter(Converter):
         return converter
 
     @classmethod
+    @as_of_the_class()
     def from_saved_model(
         cls,
         saved_model_dir: str | os.PathLike[str],
@@ -57,9 +59,14 @@ class TFLiteConverter(Converter):
             saved_model_dir: Its folder.
             signature_keys: The signatures to convert, every one by default.
             tags: The tags of the graph to convert, `serve` by default.
+
+        Raises:
+            ConversionError: There is no such model, graph or signature; an error about the file is an `OSError`, too.
         """
-        keys, names = list(signature_keys or ()), sorted(tags or ())
-        return cls._of(saved_model_dir, {"signatures": keys or None, "tags": names or None})
+        folder = path_of("saved_model_dir", saved_model_dir)
+        keys, names = texts("signature_keys", signature_keys), texts("tags", tags)
+        signatures(folder, keys, names)
+        return cls._of(folder, {"signatures": keys, "tags": names})
 
     @classmethod
     def from_keras_model(cls, model: Any) -> TFLiteConverter:
@@ -79,11 +86,12 @@ class TFLiteConverter(Converter):
             trackable_obj: The object that owns their variables, and keeps them alive.
 
         Raises:
-            ConversionError: There is none (`wrong-option`).
+            ConversionError: There is none, or one that isn't traced and has no input signature (`wrong-option`).
         """
         return cls(funcs, trackable_obj)
 
     @classmethod
+    @as_of_the_class()
     def experimental_from_jax(cls, serving_funcs: Sequence[Any], inputs: Sequence[Any]) -> TFLiteConverter:
         """Refused: programs of JAX are one opaque operator to TensorFlow.
 

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tfconvert.converter.compat import input_stats
+from tfconvert.converter.compat.arguments import (
+    of_graph,
+    of_signature,
+    path_of,
+    shapes_of,
+    signatures,
+    texts,
+)
 from tfconvert.converter.compat.attributes import V1_ROWS
 from tfconvert.converter.compat.converter import Converter
-from tfconvert.converter.compat.quantization import element_type
+from tfconvert.converter.compat.enumerators import Optimize
+from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.converter.compat.row import Values, refusal
+from tfconvert.converter.compat.settable import set_plainly
 from tfconvert.converter.ir.interface import entry_functions, interface_of
 from tfconvert.converter.pipeline.opened import opened
+from tfconvert.importers.graph_def import read_graph_def
+from tfconvert.importers.keras import save_keras_file
 from tfconvert.importers.source import Source
+from tfconvert.importers.temporary_model import SIGNATURE
+from tfconvert.schema.files import is_folder
 
-Shapes = Mapping[str, Sequence[int | None]]
+Shapes = Mapping[str, Collection[int | None] | None]
+"""Shapes by input; a set is in the order in which it is iterated."""
+
+_LOG = logging.getLogger(__name__)
+
+_MADE = {"api_version": 1}
+"""Fields of the metadata on how the file was made."""
 
 
 class TFLiteConverter(Converter):
@@ -36,6 +58,9 @@ class TFLiteConverter(Converter):
         ConversionError: Nothing says what to feed, or what to fetch (`wrong-option`).
     """
 
+    _is_of_tensors: bool
+
+    @as_of_the_class()
     def __init__(
         self,
         graph_def: Any,
@@ -45,24 +70,55 @@ class TFLiteConverter(Converter):
         output_arrays: Sequence[str] | None = None,
         experimental_debug_info_func: Any = None,
     ) -> None:
-        if input_tensors:
+        if input_tensors is not None and output_tensors:
             inputs, shapes = _fed(input_tensors)
+            outputs = [tensor.name for tensor in output_tensors]
+            redundant = {"input_arrays_with_shape": input_arrays_with_shape, "output_arrays": output_arrays}
+            for name in (name for name, value in redundant.items() if value):
+                _LOG.warning("%s will be ignored, since tensors are passed", name)
+        elif input_arrays_with_shape is not None and output_arrays:
+            inputs = [name for name, _ in input_arrays_with_shape]
+            shapes = shapes_of("input_arrays_with_shape", dict(input_arrays_with_shape))
+            outputs = texts("output_arrays", output_arrays) or []
         else:
-            inputs = [name for name, _ in input_arrays_with_shape or ()]
-            shapes = {name: list(shape) for name, shape in input_arrays_with_shape or ()}
-        outputs = [tensor.name for tensor in output_tensors] if output_tensors else list(output_arrays or ())
-        if not inputs or not outputs:
             raise refusal("TFLiteConverter", "nothing says what to feed and what to fetch",
                           "pass input_tensors and output_tensors, or input_arrays_with_shape and output_arrays",
                           )  # fmt: skip
         super().__init__(V1_ROWS, graph_def, {"inputs": inputs, "outputs": outputs, "input_shapes": shapes})
+        set_plainly(self, "_made", _MADE)
+        set_plainly(self, "_is_of_tensors", input_tensors is not None and bool(output_tensors))
 
     @classmethod
     def _of(cls, model: Any, arguments: Mapping[str, Any]) -> TFLiteConverter:
         converter = cls.__new__(cls)
         Converter.__init__(converter, V1_ROWS, model, arguments)
+        set_plainly(converter, "_made", _MADE)
+        set_plainly(converter, "_is_of_tensors", False)
         return converter
 
+    def _has_valid_tensors(self) -> bool:
+        """Returns whether tensors were passed, and not their names; the official class's subclasses ask that."""
+        return self._is_of_tensors
+
+    @property
+    def post_training_quantize(self) -> bool:
+        """Whether `optimizations` has `DEFAULT`; setting it sets these."""
+        return Optimize.DEFAULT in self.optimizations
+
+    @post_training_quantize.setter
+    def post_training_quantize(self, value: bool) -> None:
+        self.optimizations = [Optimize.DEFAULT] if value else []
+
+    @property
+    def target_ops(self) -> Any:
+        """The sets of operators, `target_spec.supported_ops`."""
+        return self.target_spec.supported_ops
+
+    @target_ops.setter
+    def target_ops(self, value: Any) -> None:
+        self.target_spec.supported_ops = value
+
+    @as_of_the_class()
     def get_input_arrays(self) -> list[str]:
         """Returns the names of the inputs.
 
@@ -70,14 +126,15 @@ class TFLiteConverter(Converter):
             ConversionError: It is not a model, or can't be imported.
         """
         named = self._arguments.get("inputs")
-        if named:
+        if named is not None:
             return [name.partition(":")[0] for name in named]
-        taken = {name: value for name, value in self._arguments.items() if name in Source._fields}
-        source = Source(self._model, **taken).on_disk()
+        given = Source(self._model, **self._arguments)
+        source = given.on_disk()
         try:
             return [each.name for each in interface_of(entry_functions(opened(source))[0]).inputs]
         finally:
-            source.discard()
+            if given.temporary is None:
+                source.discard()
 
     def model(self, values: Values) -> Any:
         """Returns what is converted, with the ranges of inputs that are given as numbers.
@@ -85,18 +142,16 @@ class TFLiteConverter(Converter):
         Raises:
             ConversionError: They can't be used (`wrong-option`).
         """
-        stats, whole = values[input_stats.NAME], element_type(values["inference_type"])
-        if not stats or whole == "float32":
-            return self._model
-        return input_stats.with_ranges(self._model, stats, element_type(values["inference_input_type"] or whole))
+        return input_stats.with_ranges(self._model, values, self.get_input_arrays)
 
     @classmethod
+    @as_of_the_class()
     def from_saved_model(
         cls,
         saved_model_dir: str | os.PathLike[str],
-        input_arrays: Sequence[str] | None = None,
+        input_arrays: Iterable[str] | None = None,
         input_shapes: Shapes | None = None,
-        output_arrays: Sequence[str] | None = None,
+        output_arrays: Iterable[str] | None = None,
         tag_set: Iterable[str] | None = None,
         signature_key: str | None = None,
     ) -> TFLiteConverter:
@@ -104,65 +159,77 @@ class TFLiteConverter(Converter):
 
         Args:
             saved_model_dir: Its folder.
-            input_arrays: The tensors to feed, the signature's inputs by default.
-            input_shapes: Shapes by input name.
-            output_arrays: The tensors to fetch, the signature's outputs by default.
+            input_arrays: The tensors to feed, those of the signature by default.
+            input_shapes: Shapes by input: the tensor's name, or the signature's for it.
+            output_arrays: The tensors to fetch, those of the signature by default.
             tag_set: The tags of the graph to convert, `serve` by default.
             signature_key: The signature, `serving_default` by default.
+
+        Raises:
+            ConversionError: There is no such model, graph, signature or input.
         """
-        return cls._of(saved_model_dir, {
-            "inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes,
-            "tags": sorted(tag_set or ()) or None, "signatures": [signature_key or "serving_default"],
-            "order": "official-v1",
-        })  # fmt: skip
+        folder, tags = path_of("saved_model_dir", saved_model_dir), texts("tag_set", tag_set)
+        keys = texts("signature_key", signature_key) or [SIGNATURE]
+        found = signatures(folder, keys, tags)
+        selection = of_signature(None if found is None else found[keys[0]], input_arrays, input_shapes, output_arrays)
+        return cls._of(folder, {**selection, "tags": tags, "signatures": keys, "order": "official-v1"})
 
     @classmethod
+    @as_of_the_class()
     def from_frozen_graph(
         cls,
         graph_def_file: str | os.PathLike[str],
-        input_arrays: Sequence[str],
-        output_arrays: Sequence[str],
+        input_arrays: Iterable[str],
+        output_arrays: Iterable[str],
         input_shapes: Shapes | None = None,
     ) -> TFLiteConverter:
         """Returns a converter of a frozen graph.
 
         Args:
-            graph_def_file: The `.pb` or `.pbtxt` file.
+            graph_def_file: The file, binary or text.
             input_arrays: The tensors to feed.
             output_arrays: The tensors to fetch.
             input_shapes: Shapes by input name.
+
+        Raises:
+            ConversionError: The file isn't a graph, has no such tensors, or variables without values.
         """
-        arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls._of(graph_def_file, arguments)
+        path = path_of("graph_def_file", graph_def_file)
+        graph = read_graph_def(path)
+        converter = cls._of(graph, of_graph(graph, input_arrays, output_arrays, input_shapes))
+        set_plainly(converter, "_name", path)
+        return converter
 
     @classmethod
+    @as_of_the_class()
     def from_keras_model_file(
         cls,
         model_file: str | os.PathLike[str],
-        input_arrays: Sequence[str] | None = None,
+        input_arrays: Iterable[str] | None = None,
         input_shapes: Shapes | None = None,
-        output_arrays: Sequence[str] | None = None,
+        output_arrays: Iterable[str] | None = None,
         custom_objects: Mapping[str, Any] | None = None,
     ) -> TFLiteConverter:
-        """Returns a converter of a Keras model in a file, if `convert` reads the file.
+        """Returns a converter of a Keras model in a file, which Keras loads.
 
         Args:
             model_file: The file.
-            input_arrays: The tensors to feed.
+            input_arrays: The tensors to feed, the model's inputs by default.
             input_shapes: Shapes by input name.
-            output_arrays: The tensors to fetch.
-            custom_objects: Refused: the code of layers isn't run.
+            output_arrays: The tensors to fetch, the model's outputs by default.
+            custom_objects: Layers and functions that the file only names, by these names.
 
         Raises:
-            ConversionError: Custom objects were passed (`wrong-option`).
+            ConversionError: The file can't be loaded, or the model has no such input.
         """
-        if custom_objects:
-            raise refusal("custom_objects", "layers of one's own aren't run",
-                          "load the model with Keras, and call model.export(folder)")  # fmt: skip
-        arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls._of(model_file, {**arguments, "order": "written"})
+        path = path_of("model_file", model_file)
+        saved = None if is_folder(path) else save_keras_file(Path(path), custom_objects)
+        found = signatures(path if saved is None else os.fspath(saved), [SIGNATURE], None)
+        selection = of_signature(None if found is None else found[SIGNATURE], input_arrays, input_shapes, output_arrays)
+        return cls._of(saved or path, {**selection, "signatures": [SIGNATURE], "temporary": saved, "order": "written"})
 
     @classmethod
+    @as_of_the_class()
     def from_session(cls, sess: Any, input_tensors: Sequence[Any], output_tensors: Sequence[Any]) -> TFLiteConverter:
         """Returns a converter of a session's graph, with variables as they are now.
 
@@ -172,9 +239,13 @@ class TFLiteConverter(Converter):
             output_tensors: The tensors to fetch.
         """
         # Who has a session has imported TensorFlow.
-        freeze = sys.modules["tensorflow"].compat.v1.graph_util.convert_variables_to_constants
+        tf = sys.modules["tensorflow"]
+        freeze = tf.compat.v1.graph_util.convert_variables_to_constants
         frozen = freeze(sess, sess.graph_def, [tensor.op.name for tensor in output_tensors])
-        return cls(frozen, input_tensors, output_tensors)
+        converter = cls(frozen, input_tensors, output_tensors)
+        made = {**_MADE, "model_type": "TF_SESSION", "tensorflow_version": tf.__version__}
+        set_plainly(converter, "_made", made)
+        return converter
 
 
 def _fed(tensors: Sequence[Any]) -> tuple[list[str], dict[str, Any]]:

@@ -75,4 +75,5 @@ STAGES: Sequence[Stage] = (
           only_with="quantize"),
     Stage("separate-outputs", "any pass before would remove copies, and quantizing would round them"),
     Stage("verify-quantized", "the runtime doesn't check what its kernels support", only_with="quantize"),
+    Stage("sparse-weights", "weights are final, and checked while they are whole", only_with="sparse_weights"),
 )  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
-from tfconvert.schema.dialects import tf, tf_saved_model
-from tfconvert.schema.ir.attributes import StringAttr
+from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
+from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ _OPTIMIZATIONS: Mapping[Mode, str] = {
     "int8": "PTQ_FULL_INTEGER",
     "int16": "PTQ_INT16",
 }
-"""The enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
+
+_OF_TRAINING = frozenset(("dynamic", "int8", "int16"))
+"""The modes in which the ranges that a model was trained with make integers of activations."""
 
 
 def export_file(
@@ -32,6 +35,9 @@ def export_file(
     describe: Describe | None = None,
     target_runtime: str = "",
     allow_flex: bool = False,
+    origin: Mapping[str, Any] | None = MappingProxyType({}),
+    was_trained: bool = False,
+    is_sparse: bool = False,
 ) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
@@ -42,13 +48,46 @@ def export_file(
         describe: Describes inputs and outputs in the file's metadata.
         target_runtime: The release of the runtime that is to run the file; any if empty.
         allow_flex: Whether TensorFlow's own kernels were allowed.
+        origin: Fields of `Origin` that are known otherwise; `None` leaves the metadata on that out.
+        was_trained: Whether the model was trained with quantization.
+        is_sparse: Whether weights may be stored without their zeros.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
-    origin = Origin(
-        model_type="TF_SAVED_MODEL" if tf_saved_model.SEMANTICS in module.attributes else "NONE",
+    found = None if origin is None else Origin(
+        model_type=_model_type(module),
         tensorflow_version=version.data if isinstance(version, StringAttr) else "",
-        optimizations=(_OPTIMIZATIONS[quantize.mode],) if quantize and quantize.mode in _OPTIMIZATIONS else (),
+        optimizations=(*_optimizations(quantize, was_trained), *(_sparsity(module) if is_sparse else ())),
         allow_custom_ops=allow_custom_ops,
         enable_select_tf_ops=allow_flex,
-    )
-    return export(module, origin=origin, restate=True, describe=describe, target_runtime=target_runtime)
+    )._replace(**origin)  # fmt: skip
+    return export(module, origin=found, restate=True, describe=describe, target_runtime=target_runtime)
+
+
+def _model_type(module: ModuleOp) -> str:
+    """Returns the enumerator of `ModelType` for what a module was imported from."""
+    if tf_saved_model.SEMANTICS in module.attributes:
+        return "TF_SAVED_MODEL"
+    return "TF_GRAPH_DEF" if tf.VERSIONS in module.attributes else "NONE"
+
+
+def _optimizations(quantize: Quantize | None, was_trained: bool) -> Iterator[str]:
+    """Yields the enumerators of `ModelOptimizationMode`; there is none for weights that are only stored as integers."""
+    if quantize is None:
+        return
+    is_of_training = was_trained and quantize.mode in _OF_TRAINING
+    if quantize.mode in _OPTIMIZATIONS and not (is_of_training and quantize.samples is None):
+        yield _OPTIMIZATIONS[quantize.mode]
+    if is_of_training:
+        yield "QUANTIZATION_AWARE_TRAINING"
+
+
+def _sparsity(module: ModuleOp) -> list[str]:
+    """Returns the enumerators of `ModelOptimizationMode` for the forms of weights without zeros."""
+    found = set()
+    for op in module.walk():
+        if isinstance(op, tfl.TFLOp) and op.op_name == tfl.PSEUDO_SPARSE_CONST:
+            tensors = op.attributes.get(tfl_file.TENSORS)
+            assert isinstance(tensors, ArrayAttr)
+            fields = tfl_file.from_dictionary("Tensor", tensors.data[0])
+            found.add("BLOCK_SPARSITY" if fields["sparsity"].get("block_map") else "RANDOM_SPARSITY")
+    return sorted(found)

@@ -25,6 +25,8 @@ class Origin(NamedTuple):
         optimizations: Enumerators of `ModelOptimizationMode` that were applied.
         allow_custom_ops: Whether custom operators were allowed.
         enable_select_tf_ops: Whether TensorFlow's own kernels were allowed.
+        force_select_tf_ops: Whether no other operators were allowed.
+        api_version: The generation of the converter's interface.
     """
 
     model_type: str = "TF_SAVED_MODEL"
@@ -32,6 +34,8 @@ class Origin(NamedTuple):
     optimizations: tuple[str, ...] = ()
     allow_custom_ops: bool = False
     enable_select_tf_ops: bool = False
+    force_select_tf_ops: bool = False
+    api_version: int = API_VERSION
 
 
 def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
@@ -45,13 +49,13 @@ def runtime_entry(uses: Iterable[tuple[str, int]]) -> bytes:
 
 def conversion_entry(origin: Origin) -> bytes:
     """Returns the metadata entry of how a model was created, a flatbuffer of its own."""
-    environment: dict[str, Any] = {"api_version": API_VERSION, "model_type": origin.model_type}
+    environment: dict[str, Any] = {"api_version": origin.api_version, "model_type": origin.model_type}
     if origin.tensorflow_version:
         environment["tensorflow_version"] = origin.tensorflow_version
     options = {
         "model_optimization_modes": origin.optimizations,
         "allow_custom_ops": origin.allow_custom_ops,
         "enable_select_tf_ops": origin.enable_select_tf_ops,
-        "force_select_tf_ops": False,
+        "force_select_tf_ops": origin.force_select_tf_ops,
     }
     return bytes(encode(CONVERSION_METADATA, {"environment": environment, "options": options}).data)

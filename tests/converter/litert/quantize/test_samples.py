@@ -94,9 +94,16 @@ def test_samples_are_counted_where_that_is_known(tmp_path: Path) -> None:
         assert samples.count(given) is None
 
 
+@pytest.mark.parametrize(("given", "expected"), [
+    (np.ones(2), [[1, 1]]), (np.ones((1, 1, 2)), [[1, 1]]), (np.ones((3, 1, 2)), [[1, 1]] * 3),
+])  # fmt: skip
+def test_a_dimension_of_one_more_or_less_is_fitted(given: Any, expected: list[Any]) -> None:
+    assert _read([[given]], IMAGE) == [(0, [expected])]
+
+
 WRONG = [
     ([{"y": ONE}], "no value for 'x'"), ([{}], "no value for 'x'"), ([[]], "has 0 values, and the model takes 1"),
-    ([[ONE, ONE]], "has 2 values"), ([ONE, np.ones(2)], r"sample 1 of 'x' has the shape \[2\]"),
+    ([[ONE, ONE]], "has 2 values"), ([ONE, np.ones(3)], r"sample 1 of 'x' has the shape \[3\]"),
     ([np.ones((1, 3))], r"has the shape \[1, 3\], and the model takes \[-1, 2\]"),
     ([[[[1, 2], [3]]]], "can't be read"), ([None], "is of object"), ([np.array([["a", "b"]])], "is of <U1"),
     ([ONE * 1j], "is of complex"), ([ONE * np.nan], "that are not finite"), ([[[[1, np.inf]]]], "that are not finite"),

@@ -24,16 +24,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tfconvert.converter.litert import runtime
+from tfconvert.converter.litert.fake_quant import ops_of
 from tfconvert.converter.litert.passes.fold_fake_quant import FoldFakeQuant
-from tfconvert.converter.litert.quantize import calibration, fake_quant, samples
+from tfconvert.converter.litert.quantize import calibration, samples
 from tfconvert.converter.litert.quantize.candidates import Settings, is_constant, is_float, loop_bodies, observed
 from tfconvert.converter.litert.quantize.entries import entries_of
+from tfconvert.converter.litert.quantize.fake_quant import is_fake_quant
 from tfconvert.converter.litert.quantize.range import Range
 from tfconvert.converter.litert.quantize.ranges import RANGES, set_ranges
 from tfconvert.converter.pipeline.pass_result import NOTHING_DONE, PassResult
 from tfconvert.converter.quantization import INT8, Quantize
 from tfconvert.exporters.tflite.model import Place, export
-from tfconvert.schema.diagnostics import NOTE, Diagnostic, error
+from tfconvert.schema.diagnostics import NOTE, WARNING, Diagnostic, error
 from tfconvert.schema.dialects import tfl
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import error_at
@@ -72,27 +74,43 @@ class Calibrate:
         elif kept is not None:
             raise error("no-samples", f"the file of ranges {kept} isn't there, and there are no samples for it",
                         hint="pass samples")  # fmt: skip
-        elif wanted.trained_only or any(
-            fake_quant.is_fake_quant(op) or RANGES in op.attributes for op in module.walk()
-        ):
+        elif wanted.default_range is not None:
+            found = dict.fromkeys(self._unknown(module), Range(*map(float, wanted.default_range)))
+        elif wanted.trained_only or any(is_fake_quant(op) or RANGES in op.attributes for op in module.walk()):
             return NOTHING_DONE
         else:
             raise error("no-samples", f"the mode {wanted.mode!r} needs samples, to see the ranges of numbers",
                         hint="pass typical inputs as `samples`")  # fmt: skip
         set_ranges(found)
+        if wanted.samples is None and not was_kept:
+            return PassResult(Counter({"values with the default range": len(found)}), [_made_up(len(found))])
         in_numpy = wanted.samples is not None and not runtime.is_installed() and not was_kept
         return PassResult(Counter({"values seen": len(found)}), [_IN_NUMPY] if in_numpy else [])
+
+    def _unknown(self, module: ModuleOp) -> list[Value]:
+        """Returns the values whose ranges training has not determined."""
+        return [
+            value
+            for values in self._wanted(module).values()
+            for value in values
+            if not ops_of(value) and not any(is_fake_quant(use.operation) for use in value.uses)
+        ]
+
+    def _wanted(self, module: ModuleOp) -> dict[FuncOp, list[Value]]:
+        """Returns the values whose ranges are needed, by function."""
+        settings, bodies = Settings.of(self.quantize), loop_bodies(module)
+        functions = [function for function in module.ops if isinstance(function, FuncOp)]
+        values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
+        if self.quantize.has_integer_ends:
+            for function in entries_of(module)[0]:
+                values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
+        return values
 
     def _run(self, module: ModuleOp, kept: Path | None) -> dict[Value, Range]:
         wanted = self.quantize
         _check_kernels(module)
-        settings, bodies = Settings.of(wanted), loop_bodies(module)
-        functions = [function for function in module.ops if isinstance(function, FuncOp)]
+        settings, values = Settings.of(wanted), self._wanted(module)
         entries, signatures = entries_of(module)
-        values = {function: list(observed(function, settings.of_function(function, bodies))) for function in functions}
-        if wanted.has_integer_ends:
-            for function in entries:
-                values[function] = list(dict.fromkeys([*values[function], *_boundary(function)]))
         inputs: list[Sequence[Value]] = [function.body.block.args for function in entries]
         levels, fold = 2**settings.storage.width, FoldFakeQuant().apply
         observation = calibration.Observation(module, values, inputs, wanted.ranges, levels, fold)
@@ -136,6 +154,16 @@ _IN_NUMPY = Diagnostic(
     hint="pip install 'tfconvert[verify]'",
     severity=NOTE,
 )
+
+
+def _made_up(count: int) -> Diagnostic:
+    return Diagnostic(
+        "default-range",
+        f"{count} values have the default range, since nothing tells theirs: results are wrong, and only speed and "
+        "size can be measured",
+        hint="pass samples",
+        severity=WARNING,
+    )
 
 
 def _places(module: ModuleOp) -> dict[Value, Place]:

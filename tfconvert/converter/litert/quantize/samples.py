@@ -191,13 +191,26 @@ def _checked(value: Array, wanted: Input, number: int) -> Array:
         if value.dtype.kind in "iu" and wanted.dtype.kind in "iu" and not np.array_equal(cast, value):
             raise _wrong(f"{what} has elements that are too large for {wanted.dtype}")
         value = cast
-    shape = wanted.shape
-    fits = shape is None or (
-        len(shape) == value.ndim and all(dim in (-1, own) for dim, own in zip(shape, value.shape, strict=True))
+    fitting = next((each for each in _forms(value, wanted.shape) if _fits(each.shape, wanted.shape)), None)
+    if fitting is None:
+        raise _wrong(f"{what} has the shape {list(value.shape)}, and the model takes {list(wanted.shape or ())}")
+    return fitting
+
+
+def _forms(value: Array, shape: tuple[int, ...] | None) -> Iterator[Array]:
+    """Yields a value, and with a dimension of 1 more or less if its rank is one too low or too high."""
+    yield value
+    missing = 0 if shape is None else len(shape) - value.ndim
+    if missing == 1:
+        yield from (np.expand_dims(value, axis) for axis in range(value.ndim + 1))
+    elif missing == -1:
+        yield from (value.squeeze(axis) for axis, dim in enumerate(value.shape) if dim == 1)
+
+
+def _fits(own: Sequence[int], shape: tuple[int, ...] | None) -> bool:
+    return shape is None or (
+        len(shape) == len(own) and all(dim in (-1, size) for dim, size in zip(shape, own, strict=True))
     )
-    if not fits:
-        raise _wrong(f"{what} has the shape {list(value.shape)}, and the model takes {list(shape or ())}")
-    return value
 
 
 def _texts(value: Array, what: str) -> Array:
