@@ -239,9 +239,9 @@ def _run(
     file = timed("export", lambda: target.export(module, options))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
-    recorder.notes += budget().notes()
+    interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
+    recorder.notes += [*names, *budget().notes()]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
-    interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,
         input_notes=input_notes,
@@ -272,11 +272,12 @@ def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> Convers
 
 def _interfaces(
     module: ModuleOp, batch: int | None, target: str
-) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:
-    from tfconvert.converter.ir.interface import input_notes, interfaces
+) -> tuple[tuple[Interface, ...], list[Diagnostic], tuple[Diagnostic, ...]]:
+    """Returns the interfaces of a module's functions, notes on their names, and on the sizes of their inputs."""
+    from tfconvert.converter.ir.interface import input_notes, interfaces, signature_notes
 
     found = tuple(interfaces(module))
-    return found, tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
+    return found, signature_notes(found), tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
 
 
 def _check(module: ModuleOp) -> None:

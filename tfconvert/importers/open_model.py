@@ -92,6 +92,10 @@ TensorFlow's own converters have them, those of TensorFlow 2 and 1, and that of 
 results that are a dictionary by key."""
 
 
+_SECOND_NAMES = ("serve",)
+"""What TensorFlow's own converter leaves out beside `serving_default`: the name that Keras exports a model under, too."""
+
+
 def save_if_needed(model: object) -> TemporaryModel | None:
     """Saves a model that only its own framework can read: a Keras model, a Keras file, or TensorFlow's functions.
 
@@ -247,7 +251,11 @@ def _wishes(options: Selection) -> Wishes:
     if options.order == "flattened":
         results = {key: sorted(names) for key, names in results.items()}
     op_defs = _op_defs(options)
-    return Wishes(sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw)
+    second_names = None if sort_key is None else _SECOND_NAMES
+    return Wishes(
+        sort_key, results, options.batch, options.rename or {}, options.follow_links, op_defs, options.is_raw,
+        second_names,
+    )  # fmt: skip
 
 
 def _op_defs(options: Selection) -> Sequence[OpDef]:

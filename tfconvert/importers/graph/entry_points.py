@@ -63,6 +63,7 @@ class EntryPoint(NamedTuple):
         inputs: The feeds, in the function's order.
         outputs: The fetches, in the function's order.
         controls: Nodes that must have run.
+        other_names: Signatures that are this function, too, and that nobody asked for.
     """
 
     symbol: str
@@ -70,6 +71,7 @@ class EntryPoint(NamedTuple):
     inputs: list[GraphInput]
     outputs: list[GraphOutput]
     controls: Sequence[str] = ()
+    other_names: Sequence[str] = ()
 
 
 def import_entries(
@@ -122,6 +124,8 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
     res_attrs: list[dict[str, Attribute]] = [{} for _ in entry.outputs]
     if entry.exported_names:
         attributes[tf_saved_model.EXPORTED_NAMES] = attrs.of(entry.exported_names)
+        if entry.other_names:
+            attributes[tf_saved_model.OTHER_NAMES] = attrs.of(list(entry.other_names))
         arg_attrs = [_index_path(each.name) for each in inputs]
         res_attrs = [_index_path(each.name) for each in entry.outputs]
     return make_function(entry.symbol, block, results, attributes, arg_attrs, res_attrs, visibility="public")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
@@ -23,6 +23,8 @@ class Wishes(NamedTuple):
         follow_links: Whether links may lead out of the model's folder.
         op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
         is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
+        second_names: Names that a function of a SavedModel has only if it isn't `serving_default`, too, or if they are
+            asked for; `None` for any.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
@@ -32,6 +34,7 @@ class Wishes(NamedTuple):
     follow_links: bool = False
     op_defs: Sequence[pb.OpDef] = ()
     is_raw: bool = False
+    second_names: Container[str] | None = None
 
 
 AS_WRITTEN = Wishes()

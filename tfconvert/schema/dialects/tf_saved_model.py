@@ -22,6 +22,8 @@ from tfconvert.schema.ir.traits import Trait
 
 SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
+OTHER_NAMES = "tfconvert.other_names"
+"""Of a function: further names under which the model exports it, which the result doesn't have."""
 INDEX_PATH = "tf_saved_model.index_path"
 BOUND_INPUT = "tf_saved_model.bound_input"
 """Of an argument: the symbol of the variable or the asset that it is."""
