@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS, Options
+from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
@@ -129,7 +129,7 @@ def check_options(options: Options) -> None:
 
 
 _LITERTS_OWN = (
-    "allow_custom_ops", "compare_layers", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
+    "allow_custom_ops", "compare_layers", "quantize", "metadata", "target_runtime", "allow_flex", "composites", "names",
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
@@ -141,7 +141,7 @@ _MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
 
 
 def _check_target(options: Options) -> None:
-    for name, choices in (("target", TARGETS), *_MLIRS_OWN):
+    for name, choices in (("target", TARGETS), ("names", NAMES), *_MLIRS_OWN):
         value = getattr(options, name)
         if value not in choices:
             raise error(
@@ -152,7 +152,8 @@ def _check_target(options: Options) -> None:
             if getattr(options, name) != choices[0]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
     for name in _LITERTS_OWN if options.target != TARGETS[0] else ():
-        if getattr(options, name):
+        value = getattr(options, name)
+        if value and value != Options._field_defaults[name]:
             raise error("wrong-option", f"{name} is for LiteRT's files only", hint="leave it out, or set no target")
     if options.iree is not None:
         if options.target != "iree":

@@ -26,6 +26,10 @@ STATES = ("globals", "arguments")
 """Where texts of StableHLO may have the state that functions change: in the module, or with the caller."""
 
 
+NAMES = ("signature", "official")
+"""Whose names tensors of LiteRT's files have: the user's, those of signatures, or those of TensorFlow's converter."""
+
+
 class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
 
@@ -54,6 +58,7 @@ class Options(NamedTuple):
         iree: How IREE compiles the model; `None` for the usual way.
         mlir_shape_function: Whether a text of StableHLO has functions that compute the sizes of results.
         mlir_artifact: Whether StableHLO is written as a portable artifact instead of a text.
+        names: What the tensors of a LiteRT file are called, one of `NAMES`.
     """
 
     allow_custom_ops: bool = False
@@ -78,6 +83,7 @@ class Options(NamedTuple):
     iree: IreeOptions | None = None
     mlir_shape_function: bool = False
     mlir_artifact: bool = False
+    names: str = NAMES[0]
 
     @property
     def verifies(self) -> bool:

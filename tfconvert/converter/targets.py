@@ -63,6 +63,7 @@ def _export_litert(module: ModuleOp, options: Options) -> TFLiteFile:
         describe=describe,
         target_runtime=options.target_runtime,
         allow_flex=options.allow_flex,
+        official_names=options.names == "official",
     )
 
 

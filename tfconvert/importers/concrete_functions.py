@@ -13,6 +13,7 @@ from tfconvert.importers.temporary_model import (
     result_names,
     save_options,
     temporary_model,
+    tensor_names,
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -46,6 +47,7 @@ def save_functions(model: Any) -> TemporaryModel:
         with temporary_model(f"{name} in memory") as folder:
             _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
             folder.results |= {key: names for key, each in functions.items() if (names := result_names(each))}
+            folder.tensors |= {key: tensor_names(each) for key, each in functions.items()}
             return folder
 
 
@@ -145,6 +147,7 @@ def _is_generic(tf: Any, value: Any) -> bool:
 
 
 def is_function(tf: Any, value: Any) -> bool:
+    """Returns whether a value is a function of TensorFlow, of one signature or of any."""
     return _is_concrete(tf, value) or _is_generic(tf, value)
 
 

@@ -27,6 +27,7 @@ from tfconvert.importers.temporary_model import (
     result_names,
     save_options,
     temporary_model,
+    tensor_names,
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -116,8 +117,11 @@ def _save_new(model: Any, folder: TemporaryModel) -> None:
     tf = user_module("tensorflow")
     signature = _completed(tf, utils.get_input_signature(model), iter(getattr(model, "inputs", None) or ()))
     archive = user_module("keras").export.ExportArchive()
-    function = archive.track_and_add_endpoint(SIGNATURE, model, signature)
-    folder.results[SIGNATURE] = result_names(function.get_concrete_function())
+    # Keras adds `serving_default`, whose tensors are then called as in the models that it exports.
+    function = archive.track_and_add_endpoint("serve", model, signature)
+    folder.signatures = [SIGNATURE]
+    concrete = function.get_concrete_function()
+    folder.results[SIGNATURE], folder.tensors[SIGNATURE] = result_names(concrete), tensor_names(concrete)
     archive.write_out(str(Path(folder)), options=save_options(tf), verbose=False)
 
 
@@ -158,6 +162,8 @@ def _save_old(model: Any, folder: TemporaryModel) -> None:
             flat = tf.nest.flatten(results)
             results = dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
         folder.results[SIGNATURE] = list(results)
+        # As in a function that returns them in a list.
+        folder.tensors[SIGNATURE] = {name: f"Identity_{at}" if at else "Identity" for at, name in enumerate(results)}
         return results
 
     archive = keras.export.ExportArchive()

@@ -257,9 +257,15 @@ def signature_entries(
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
         _sort(entry, nodes, library, wishes)
-        same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
-        if same is not entry:
-            same.exported_names.append(key)
+        entry = _labelled(entry, wishes)
+        meaning = _meaning(entry, nodes, library)
+        same = by_meaning.setdefault(meaning, entry)
+        if same is entry:
+            continue
+        same.exported_names.append(key)
+        if wanted is None and key == _DEFAULT:
+            # What is called without a name has the labels of its own tensors.
+            by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
     if unknown := sorted(input_shapes.keys() - used):
         known = sorted({each.name for entry in by_meaning.values() for each in entry.inputs})
         raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
@@ -325,6 +331,17 @@ def _sort(
         entry.outputs.sort(key=lambda each: order.results.get(each.tensor.position, each.tensor.position))
     told = {name: index for index, name in enumerate(wishes.results.get(entry.symbol, ()))}
     entry.outputs.sort(key=lambda each: told.get(each.name, len(told)))
+
+
+def _labelled(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+    """Returns an entry point with the labels of its tensors."""
+    own = wishes.tensors.get(entry.symbol)
+    return entry._replace(
+        inputs=[each._replace(label=each.name if own is not None else wishes.label(each)) for each in entry.inputs],
+        outputs=[
+            each._replace(label=wishes.label(each) if own is None else own.get(each.name, "")) for each in entry.outputs
+        ],
+    )
 
 
 def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:

@@ -120,7 +120,7 @@ converter.experimental_enable_resource_variables = True
 converter.allow_custom_ops = True
 with open("model.tflite", "wb") as f:
     f.write(converter.convert())
-assert [note.code for note in converter.report.notes] == ["no-effect"], converter.report
+assert [note.code for note in converter.report.notes] == ["same-signature", "no-effect"], converter.report
 """, custom_ops=True),
     "first generation": Script("""
 from tfconvert.compat.v1 import TFLiteConverter
@@ -172,7 +172,8 @@ def test_script(
         )
     model = tfconvert.convert(
         digits_model, signatures=script.signatures, allow_custom_ops=script.custom_ops, quantize=quantize,
-        allow_flex="SELECT_TF_OPS" in script.text,
+        allow_flex="SELECT_TF_OPS" in script.text, names="official",
+        order="official-v1" if "v1" in script.text else "official",
     )  # fmt: skip
     assert content == bytes(model)
     # Grey values are from 0 to 1, in steps of the range of the integers.

@@ -17,6 +17,7 @@ from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
     limits_option,
+    names_option,
     recurrent_option,
     rule_options,
     source_options,
@@ -129,6 +130,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.argument("model", shell_complete=complete_model)
 @output_options
 @source_options
+@names_option
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip

@@ -76,7 +76,9 @@ class Converter(Settable):
         if setting is not None:
             arguments["quantize"] = setting
         try:
-            model = convert(self.model(values), **{"order": "official", **self._arguments}, **arguments)
+            model = convert(
+                self.model(values), **{"order": "official", "names": "official", **self._arguments}, **arguments
+            )
         except ConversionError as problem:
             raise ConversionError(map(_in_its_words, problem.diagnostics)) from problem
         content = bytes(model)
@@ -85,8 +87,8 @@ class Converter(Settable):
             "experimental_supported_backends", values[f"{attributes.TARGET}experimental_supported_backends"]
         )
         declined = gpu_warnings(content) if "GPU" in backends else []
-        notes = [*self.strangers(), *mapped.notes, *declined]
-        set_plainly(self, "report", report._replace(notes=(*report.notes, *notes)))
+        notes = [*map(_in_its_words, report.notes), *self.strangers(), *mapped.notes, *declined]
+        set_plainly(self, "report", report._replace(notes=tuple(notes)))
         return content
 
     def model(self, values: Values) -> Any:
@@ -116,10 +118,11 @@ class Converter(Settable):
 _HINTS = {
     "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
     "no-samples": "set representative_dataset to a function that yields typical inputs",
+    "same-signature": "name both in signature_keys to keep both",
 }
-"""Hints by the code of the error, for what settings of `Quantize` lead to."""
+"""Hints by the code of what is told, where it names settings."""
 
 
 def _in_its_words(problem: Diagnostic) -> Diagnostic:
-    """Returns an error with a hint that names attributes instead of settings."""
+    """Returns what is told with a hint that names attributes instead of settings."""
     return problem._replace(hint=_HINTS.get(problem.code, problem.hint))

@@ -159,7 +159,7 @@ class TFLiteConverter(Converter):
             raise refusal("custom_objects", "layers of one's own aren't run",
                           "load the model with Keras, and call model.export(folder)")  # fmt: skip
         arguments = {"inputs": input_arrays, "outputs": output_arrays, "input_shapes": input_shapes}
-        return cls._of(model_file, {**arguments, "order": "written"})
+        return cls._of(model_file, {**arguments, "order": "flattened"})
 
     @classmethod
     def from_session(cls, sess: Any, input_tensors: Sequence[Any], output_tensors: Sequence[Any]) -> TFLiteConverter:

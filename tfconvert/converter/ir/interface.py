@@ -164,7 +164,9 @@ def interface_of(function: FuncOp) -> Interface:
 
 
 def _strings(value: Attribute | None) -> tuple[str, ...]:
-    return tuple(each.data for each in value.data if isinstance(each, StringAttr)) if isinstance(value, ArrayAttr) else ()
+    return (
+        tuple(each.data for each in value.data if isinstance(each, StringAttr)) if isinstance(value, ArrayAttr) else ()
+    )
 
 
 def _tensor(name: str, tensor_type: Attribute) -> Tensor:

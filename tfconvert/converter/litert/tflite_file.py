@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
+from tfconvert.exporters.tflite.names import Naming
 from tfconvert.schema.dialects import tf, tf_saved_model
 from tfconvert.schema.ir.attributes import StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -32,6 +33,7 @@ def export_file(
     describe: Describe | None = None,
     target_runtime: str = "",
     allow_flex: bool = False,
+    official_names: bool = False,
 ) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
@@ -42,6 +44,7 @@ def export_file(
         describe: Describes inputs and outputs in the file's metadata.
         target_runtime: The release of the runtime that is to run the file; any if empty.
         allow_flex: Whether TensorFlow's own kernels were allowed.
+        official_names: Whether tensors are called as TensorFlow's own converter calls them.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     origin = Origin(
@@ -51,4 +54,5 @@ def export_file(
         allow_custom_ops=allow_custom_ops,
         enable_select_tf_ops=allow_flex,
     )
-    return export(module, origin=origin, restate=True, describe=describe, target_runtime=target_runtime)
+    naming = Naming(official_names)
+    return export(module, origin=origin, restate=True, describe=describe, target_runtime=target_runtime, naming=naming)

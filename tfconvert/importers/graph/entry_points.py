@@ -35,19 +35,27 @@ class GraphInput(NamedTuple):
         type: Its type.
         name: Its name to the caller.
         is_optional: Whether it is left out if it is dead.
+        label: What TensorFlow's own converter calls it; empty for its name.
     """
 
     tensor: TensorName
     type: types.AnyTensor
     name: str
     is_optional: bool = False
+    label: str = ""
 
 
 class GraphOutput(NamedTuple):
-    """A value that the caller gets: a tensor of the graph and its name for the caller."""
+    """A value that the caller gets: a tensor of the graph, its name for the caller, and its label as an input's."""
 
     tensor: TensorName
     name: str
+    label: str = ""
+
+
+def tensor_of(each: GraphInput | GraphOutput) -> str:
+    """Returns the tensor of the graph that an input or output is, as TensorFlow writes it."""
+    return f"{each.tensor.node}:{each.tensor.position}"
 
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -133,7 +141,9 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
 
 def _listed(ports: Sequence[GraphInput | GraphOutput], what: str) -> str:
     """Returns names with commas between them, and none within; index paths have them as they are."""
-    return ",".join(each.name.replace(",", "_") or f"{what}_{index}" for index, each in enumerate(ports))
+    return ",".join(
+        (each.label or each.name).replace(",", "_") or f"{what}_{index}" for index, each in enumerate(ports)
+    )
 
 
 def _index_path(name: str) -> dict[str, Attribute]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape, tensor_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.tensorflow.generated import tensorflow_pb2 as pb
@@ -23,6 +23,8 @@ class Wishes(NamedTuple):
         follow_links: Whether links may lead out of the model's folder.
         op_defs: Definitions of ops that neither the model nor TensorFlow's registry has; the model's own go before.
         is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
+        label: Returns what TensorFlow's own converter calls an input or output of a signature.
+        tensors: The labels of outputs by signature and name, where they are others; inputs are then called by name.
         second_names: Names that a function of a SavedModel has only if it isn't `serving_default`, too, or if they are
             asked for; `None` for any.
     """
@@ -34,6 +36,8 @@ class Wishes(NamedTuple):
     follow_links: bool = False
     op_defs: Sequence[pb.OpDef] = ()
     is_raw: bool = False
+    label: Callable[[GraphInput | GraphOutput], str] = tensor_of
+    tensors: Mapping[str, Mapping[str, str]] = {}
     second_names: Container[str] | None = None
 
 
