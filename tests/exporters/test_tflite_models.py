@@ -9,6 +9,7 @@ import pytest
 from ai_edge_litert.interpreter import Interpreter
 
 from tfconvert.exporters.tflite.model import export
+from tfconvert.exporters.tflite.names import Naming
 from tfconvert.schema.diagnostics import ConversionError
 from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tfl, types
@@ -87,7 +88,8 @@ def test_constants_of_no_and_of_one_byte(modules: Any, run_tflite: Any, large: i
     assert result == 3
 
 
-def test_two_signatures_share_a_subgraph(modules: Any, run_tflite: Any) -> None:
+@pytest.mark.parametrize("is_official", [False, True])
+def test_two_signatures_share_a_subgraph(is_official: bool, modules: Any, run_tflite: Any) -> None:
     def body(f: Any) -> Any:
         return [
             f.op("sub", [f.args[1], f.args[0]], (2,), {"fused_activation_function": "NONE"}),
@@ -102,15 +104,17 @@ def test_two_signatures_share_a_subgraph(modules: Any, run_tflite: Any) -> None:
         names=("serving_x:0,serving_y:0", "out:0,out:1"),
         paths=(["x", "y"], ["difference", "negative"]),
     )
-    file = export(builder.module)
+    file = export(builder.module, naming=Naming(is_official))
     assert file.signatures == ("serving_default", "serve")
     content = file.to_bytes()
     interpreter = Interpreter(model_content=content)
     assert interpreter.get_signature_list() == {
         key: {"inputs": ["x", "y"], "outputs": ["difference", "negative"]} for key in file.signatures
     }
-    assert [item["name"] for item in interpreter.get_input_details()] == ["serving_x:0", "serving_y:0"]
-    assert [item["name"] for item in interpreter.get_output_details()] == ["out:0", "out:1"]
+    found = [[item["name"] for item in each] for each in
+             (interpreter.get_input_details(), interpreter.get_output_details())]  # fmt: skip
+    official, own = [["serving_x:0", "serving_y:0"], ["out:0", "out:1"]], [["x", "y"], ["difference", "negative"]]
+    assert found == (official if is_official else own)
     for key in file.signatures:
         difference, negative = run_tflite(
             content, {"x": np.array([1, 2], np.float32), "y": np.array([5, 7], np.float32)}, signature=key

@@ -94,6 +94,26 @@ def test_several_functions_are_signatures_by_their_names(tf: ModuleType, run_tfl
     assert _code([twice, twice]) == "no-signature"
 
 
+def test_results_in_a_structure_are_a_list(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    module = tf.Module()
+    module.count = tf.Variable([1.0, 2.0])
+
+    @traced(tf, tf.TensorSpec([2], name="zeta"), tf.TensorSpec([2], name="alpha"))
+    def call(zeta: Any, alpha: Any) -> Any:
+        ragged = tf.RaggedTensor.from_row_lengths(alpha, [1, 1])
+        module.count.assign_add(zeta)
+        return [module.count.read_value(), None], {"z": (zeta - alpha,), "b": ragged}
+
+    module.call = call
+    values = {"zeta": np.array([3, 5], np.float32), "alpha": np.array([1, 7], np.float32)}
+    content = bytes(tfconvert.convert(module))
+    found = run_tflite(content, values, signature="serving_default")
+    # The keys of a dictionary are sorted, and a ragged tensor is its values and where rows begin.
+    for value, wanted in zip(found, ([4, 7], [1, 7], [0, 1, 2], [2, -2]), strict=True):
+        np.testing.assert_array_equal(value, wanted)
+    assert bytes(tfconvert.convert(call)) == content
+
+
 def test_signatures_of_what_was_loaded_stay_and_may_be_chosen(tf: ModuleType, scaled: Any, tmp_path: Path) -> None:
     tf.saved_model.save(scaled, str(tmp_path / "saved"), signatures={"a": scaled.call, "b": scaled.call})
     loaded = tf.saved_model.load(str(tmp_path / "saved"))

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from ai_edge_litert.interpreter import Interpreter
+from click.testing import CliRunner
 
 import tfconvert
 from tests.support.sample_models import traced
+from tfconvert.converter.cli.main import main
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ConversionError
@@ -236,6 +238,74 @@ def test_the_batch_is_pinned_where_it_is_open(tf: ModuleType, tmp_path: Path) ->
     (interface,) = model.report.interfaces
     assert [each.type for each in interface.inputs] == ["f32[2,?,3]", "f32[]", "f32[...]", "f32[2,3]"]
     assert _shape(bytes(model), "image") == [2, -1, 3]
+
+
+def test_a_function_of_two_names_is_one_signature(digits_model: Path) -> None:
+    model = tfconvert.convert(digits_model)
+    assert [each.keys for each in model.report.interfaces] == [("serving_default",)]
+    (note,) = (each for each in model.report.notes if each.code == "same-signature")
+    assert "'serve'" in note.message
+    runner = Interpreter(model_content=bytes(model)).get_signature_runner()
+    assert list(runner.get_input_details()) == ["pixels"]
+    for wanted in (["serve", "serving_default"], ["serve"]):
+        model = tfconvert.convert(digits_model, signatures=wanted)
+        assert list(Interpreter(model_content=bytes(model)).get_signature_list()) == wanted
+        assert not model.report.notes
+    # Samples may still name it.
+    image = {"pixels": np.ones((1, 8, 8, 1), np.float32)}
+    contents = {
+        bytes(tfconvert.convert(digits_model, quantize=tfconvert.Quantize("int8", samples={key: [image]})))
+        for key in ("serve", "serving_default")
+    }
+    assert len(contents) == 1
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_signatures_of_the_same_tensors_are_one(tf: ModuleType, tmp_path: Path, first: int) -> None:
+    if first == 1:
+        old = tf.compat.v1
+        with old.Graph().as_default(), old.Session() as session:
+            x = old.placeholder(tf.float32, [2], name="x")
+            signature = old.saved_model.predict_signature_def({"x": x}, {"y": x + 1.0})
+            other = old.saved_model.predict_signature_def({"x": x}, {"z": x + 2.0})
+            builder = old.saved_model.Builder(str(tmp_path / "saved"))
+            builder.add_meta_graph_and_variables(
+                session, ["serve"], {"predict": signature, "serving_default": signature, "other": other}
+            )
+            builder.save()
+    else:
+        module = tf.Module()
+        one = traced(tf, tf.TensorSpec([2], name="x"))(lambda x: {f"y{at}": x + float(at) for at in range(10)})
+        two = traced(tf, tf.TensorSpec([2], name="x"))(lambda x: {"z": x + 2.0})
+        signatures = {"predict": one, "serving_default": one, "other": two}
+        tf.saved_model.save(module, str(tmp_path / "saved"), signatures)
+    model = tfconvert.convert(tmp_path / "saved", verify=True)
+    assert {each.keys for each in model.report.interfaces} == {("serving_default",), ("other",)}
+    assert "'predict'" in next(each.message for each in model.report.notes if each.code == "same-signature")
+    # TensorFlow's own converter leaves out nothing but Keras's name.
+    official = tfconvert.convert(tmp_path / "saved", order="official")
+    assert {each.keys for each in official.report.interfaces} == {("predict", "serving_default"), ("other",)}
+
+
+def test_names_of_tensorflow_s_own(digits_model: Path, tf: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "digits.tflite"
+    command = [str(digits_model), "-o", str(path), "--names", "official", "--verify", "-q"]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    interpreter = Interpreter(str(path))
+    (image,), (scores,) = interpreter.get_input_details(), interpreter.get_output_details()
+    assert (image["name"], scores["name"]) == ("serving_default_pixels:0", "StatefulPartitionedCall_1:0")
+    assert interpreter.get_signature_list() == {"serving_default": {"inputs": ["pixels"], "outputs": ["output_0"]}}
+    with tf.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, [1, 2], name="x")
+        tf.split(x * 2.0, 2, axis=1, name="y")
+    model = tfconvert.convert(graph.as_graph_def(), inputs=["x:0"], outputs=["y:0", "y:1"], names="official",
+                              verify=True)  # fmt: skip
+    assert _places(bytes(model)) == (["x"], ["y", "y:1"])
+    for settings, message in (({"names": "short"}, "choose from signature, official"),
+                              ({"names": "official", "target": "stablehlo"}, "LiteRT's files only")):  # fmt: skip
+        with pytest.raises(ConversionError, match=message) as caught:
+            tfconvert.convert(digits_model, **settings)  # type: ignore[arg-type]
+        assert caught.value.code == "wrong-option"
 
 
 def _shape(content: bytes, name: str) -> list[int]:

@@ -105,6 +105,39 @@ def test_a_model_without_input_shapes_is_told(keras: ModuleType) -> None:
     assert "keras.Input" in problem.diagnostics[0].hint
 
 
+def test_a_fixed_batch_stays(keras: ModuleType, run_tflite: RunTFLite) -> None:
+    layers = keras.layers
+    sequential = keras.Sequential([keras.Input(batch_shape=(2, 4), name="image"), layers.Dense(3)])
+    one, other = keras.Input(batch_shape=(2, 4), name="one"), keras.Input((4,), name="other")
+    nested = keras.Model({"one": one, "other": other}, {"sum": one + 1.0, "other": layers.Dense(2)(other)})
+    for network, inputs in ((sequential, {"image": _X}), (nested, {"one": _X, "other": _X[:1]})):
+        model = tfconvert.convert(network)
+        (interface,) = model.report.interfaces
+        assert {each.name: each.shape for each in interface.inputs} == {
+            name: (None if name == "other" else 2, 4) for name in inputs
+        }
+        found = network(inputs["image"] if len(inputs) == 1 else inputs)
+        wanted = [value.numpy() for value in (found.values() if isinstance(found, dict) else [found])]
+        _check(bytes(model), inputs, wanted, run_tflite)
+
+
+def test_a_model_of_a_class_has_the_keys_of_its_inputs(tf: ModuleType, run_tflite: RunTFLite) -> None:
+    keras = importlib.import_module("keras")
+    base: Any = keras.Model
+
+    class Own(base):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x["zeta"] * 2.0 + x["alpha"][0]
+
+    network = Own()
+    wanted = network({"zeta": _X, "alpha": [_X * 3]}).numpy()
+    model = tfconvert.convert(network)
+    (interface,) = model.report.interfaces
+    # What it was called with says nothing of the batch.
+    assert {each.name: each.shape for each in interface.inputs} == {"zeta": (None, 4), "alpha": (None, 4)}
+    _check(bytes(model), {"zeta": _X, "alpha": _X * 3}, [wanted], run_tflite)
+
+
 def test_a_layer_is_no_model(keras: ModuleType) -> None:
     assert _error(keras.layers.Dense(2)).code == "unknown-format"
 

@@ -127,6 +127,7 @@ def convert(
     iree: IreeOptions | None = None,
     mlir_shape_function: bool = False,
     mlir_artifact: bool = False,
+    names: Literal["signature", "official"] = "signature",
 ) -> Model:
     """Converts a TensorFlow model to LiteRT, to a text of StableHLO, or to a program of IREE.
 
@@ -186,6 +187,9 @@ def convert(
             those of its arguments, wherever these tell them.
         mlir_artifact: StableHLO: a portable artifact (`.mlirbc`) instead of a text, which later releases of StableHLO's
             libraries read, too; it needs the extra `artifact`, and has weights inline or as arguments.
+        names: What the tensors of a LiteRT file are called: inputs and outputs as in their signature, or all as
+            TensorFlow's own converter calls them (`serving_default_x:0`, `StatefulPartitionedCall:0`), for scripts that
+            look for that. Signatures are the same.
 
     Returns:
         The model, not yet written to anywhere.
@@ -210,7 +214,7 @@ def convert(
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs,
         allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
-        mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact,
+        mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact, names=names,
     )  # fmt: skip
     return convert_source(source, options)
 

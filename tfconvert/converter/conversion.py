@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS, Options
+from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS, Options
 from tfconvert.converter.pipeline.opened import as_functions, is_uncut
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
@@ -136,7 +136,7 @@ def check_options(options: Options) -> None:
 
 
 _LITERTS_OWN = (
-    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites",
+    "allow_custom_ops", "quantize", "metadata", "target_runtime", "allow_flex", "composites", "names",
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
@@ -148,7 +148,7 @@ _MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
 
 
 def _check_target(options: Options) -> None:
-    for name, choices in (("target", TARGETS), *_MLIRS_OWN):
+    for name, choices in (("target", TARGETS), ("names", NAMES), *_MLIRS_OWN):
         value = getattr(options, name)
         if value not in choices:
             raise error(
@@ -158,7 +158,7 @@ def _check_target(options: Options) -> None:
         for name, choices in _MLIRS_OWN:
             if getattr(options, name) != choices[0]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
-    own = [name for name in _LITERTS_OWN if getattr(options, name)]
+    own = [name for name in _LITERTS_OWN if getattr(options, name) not in (None, False, Options._field_defaults[name])]
     own += ["compare_layers"] if options.verify is not None and options.verify.compare_layers else []
     if own and options.target != TARGETS[0]:
         raise error("wrong-option", f"{own[0]} is for LiteRT's files only", hint="leave it out, or set no target")
@@ -256,9 +256,9 @@ def _run(
     file = timed("export", lambda: target.export(module, options, imported))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
-    recorder.notes += [*budget().notes(), *target.notes(file)]
+    interfaces, names, input_notes = _interfaces(module, source.batch, options.target)
+    recorder.notes += [*names, *budget().notes(), *target.notes(file)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
-    interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(
         interfaces=interfaces,
         input_notes=input_notes,
@@ -317,11 +317,12 @@ def _with_cuts(problem: ConversionError, source: Source) -> ConversionError:
 
 def _interfaces(
     module: ModuleOp, batch: int | None, target: str
-) -> tuple[tuple[Interface, ...], tuple[Diagnostic, ...]]:
-    from tfconvert.converter.ir.interface import input_notes, interfaces
+) -> tuple[tuple[Interface, ...], list[Diagnostic], tuple[Diagnostic, ...]]:
+    """Returns the interfaces of a module's functions, notes on their names, and on the sizes of their inputs."""
+    from tfconvert.converter.ir.interface import input_notes, interfaces, signature_notes
 
     found = tuple(interfaces(module))
-    return found, tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
+    return found, signature_notes(found), tuple(input_notes(found, batch, has_delegates=target == TARGETS[0]))
 
 
 def _check(module: ModuleOp) -> None:

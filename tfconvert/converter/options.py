@@ -27,6 +27,10 @@ STATES = ("globals", "arguments")
 """Where texts of StableHLO may have the state that functions change: in the module, or with the caller."""
 
 
+NAMES = ("signature", "official")
+"""Whose names tensors of LiteRT's files have: the user's, those of signatures, or those of TensorFlow's converter."""
+
+
 class Options(NamedTuple):
     """The settings of a conversion; every one has the default that most users want.
 
@@ -57,6 +61,7 @@ class Options(NamedTuple):
         sparse_weights: Whether matrices that are mostly zero are stored without their zeros.
         origin: Fields of the file's metadata on how it was made (`Origin`) beside those that the conversion knows;
             `None` leaves that entry out.
+        names: What the tensors of a LiteRT file are called, one of `NAMES`.
     """
 
     allow_custom_ops: bool = False
@@ -81,6 +86,7 @@ class Options(NamedTuple):
     mlir_artifact: bool = False
     sparse_weights: bool = False
     origin: Mapping[str, Any] | None = {}
+    names: str = NAMES[0]
 
     @property
     def fuses_recurrent(self) -> bool:

@@ -88,6 +88,7 @@ def _export_litert(module: ModuleOp, options: Options, imported: Imported) -> TF
         origin=origin,
         was_trained=any(name.startswith(_TRAINED) for name in imported.operations),
         is_sparse=options.sparse_weights,
+        official_names=options.names == "official",
     )
 
 

@@ -25,6 +25,7 @@ from tfconvert.schema.dialects.mlir_ports import INITIAL, STATE, WEIGHT
 from tfconvert.schema.dialects.printing import IRPrinter
 from tfconvert.schema.dialects.splats import SplatSource
 from tfconvert.schema.dialects.tensor_data import Constant, TensorData
+from tfconvert.schema.dialects.tf_saved_model import OTHER_NAMES
 from tfconvert.schema.dialects.types import I1
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import DictionaryAttr, StringAttr
@@ -45,7 +46,7 @@ _NAME = "tfconvert.name"
 """The attribute that names an argument or a result."""
 
 _RENAMED = {"tf_saved_model.index_path": _NAME}
-_TARGETS_OWN = ("tf.", "tf_saved_model.", "tfl.")
+_TARGETS_OWN = ("tf.", "tf_saved_model.", "tfl.", OTHER_NAMES)
 
 
 class StableHLOText:

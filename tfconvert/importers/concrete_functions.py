@@ -13,6 +13,7 @@ from tfconvert.importers.temporary_model import (
     result_names,
     save_options,
     temporary_model,
+    tensor_names,
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -36,17 +37,44 @@ def save_functions(model: Any) -> TemporaryModel:
     tf = user_module("tensorflow")
     several = isinstance(model, list | tuple)
     what, name = ("functions",) * 2 if several else (f"a {type(model).__name__}", f"the {type(model).__name__}")
-    if not (several or _is_function(tf, model) or _is_trackable(model)):
+    if not (several or is_function(tf, model) or _is_trackable(model)):
         raise error("unknown-format", f"{what} of TensorFlow is neither a function nor a module", hint=_SAVE)
     with explained("export-failed", f"TensorFlow can't save {what}", _SAVE):
-        functions = dict(_functions(tf, model))
+        functions = {key: _flat(tf, function) for key, function in _functions(tf, model)}
         if not functions:
             raise error("no-signature", f"{what} has no function with an input signature",
                         hint="decorate a method with tf.function(input_signature=[...])")  # fmt: skip
         with temporary_model(f"{name} in memory", "TF_CONCRETE_FUNCTIONS") as folder:
             _save(tf, _owner(tf, model, list(functions.values())), functions, folder)
             folder.results |= {key: names for key, each in functions.items() if (names := result_names(each))}
+            folder.tensors |= {key: tensor_names(each) for key, each in functions.items()}
             return folder
+
+
+def has_flat_results(tf: Any, function: Any) -> bool:
+    """Returns whether a concrete function's results can be a signature's: a tensor, or tensors in one container."""
+    results = getattr(function, "structured_outputs", None)
+    if isinstance(results, Mapping):
+        values, names = list(results.values()), list(results)
+    else:
+        values, names = list(results) if isinstance(results, list | tuple) else [results], []
+    return all(isinstance(each, str) for each in names) and all(
+        isinstance(each, tf.Tensor | tf.TensorSpec) for each in values
+    )
+
+
+def _flat(tf: Any, function: Any) -> Any:
+    """Returns a concrete function whose results a signature can have: those of a nested structure in a list."""
+    if not function.outputs or has_flat_results(tf, function):
+        return function
+
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        results = tf.nest.flatten(function(*arguments, **keywords), expand_composites=True)
+        return [each for each in results if each is not None]
+
+    arguments, keywords = function.structured_input_signature
+    plain = tf.function(tf.autograph.experimental.do_not_convert(call))
+    return plain.get_concrete_function(*arguments, **keywords)
 
 
 def _save(tf: Any, owner: Any, functions: Mapping[str, Any], folder: TemporaryModel) -> None:
@@ -69,7 +97,7 @@ def _functions(tf: Any, model: Any) -> Iterator[tuple[str, Any]]:
     """Yields the concrete functions of an object, with the keys of their signatures."""
     if isinstance(model, list | tuple):
         yield from _several(tf, model)
-    elif _is_function(tf, model):
+    elif is_function(tf, model):
         yield SIGNATURE, _concrete(tf, model)
     elif isinstance(signatures := getattr(model, "signatures", None), Mapping) and signatures:
         for key, function in signatures.items():
@@ -83,7 +111,7 @@ def _functions(tf: Any, model: Any) -> Iterator[tuple[str, Any]]:
 def _several(tf: Any, functions: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     taken: set[str] = set()
     for function in functions:
-        if not _is_function(tf, function):
+        if not is_function(tf, function):
             raise error("unknown-format", f"a {type(function).__name__} among the functions is none", hint=_INPUTS)
         concrete = _concrete(tf, function)
         found = _PLAIN_NAME.fullmatch(concrete.name.decode() if isinstance(concrete.name, bytes) else concrete.name)
@@ -118,7 +146,8 @@ def _is_generic(tf: Any, value: Any) -> bool:
     return isinstance(value, tf.types.experimental.PolymorphicFunction) or hasattr(value, "concrete_functions")
 
 
-def _is_function(tf: Any, value: Any) -> bool:
+def is_function(tf: Any, value: Any) -> bool:
+    """Returns whether a value is a function of TensorFlow, of one signature or of any."""
     return _is_concrete(tf, value) or _is_generic(tf, value)
 
 
@@ -149,7 +178,7 @@ def _no_signature(function: Any) -> ConversionError:
 
 def _owner(tf: Any, model: Any, functions: Sequence[Any]) -> Any:
     """Returns an object that has the variables of the functions; the functions don't tell whose their tables are."""
-    if not isinstance(model, list | tuple) and not _is_function(tf, model):
+    if not isinstance(model, list | tuple) and not is_function(tf, model):
         return model
     owner = tf.Module()
     owner.variables_of_functions = [variable for function in functions for variable in function.variables]

@@ -12,7 +12,7 @@ import os
 import sys
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -27,6 +27,7 @@ from tfconvert.importers.temporary_model import (
     result_names,
     save_options,
     temporary_model,
+    tensor_names,
     user_module,
 )
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -118,10 +119,36 @@ def _save_new(model: Any, folder: TemporaryModel) -> None:
     if utils is None or not hasattr(utils, "get_input_signature"):
         model.export(str(Path(folder)), verbose=False)
         return
+    tf = user_module("tensorflow")
+    signature = _completed(tf, utils.get_input_signature(model), iter(getattr(model, "inputs", None) or ()))
     archive = user_module("keras").export.ExportArchive()
-    function = archive.track_and_add_endpoint(SIGNATURE, model, utils.get_input_signature(model))
-    folder.results[SIGNATURE] = result_names(function.get_concrete_function())
-    archive.write_out(str(Path(folder)), options=save_options(user_module("tensorflow")), verbose=False)
+    # Keras adds `serving_default`, whose tensors are then called as in the models that it exports.
+    function = archive.track_and_add_endpoint("serve", model, signature)
+    folder.signatures = [SIGNATURE]
+    concrete = function.get_concrete_function()
+    folder.results[SIGNATURE], folder.tensors[SIGNATURE] = result_names(concrete), tensor_names(concrete)
+    archive.write_out(str(Path(folder)), options=save_options(tf), verbose=False)
+
+
+def _completed(tf: ModuleType, signature: Any, inputs: Iterator[Any], name: str | None = None) -> Any:
+    """Returns a signature with what Keras's own leaves out: the batch of the model's inputs, and keys as names.
+
+    A model of a class has no inputs; it was built by a call, whose batch says nothing of the next.
+
+    Args:
+        tf: TensorFlow.
+        signature: The signature, or a part of it.
+        inputs: The model's inputs from there on, in the signature's order.
+        name: The key of the part.
+    """
+    if isinstance(signature, Mapping):
+        # In the order in which Keras flattens them.
+        return {key: _completed(tf, signature[key], inputs, str(key)) for key in sorted(signature)}
+    if isinstance(signature, list | tuple):
+        made = getattr(type(signature), "_make", type(signature))  # It may be a named tuple.
+        return made(_completed(tf, each, inputs, name) for each in signature)
+    source = next(inputs, signature)
+    return tf.TensorSpec(source.shape, signature.dtype, signature.name or name)
 
 
 def _save_old(model: Any, folder: TemporaryModel) -> None:
@@ -140,6 +167,8 @@ def _save_old(model: Any, folder: TemporaryModel) -> None:
             flat = tf.nest.flatten(results)
             results = dict(zip(model.output_names or _numbered("output", len(flat)), flat, strict=True))
         folder.results[SIGNATURE] = list(results)
+        # As in a function that returns them in a list.
+        folder.tensors[SIGNATURE] = {name: f"Identity_{at}" if at else "Identity" for at, name in enumerate(results)}
         return results
 
     archive = keras.export.ExportArchive()

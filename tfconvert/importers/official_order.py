@@ -6,7 +6,7 @@ yet scripts that use inputs and outputs by their number depend on it. That of Te
 
 from __future__ import annotations
 
-from tfconvert.importers.graph.entry_points import GraphInput, GraphOutput
+from tfconvert.importers.graph.entry_points import GraphInput, GraphOutput, tensor_of
 
 _MASK = (1 << 64) - 1
 _K0, _K1, _K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
@@ -19,9 +19,9 @@ def by_fingerprint(each: GraphInput | GraphOutput) -> int:
     return fingerprint(each.name)
 
 
-def by_tensor(each: GraphInput | GraphOutput) -> str:
-    """Returns what the converter of TensorFlow 1 sorts by."""
-    return f"{each.tensor.node}:{each.tensor.position}"
+def label_v1(each: GraphInput | GraphOutput) -> str:
+    """Returns what the converter of TensorFlow 1 calls an input or output: a node's first result as the node."""
+    return tensor_of(each).removesuffix(":0")
 
 
 def fingerprint(name: str) -> int:

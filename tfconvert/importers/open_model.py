@@ -77,6 +77,10 @@ class Selection(Protocol):
         """SavedModels: names of outputs by signature, in the order of the function's results."""
 
     @property
+    def tensors(self) -> Mapping[str, Mapping[str, str]]:
+        """SavedModels: what a function's own graph calls its outputs, by signature and name, in the graph's order."""
+
+    @property
     def op_defs(self) -> object:
         """A file or a message with definitions of custom ops."""
 
@@ -89,6 +93,10 @@ ORDERS = ("written", "official", "official-v1", "flattened")
 """The orders of a signature's inputs and outputs: that of the function's arguments and results, or that in which
 TensorFlow's own converters have them, those of TensorFlow 2 and 1, and that of a function whose variables nobody owns:
 results that are a dictionary by key."""
+
+
+_SECOND_NAMES = ("serve",)
+"""What TensorFlow's own converter leaves out beside `serving_default`: the other name of models that Keras exports."""
 
 
 def save_if_needed(model: object) -> TemporaryModel | None:
@@ -238,18 +246,20 @@ def _wishes(options: Selection) -> Wishes:
     for name in ("inputs", "outputs"):
         if isinstance(given := getattr(options, name), str):
             raise error("wrong-option", f"{name} can't be {given!r}", hint=f'give a list: {name}=["{given}"]')
-    sort_key = None
-    if options.order.startswith("official"):
-        from tfconvert.importers.official_order import by_fingerprint, by_tensor
-
-        sort_key = by_fingerprint if options.order == "official" else by_tensor
-    results = options.results
-    if options.order == "flattened":
-        results = {key: sorted(names) for key, names in results.items()}
-    return Wishes(
-        sort_key, results, options.batch, options.rename or {}, options.follow_links, _op_defs(options), options.is_raw,
-        options.inputs, options.outputs,
+    wishes = Wishes(
+        None, options.results, options.batch, options.rename or {}, options.follow_links, _op_defs(options),
+        options.is_raw, options.inputs, options.outputs,
     )  # fmt: skip
+    if options.order.startswith("official"):
+        from tfconvert.importers.graph.entry_points import tensor_of
+        from tfconvert.importers.official_order import by_fingerprint, label_v1
+
+        wishes = wishes._replace(sort_key=by_fingerprint, second_names=_SECOND_NAMES)
+        return wishes if options.order == "official" else wishes._replace(sort_key=tensor_of, label=label_v1)
+    if options.order == "flattened":
+        results = {key: list(names) for key, names in options.tensors.items()}
+        return wishes._replace(results=results, tensors=options.tensors)
+    return wishes
 
 
 def _op_defs(options: Selection) -> Sequence[OpDef]:

@@ -49,7 +49,10 @@ FILES = ("saved_model.pb", "saved_model.pbtxt")
 """Where a SavedModel's graph is, binary or as text."""
 
 _WRAPPER_NODES = 8
-"""A signature wrapper calls one function and forwards its results."""
+"""A signature wrapper calls one function and forwards its results; nodes beside one for each result."""
+
+_DEFAULT = "serving_default"
+"""The signature that is called where none is named."""
 
 _TRAIN_OP = "__saved_model_train_op"
 
@@ -260,6 +263,8 @@ def signature_entries(
 ) -> list[EntryPoint]:
     """Returns an entry point for each chosen signature; equal ones become one with several exported names.
 
+    If none is chosen, one that is `serving_default` has no other name, so that it can be called without one.
+
     Args:
         meta_graph: The MetaGraph.
         nodes: Its nodes by name.
@@ -287,12 +292,18 @@ def signature_entries(
     for key in keys:
         entry = _entry_point(key, meta_graph.signature_def[key], nodes, input_shapes, used)
         _sort(entry, nodes, library, wishes)
-        same = by_meaning.setdefault(_meaning(entry, nodes, library), entry)
-        if same is not entry:
-            same.exported_names.append(key)
+        entry = _labelled(entry, wishes)
+        meaning = _meaning(entry, nodes, library)
+        same = by_meaning.setdefault(meaning, entry)
         own = tensors.setdefault(same.symbol, {})
         own.update({each.tensor: each.name for each in entry.inputs})
         own.update({each.tensor: each.name for each in entry.outputs})
+        if same is entry:
+            continue
+        same.exported_names.append(key)
+        if wanted is None and key == _DEFAULT:
+            # What is called without a name has the labels of its own tensors.
+            by_meaning[meaning] = entry._replace(symbol=same.symbol, exported_names=same.exported_names)
     entries = list(by_meaning.values())
     if wishes.inputs is not None or wishes.outputs is not None:
         cuts = Cuts(wishes.inputs, wishes.outputs, input_shapes, wishes.batch)
@@ -302,7 +313,17 @@ def signature_entries(
         known = sorted({name for entry in entries for name in entry.input_names})
         raise error("unknown-input", f"no chosen signature has an input {', '.join(unknown)}",
                     hint=f"the inputs are: {', '.join(known)}")  # fmt: skip
-    return fitted(entries, wishes)
+    return fitted(entries if wanted is not None else [_named_once(each, wishes) for each in entries], wishes)
+
+
+def _named_once(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+    """Returns an entry point without the names that say nothing more than `serving_default`, if it has that."""
+    names, second = entry.exported_names, wishes.second_names
+    others = [name for name in names if name != _DEFAULT and (second is None or name in second)]
+    if _DEFAULT not in names or not others:
+        return entry
+    left = [name for name in names if name not in others]
+    return entry._replace(symbol=left[0], exported_names=left, other_names=others)
 
 
 def _entry_point(
@@ -354,19 +375,31 @@ def _sort(
     entry.outputs.sort(key=lambda each: told.get(each.name, len(told)))
 
 
+def _labelled(entry: EntryPoint, wishes: Wishes) -> EntryPoint:
+    """Returns an entry point with the labels of its tensors."""
+    own = wishes.tensors.get(entry.symbol)
+    return entry._replace(
+        inputs=[each._replace(label=each.name if own is not None else wishes.label(each)) for each in entry.inputs],
+        outputs=[
+            each._replace(label=wishes.label(each) if own is None else own.get(each.name, "")) for each in entry.outputs
+        ],
+    )
+
+
 def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mapping[str, pb.FunctionDef]) -> Hashable:
     """Returns a key that only entry points share that compute the same from the same inputs.
 
     It looks through what `serve` and `serving_default` are: calls, with the same arguments, of wrappers that call the
-    same function. Others that are equal are merged by the pass `merge-functions`, at the price of importing them.
+    same function; or, in models of TensorFlow 1, the same tensors. Others that are equal are merged by the pass
+    `merge-functions`, at the price of importing them.
     """
+    inputs = tuple((each.name, each.type) for each in entry.inputs)
     called = {output.tensor.node for output in entry.outputs}
     node = nodes.get(next(iter(called))) if len(called) == 1 else None
     if node is None or not node.op.endswith("PartitionedCall"):
-        return entry.symbol
+        return (inputs, *(each.tensor for each in entry.inputs), *entry.outputs)
     fed = {each.tensor.node: index for index, each in enumerate(entry.inputs)}
     operands = tuple(fed.get(parse_graph_input(text).node, text) for text in node.input)
-    inputs = tuple((each.name, each.type) for each in entry.inputs)
     outputs = tuple((each.name, each.tensor.position) for each in entry.outputs)
     return (node.op, _wrapper_meaning(node.attr["f"].func.name, library), operands, inputs, outputs)
 
@@ -374,7 +407,7 @@ def _meaning(entry: EntryPoint, nodes: Mapping[str, pb.NodeDef], library: Mappin
 def _wrapper_meaning(name: str, library: Mapping[str, pb.FunctionDef]) -> Hashable:
     """Returns a structural key of a small function, independent of names; any other function's name."""
     function = library.get(name)
-    if function is None or len(function.node_def) > _WRAPPER_NODES:
+    if function is None or len(function.node_def) > _WRAPPER_NODES + len(function.signature.output_arg):
         return name
     numbers = {argument.name: str(index) for index, argument in enumerate(function.signature.input_arg)}
     return (

@@ -81,6 +81,11 @@ class Source(NamedTuple):
         """Names of outputs by signature, in the order of the function's results, as far as a model in memory tells."""
         return self.temporary.results if self.temporary is not None else {}
 
+    @property
+    def tensors(self) -> Mapping[str, Mapping[str, str]]:
+        """What the own graph of a function in memory calls its outputs, by signature and name, in the graph's order."""
+        return self.temporary.tensors if self.temporary is not None else {}
+
     def on_disk(self) -> Source:
         """Returns the source of what can be imported: this one, or that of a temporary SavedModel of its model.
 
@@ -93,7 +98,9 @@ class Source(NamedTuple):
         if self.temporary is not None:
             return self
         saved = open_model.save_if_needed(self.model)
-        return self if saved is None else self._replace(model=saved, temporary=saved)
+        if saved is None:
+            return self
+        return self._replace(model=saved, temporary=saved, signatures=self.signatures or saved.signatures)
 
     def files(self) -> list[Path]:
         """Returns the files that an import may read; none for a model in memory."""

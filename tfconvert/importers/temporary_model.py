@@ -40,12 +40,16 @@ class TemporaryModel(os.PathLike[str]):
         kind: What it is, an enumerator of `ModelType` in the metadata of LiteRT's files.
         results: Names of outputs by signature, in the order of the function's results, where that is a dictionary:
             SavedModels have its keys sorted.
+        signatures: The signatures to convert, every one by default.
+        tensors: What a function's own graph calls its outputs, by signature and name, in the graph's order.
     """
 
     def __init__(self, name: str, kind: str = "") -> None:
         self.name = name
         self.kind = kind
         self.results: dict[str, list[str]] = {}
+        self.signatures: list[str] | None = None
+        self.tensors: dict[str, dict[str, str]] = {}
         self._folder = tempfile.mkdtemp(prefix="tfconvert-")
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
@@ -117,6 +121,13 @@ def result_names(function: Any) -> list[str]:
     # A function that was loaded has its keys in any order.
     is_loaded = any(cls.__name__ == "_WrapperFunction" for cls in type(function).__mro__)
     return list(results) if isinstance(results, Mapping) and not is_loaded else []
+
+
+def tensor_names(function: Any) -> dict[str, str]:
+    """Returns what a concrete function's graph calls the outputs of its signature, in the graph's order."""
+    results = function.structured_outputs
+    keys = sorted(results) if isinstance(results, Mapping) else [f"output_{at}" for at in range(len(function.outputs))]
+    return {key: each.name.removesuffix(":0") for key, each in zip(keys, function.outputs, strict=False)}
 
 
 def _trouble() -> tuple[type[Exception], ...]:

@@ -59,7 +59,7 @@ def test_json_is_the_whole_report(digits_model: Path, tmp_path: Path) -> None:
     report = json.loads(tfconvert(digits_model, "-o", output, "--json").stdout)
     assert report["size"] == output.stat().st_size
     (function,) = report["functions"]
-    assert function["signatures"] == ["serve", "serving_default"]
+    assert function["signatures"] == ["serving_default"]
     assert function["inputs"] == {"pixels": "f32[?,8,8,1]"}
     assert function["outputs"] == {"output_0": "f32[?,10]"}
     assert report["frozen_variables"] > 0

@@ -165,7 +165,8 @@ def test_the_examples_in_help_do_what_they_say(
     if verb == "opt":
         frozen = (tmp_path / "frozen.mlir").read_text()
         assert "tf.VarHandleOp" not in frozen
-        assert "PartitionedCall" not in frozen
+        assert "tf.PartitionedCall" not in frozen
+        assert "tf.StatefulPartitionedCall" not in frozen
         legal = next(result.stdout for command, result in results.items() if "legalize{" in command)
         assert "tfl.conv_2d" in legal
         assert '"tf.' not in legal

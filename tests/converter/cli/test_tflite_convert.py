@@ -25,10 +25,11 @@ from tfconvert.converter.compat.flags import FLAGS
     ("--saved_model_dir D --output_file F --saved_model_tag_set serve,gpu --saved_model_signature_key a,b",
      "D -o F --order official --tags serve --tags gpu --signature a --signature b"),
     ("--graph_def_file g.pb --output_file F --input_arrays a,b --output_arrays c --input_shapes 1,2:3",
-     "g.pb -o F --input a --input b --output c --input-shape a=1,2 --input-shape b=3"),
+     "g.pb -o F --names official --input a --input b --output c --input-shape a=1,2 --input-shape b=3"),
     ("--saved_model_dir D --output_file F --input_arrays a --input_shapes 1,4 --output_arrays b",
      "D -o F --order official --input a --output b --input-shape a=1,4"),
-    ("--graph_def_file g.pb --output_file F --input_arrays a --input_shapes=", "g.pb -o F --input a --input-shape a="),
+    ("--graph_def_file g.pb --output_file F --input_arrays a --input_shapes=",
+     "g.pb -o F --names official --input a --input-shape a="),
     ("--saved_model_dir D --output_file F --post_training_quantize", "D -o F --order official --quantize dynamic"),
     ("--saved_model_dir D --output_file F --quantize_weights", "D -o F --order official --quantize dynamic"),
     ("--saved_model_dir D --output_file F --post_training_quantize --quantize_to_float16",
@@ -47,9 +48,9 @@ from tfconvert.converter.compat.flags import FLAGS
      "D -o F --order official --allow-flex"),
     ("--graph_def_file g.pb --output_file F --inference_type UINT8 --inference_input_type FLOAT --input_arrays a,b "
      "--mean_values 128,0 --std_dev_values 127.5,1",
-     "g.pb -o F --input a --input b --quantize int8 --io float32,uint8 --input-stats a=128,127.5 --input-stats b=0,1"),
+     "g.pb -o F --names official --input a --input b --quantize int8 --io float32,uint8 --input-stats a=128,127.5 --input-stats b=0,1"),
     ("--graph_def_file g.pb --inference_type INT8 --default_ranges_min=-1 --default_ranges_max 6",
-     "g.pb --quantize int8 --io int8 --default-range=-1,6"),
+     "g.pb --names official --quantize int8 --io int8 --default-range=-1,6"),
     ("--saved_model_dir D --output_file F --target_ops SELECT_TF_OPS --experimental_select_user_tf_ops Mine,Yours",
      "D -o F --order official --allow-flex --flex-op Mine --flex-op Yours"),
     ("--saved_model_dir D --output_file F --output_format TFLITE --enable_v1_converter", "D -o F --order official"),
@@ -57,6 +58,8 @@ from tfconvert.converter.compat.flags import FLAGS
 ])  # fmt: skip
 def test_words_of_today(given: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert is_meant(given.split())
+    # Whoever wants the order wants the names, too.
+    expected = expected.replace("--order official", "--order official --names official")
     assert rewritten(given.split()) == expected.split()
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == f"tfconvert: note: in today's words: tfconvert {expected}"
@@ -85,14 +88,33 @@ def test_what_is_refused(given: str, message: str) -> None:
 @pytest.mark.parametrize("name", [name for name, flag in FLAGS.items() if flag.effect == "no effect"])
 def test_what_has_no_effect_is_noted(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     value = ["something"] if FLAGS[name].kind == "value" else []
-    assert rewritten([f"--{name}", *value, "--saved_model_dir", "D"]) == ["D", "--order", "official"]
+    assert rewritten([f"--{name}", *value, "--saved_model_dir", "D"]) == [
+        "D",
+        "--order",
+        "official",
+        "--names",
+        "official",
+    ]
     assert f"--{name} has no effect: {FLAGS[name].text}" in capsys.readouterr().err
-    assert rewritten([f"--{name}", *value, "--saved_model_dir", "D", "-q"]) == ["D", "--order", "official", "-q"]
+    assert rewritten([f"--{name}", *value, "--saved_model_dir", "D", "-q"]) == [
+        "D",
+        "--order",
+        "official",
+        "--names",
+        "official",
+        "-q",
+    ]
     assert capsys.readouterr().err == ""
 
 
 def test_without_weights_floats_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    assert rewritten(["--saved_model_dir", "D", "--quantize_to_float16"]) == ["D", "--order", "official"]
+    assert rewritten(["--saved_model_dir", "D", "--quantize_to_float16"]) == [
+        "D",
+        "--order",
+        "official",
+        "--names",
+        "official",
+    ]
     assert "no effect without --post_training_quantize" in capsys.readouterr().err
 
 
@@ -118,7 +140,9 @@ def test_whole_run(digits_model: Path, tmp_path: Path) -> None:
     run = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))
     assert "in today's words" in run.stderr
     assert output.read_bytes() == bytes(
-        tfconvert.convert(digits_model, signatures="serving_default", quantize="dynamic")
+        tfconvert.convert(
+            digits_model, signatures="serving_default", quantize="dynamic", order="official", names="official"
+        )
     )
     run = subprocess.run([*command, "--std_value=1"], capture_output=True, text=True, check=False)
     assert run.returncode == 2

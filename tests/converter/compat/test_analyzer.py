@@ -50,7 +50,7 @@ def test_text(content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for line in ("Subgraph#0 main(T#0) -> [T#26]", "  Op#0 CONV_2D(T#0, T#1, T#2) -> [T#3]",
                  "  T#0(pixels) shape:[-1, 8, 8, 1], type:FLOAT32", "  T#2(", ", constant of 96 bytes",
                  "Your model looks compatible with the GPU delegate.",
-                 "Signature#1 'serving_default' of Subgraph#0: 'pixels': T#0 -> 'output_0': T#26",
+                 "Signature#0 'serving_default' of Subgraph#0: 'pixels': T#0 -> 'output_0': T#26",
                  f"Model size: {len(content)} bytes"):  # fmt: skip
         assert line in text
 

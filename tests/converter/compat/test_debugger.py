@@ -93,7 +93,9 @@ def test_layers_and_operators_may_stay_floats(digits_model: Path, images: list[n
         debugger.run()
         assert [row["op_name"] for row in _rows(debugger)] == expected
         model = debugger.get_nondebug_quantized_model()
-        kinds = {row.kind for row in Analyzer.rows(model_content=model).tensors if row.name == "pixels"}
+        kinds = {
+            row.kind for row in Analyzer.rows(model_content=model).tensors if row.name == "serving_default_pixels:0"
+        }
         assert kinds == {"INT8" if "fully_quantize" in options else "FLOAT32"}
 
 

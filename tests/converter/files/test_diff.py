@@ -59,7 +59,7 @@ def test_the_official_converters_file_computes_the_same(
     path.write_bytes(tf.lite.TFLiteConverter.from_saved_model(str(digits_model)).convert())
     np.savez(tmp_path / "data.npz", pixels=np.random.default_rng(0).random((3, 8, 8, 1), np.float32))
     found = _data(right, path)
-    assert {each["section"] for each in found["structure"]} >= {"signatures", "metadata"}
+    assert {each["section"] for each in found["structure"]} >= {"metadata"}
     assert not any(each["section"] == "operators" for each in found["structure"])
     assert all(each["relative"] < 1e-5 for each in found["weights"])
     (output,) = found["outputs"]

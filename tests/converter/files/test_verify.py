@@ -26,7 +26,7 @@ def _verify(*arguments: object) -> Result:
 def test_a_right_file_agrees(right: Path, digits_model: Path) -> None:
     run = _verify(right, "--against", digits_model)
     assert run.exit_code == 0, run.output
-    assert "serve/output_0: largest error" in run.output
+    assert "serving_default/output_0: largest error" in run.output
 
 
 def test_a_wrong_file_differs_and_the_layer_is_found(wrong: Path, digits_model: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_right_file_has_no_layer_that_differs(right: Path, digits_model: Path)
 def test_converting_compares_layers(digits_model: Path) -> None:
     report = tfconvert.convert(digits_model, compare_layers=True).report
     assert report.verification
-    assert [note.code for note in report.notes] == ["layers-agree"]
+    assert [note.code for note in report.notes] == ["same-signature", "layers-agree"]
 
 
 def _two(tf: Any) -> Any:

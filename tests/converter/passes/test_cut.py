@@ -45,7 +45,7 @@ SUM = """%s = "tf.AddV2"(%x, %y) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf3
 
 def test_outputs_alone_keep_the_inputs_that_they_need() -> None:
     text = str(_cut(_marked('{outputs = [{name = "o", tensor = "y"}, {name = "p", tensor = "y:0"}]}', SUM)))
-    assert "func.func @main(%y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)" in text
+    assert "@main(%y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)" in text
     assert 'inputs = "y", outputs = "o,p"' in text
     assert "tf." not in text.partition("{\n")[2].replace("tf.entry", "")
 

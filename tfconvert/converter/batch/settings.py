@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tfconvert.converter.options import RECURRENT
+from tfconvert.converter.options import NAMES, RECURRENT
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.schema.diagnostics import ConversionError, error
 from tfconvert.schema.limits import Limits
@@ -146,6 +146,7 @@ SETTINGS: Mapping[str, Setting] = {
     "batch": Setting({"type": "integer", "minimum": 1}, lambda value: _is_whole(value) and 1 <= value < _LARGEST),
     "rename": Setting({"type": "object", "additionalProperties": {"type": "string"}}, _are_names),
     "order": _choice(*ORDERS),
+    "names": _choice(*NAMES),
     "asset_root": _text(is_path=True),
     "allow_custom_ops": _flag(),
     "allow_flex": _flag(),

@@ -18,6 +18,7 @@ from tfconvert.converter.cli.options import (
     SOURCE_SETTINGS,
     StatsOption,
     limits_option,
+    names_option,
     recurrent_option,
     rule_options,
     show,
@@ -133,6 +134,7 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.argument("model", shell_complete=complete_model)
 @output_options
 @source_options
+@names_option
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import click
 
 from tfconvert.converter.cli.streams import say
-from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS
+from tfconvert.converter.options import NAMES, RECURRENT, STATES, TARGETS, WEIGHTS
 from tfconvert.importers.open_model import ORDERS
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import ERROR, WARNING, Diagnostic, texts_of
@@ -147,6 +147,13 @@ def source_options(function: Function) -> Function:
     for option in reversed(_SOURCE_OPTIONS):
         function = option(function)
     return function
+
+
+names_option = click.option(
+    "--names", type=click.Choice(NAMES), default=NAMES[0], show_default=True,
+    help="What inputs and outputs are called: as in their signature, or as TensorFlow's converter calls them.",
+)  # fmt: skip
+"""The option that chooses the names of tensors."""
 
 
 recurrent_option = click.option(

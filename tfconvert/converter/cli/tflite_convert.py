@@ -94,6 +94,8 @@ def _model(flags: Mapping[str, str]) -> Iterator[str]:
         yield from ("-o", flags["output_file"])
     if models and models[0] != "graph_def_file":
         yield from ("--order", "official")
+    if models:
+        yield from ("--names", "official")
 
 
 def _settings(flags: Mapping[str, str]) -> Iterator[str]:

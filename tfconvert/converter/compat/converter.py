@@ -9,7 +9,7 @@ from typing import Any
 from tfconvert.converter.api import convert_source
 from tfconvert.converter.compat import attributes
 from tfconvert.converter.compat.analysis import gpu_warnings
-from tfconvert.converter.compat.errors import as_of_the_class
+from tfconvert.converter.compat.errors import as_of_the_class, in_its_words
 from tfconvert.converter.compat.origin import origin
 from tfconvert.converter.compat.quantization import by_name, names
 from tfconvert.converter.compat.row import Row, Values
@@ -86,7 +86,7 @@ class Converter(Settable):
         if setting is not None:
             arguments["quantize"] = setting
         selection = {"order": "official", **self._arguments}
-        options = Options(**arguments, origin=origin(values, self._made))
+        options = Options(**arguments, names="official", origin=origin(values, self._made))
         model = convert_source(Source(self.model(values), **selection), options)
         content = bytes(model)
         report = model.report
@@ -94,8 +94,8 @@ class Converter(Settable):
             "experimental_supported_backends", values[f"{attributes.TARGET}experimental_supported_backends"]
         )
         declined = gpu_warnings(content) if "GPU" in backends else []
-        notes = [*self.strangers(), *mapped.notes, *declined]
-        set_plainly(self, "report", report._replace(source=self._name or report.source, notes=(*report.notes, *notes)))
+        notes = [*map(in_its_words, report.notes), *self.strangers(), *mapped.notes, *declined]
+        set_plainly(self, "report", report._replace(source=self._name or report.source, notes=tuple(notes)))
         return content
 
     def model(self, values: Values) -> Any:

@@ -23,6 +23,7 @@ _OF_FILES = frozenset((
 
 _HINTS = {
     "stays-float": "add OpsSet.TFLITE_BUILTINS to target_spec.supported_ops",
+    "same-signature": "name both in signature_keys to keep both",
     "no-samples": "set representative_dataset to a function that yields typical inputs",
 }
 """Hints by the code of the error, for what settings of `Quantize` lead to."""
@@ -41,8 +42,9 @@ def as_of_the_class() -> Iterator[None]:
         raise
     except ConversionError as problem:
         kind = ConverterFileError if problem.code in _OF_FILES else ConverterError
-        raise kind(map(_in_its_words, problem.diagnostics), problem.advice) from problem
+        raise kind(map(in_its_words, problem.diagnostics), problem.advice) from problem
 
 
-def _in_its_words(problem: Diagnostic) -> Diagnostic:
+def in_its_words(problem: Diagnostic) -> Diagnostic:
+    """Returns what is told with a hint that names attributes instead of settings."""
     return problem._replace(hint=_HINTS.get(problem.code, problem.hint))

@@ -64,6 +64,7 @@ class Runner:
         self.tensors: Mapping[int, Mapping[str, Any]] = {
             each["index"]: each for each in self._interpreter.get_tensor_details()
         }
+        self._names = _signature_names(self._interpreter)
 
     def run(self, sample: Sequence[Any] | Mapping[str, Any]) -> None:
         """Runs the model on a sample of floats: arrays in order, or by name.
@@ -72,7 +73,7 @@ class Runner:
             ConversionError: The sample doesn't fit (`wrong-sample`).
         """
         details = self._interpreter.get_input_details()
-        values = _in_order(sample, [each["name"] for each in details])
+        values = _in_order(sample, [self._names.get(each["index"], each["name"]) for each in details])
         shapes = [value.shape for value in values]
         if shapes != self._shapes:
             for each, shape in zip(details, shapes, strict=True):
@@ -102,6 +103,15 @@ def pairs(floats: Runner, quantized: Runner) -> Iterator[LayerPair]:
             if scale and floats.tensors[float_index]["dtype"] is np.float32:
                 name = str(floats.tensors[float_index]["name"])
                 yield LayerPair(layer.operator, name, index, float_index, scale, zero_point)
+
+
+def _signature_names(interpreter: Any) -> dict[int, str]:
+    """Returns the names that the first signature gives inputs, by tensor; empty if there is none."""
+    key = next(iter(interpreter.get_signature_list()), None)
+    if key is None:
+        return {}
+    details = interpreter.get_signature_runner(key).get_input_details()
+    return {each["index"]: name for name, each in details.items()}
 
 
 def _in_order(sample: Sequence[Any] | Mapping[str, Any], names: Sequence[str]) -> list[Array]:

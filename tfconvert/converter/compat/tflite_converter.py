@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from tfconvert.converter.compat.attributes import ROWS
 from tfconvert.converter.compat.converter import Converter
 from tfconvert.converter.compat.errors import as_of_the_class
 from tfconvert.converter.compat.settable import set_plainly
+from tfconvert.importers.concrete_functions import has_flat_results, is_function
 from tfconvert.schema.diagnostics import error
 
 
@@ -112,14 +114,17 @@ class TFLiteConverter(Converter):
 
 
 def _owns(owner: Any, function: Any) -> bool:
-    """Returns whether an object can save a function.
+    """Returns whether an object can save a function as a signature; a function can't, whatever variables it uses.
 
     The official converter takes other functions as graphs, whose inputs and outputs are in the order of arguments and
     results.
     """
+    tf = sys.modules.get("tensorflow")
+    if tf is None or owner is None or is_function(tf, owner) or not has_flat_results(tf, function):
+        return False
     owned = getattr(owner, "variables", None)
-    if owner is None or owned is None:
-        return owner is not None and hasattr(owner, "_trackable_children")
+    if owned is None:
+        return hasattr(owner, "_trackable_children")
     known = {id(each) for each in owned}
     return all(id(each) in known for each in getattr(function, "variables", ()))
 

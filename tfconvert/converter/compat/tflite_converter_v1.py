@@ -226,7 +226,9 @@ class TFLiteConverter(Converter):
         saved = None if is_folder(path) else save_keras_file(Path(path), custom_objects)
         found = signatures(path if saved is None else os.fspath(saved), [SIGNATURE], None)
         selection = of_signature(None if found is None else found[SIGNATURE], input_arrays, input_shapes, output_arrays)
-        return cls._of(saved or path, {**selection, "signatures": [SIGNATURE], "temporary": saved, "order": "written"})
+        return cls._of(
+            saved or path, {**selection, "signatures": [SIGNATURE], "temporary": saved, "order": "flattened"}
+        )
 
     @classmethod
     @as_of_the_class()

@@ -63,7 +63,7 @@ def facts_of(module: ModuleOp) -> Imported:
     assets = (op.properties.get("filename") for op in module.ops if isinstance(op, AssetOp))
     return Imported(
         version.data if isinstance(version, StringAttr) else "",
-        tuple(interfaces(module)),
+        tuple(each._replace(keys=(*each.other_keys, *each.keys)) for each in interfaces(module)),
         _ranked({name: count for name, count in names.items()
                  if name.startswith(("tf.", "tfl.")) and name not in _NO_WORK}),
         _ranked({name: count for name, count in names.items() if name in _CONTROL_FLOW}),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tfconvert.schema.diagnostics import NOTE, Diagnostic
 from tfconvert.schema.dialects import quant, types
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, port_names
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES, port_names
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -54,12 +54,14 @@ class Interface(NamedTuple):
         keys: The signatures that are this function; empty for a plain graph.
         inputs: Its inputs.
         outputs: Its outputs.
+        other_keys: Signatures of the model that are this function, too, and that the result doesn't have.
     """
 
     function: str
     keys: tuple[str, ...]
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    other_keys: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data; types are there as text, by name, and taken apart, in order."""
@@ -95,6 +97,20 @@ def input_notes(found: Iterable[Interface], batch: int | None, *, has_delegates:
         message = f"inputs of open sizes keep many GPU and NPU delegates away: {', '.join(map(str, unknown))}"
         notes.append(Diagnostic("open-sizes", message, hint=_pinned(unknown), severity=NOTE))
     return notes
+
+
+def signature_notes(found: Iterable[Interface]) -> list[Diagnostic]:
+    """Returns which names of signatures the result doesn't have."""
+    return [_left_out(interface) for interface in found if interface.other_keys]
+
+
+def _left_out(interface: Interface) -> Diagnostic:
+    own, others = interface.keys[0], interface.other_keys
+    both = " ".join(f"--signature {key}" for key in (*others, own))
+    return Diagnostic(
+        "same-signature", f"{own!r} is also exported as {', '.join(map(repr, others))}: the result has it once",
+        hint=f"{both} (signatures={[*others, own]}) keeps {'both' if len(others) == 1 else 'all'}", severity=NOTE,
+    )  # fmt: skip
 
 
 def _pinned(inputs: Sequence[Tensor]) -> str:
@@ -137,14 +153,19 @@ def has_open_sizes(module: ModuleOp) -> bool:
 
 def interface_of(function: FuncOp) -> Interface:
     """Returns the interface of an exported function."""
-    exported = function.attributes.get(EXPORTED_NAMES)
-    keys = [key.data for key in exported.data if isinstance(key, StringAttr)] if isinstance(exported, ArrayAttr) else []
     kind = function.function_type
     return Interface(
         function.sym_name,
-        tuple(keys),
+        _strings(function.attributes.get(EXPORTED_NAMES)),
         tuple(map(_tensor, port_names(function, "inputs"), kind.inputs)),
         tuple(map(_tensor, port_names(function, "outputs"), kind.results)),
+        _strings(function.attributes.get(OTHER_NAMES)),
+    )
+
+
+def _strings(value: Attribute | None) -> tuple[str, ...]:
+    return (
+        tuple(each.data for each in value.data if isinstance(each, StringAttr)) if isinstance(value, ArrayAttr) else ()
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfconvert.exporters.tflite.metadata import Origin
 from tfconvert.exporters.tflite.model import Describe, TFLiteFile, export
+from tfconvert.exporters.tflite.names import Naming
 from tfconvert.schema.dialects import tf, tf_saved_model, tfl, tfl_file
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -38,6 +39,7 @@ def export_file(
     origin: Mapping[str, Any] | None = MappingProxyType({}),
     was_trained: bool = False,
     is_sparse: bool = False,
+    official_names: bool = False,
 ) -> TFLiteFile:
     """Returns the file of a module of `tfl` ops, with the settings of its conversion in the metadata.
 
@@ -51,6 +53,7 @@ def export_file(
         origin: Fields of `Origin` that are known otherwise; `None` leaves the metadata on that out.
         was_trained: Whether the model was trained with quantization.
         is_sparse: Whether weights may be stored without their zeros.
+        official_names: Whether tensors are called as TensorFlow's own converter calls them.
     """
     version = module.attributes.get(tf.PRODUCER_VERSION)
     found = None if origin is None else Origin(
@@ -60,7 +63,8 @@ def export_file(
         allow_custom_ops=allow_custom_ops,
         enable_select_tf_ops=allow_flex,
     )._replace(**origin)  # fmt: skip
-    return export(module, origin=found, restate=True, describe=describe, target_runtime=target_runtime)
+    naming = Naming(official_names)
+    return export(module, origin=found, restate=True, describe=describe, target_runtime=target_runtime, naming=naming)
 
 
 def _model_type(module: ModuleOp) -> str:

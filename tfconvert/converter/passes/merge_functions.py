@@ -46,7 +46,7 @@ from tfconvert.schema.dialects import attributes as attrs
 from tfconvert.schema.dialects import tf
 from tfconvert.schema.dialects.cut import CUT
 from tfconvert.schema.dialects.func import FuncOp
-from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES
+from tfconvert.schema.dialects.tf_saved_model import ENTRY_FUNCTION, EXPORTED_NAMES, OTHER_NAMES
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, SymbolRefAttr
 from tfconvert.schema.ir.builtin import ModuleOp
@@ -129,7 +129,8 @@ def _are_equal(one: FuncOp, other: FuncOp) -> bool:
     ignored = {"sym_name"} if EXPORTED_NAMES in one.attributes else {"sym_name", "arg_attrs"}
     if _without(one.properties, ignored) != _without(other.properties, ignored):
         return False
-    ignored = {EXPORTED_NAMES}
+    # The signature names the arguments of an exported function; names of tensors mean nothing.
+    ignored = {EXPORTED_NAMES, OTHER_NAMES, ENTRY_FUNCTION} if EXPORTED_NAMES in one.attributes else set()
     if _without(one.attributes, ignored) != _without(other.attributes, ignored):
         return False
     same: dict[Value, Value] = dict(zip(one.body.block.args, other.body.block.args, strict=True))

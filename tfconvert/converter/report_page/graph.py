@@ -15,7 +15,7 @@ from tfconvert.schema.dialects.call_interfaces import may_refer, symbols
 from tfconvert.schema.dialects.func import FuncOp
 from tfconvert.schema.dialects.locations import place_of
 from tfconvert.schema.dialects.tensor_data import Constant, DenseElementsAttr, TensorData, constant_of, to_array
-from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, entry_names
+from tfconvert.schema.dialects.tf_saved_model import EXPORTED_NAMES, port_names
 from tfconvert.schema.dialects.tfl import BESIDE, CUSTOM_CODE, NO_VALUE, PREFIX
 from tfconvert.schema.ir.attribute import Attribute
 from tfconvert.schema.ir.attributes import ArrayAttr, StringAttr
@@ -147,7 +147,7 @@ class _Collector:
         block = next(iter(blocks), None)
         if block is None:
             return Function(function.sym_name, [], [])
-        inputs, outputs = entry_names(function, "inputs"), entry_names(function, "outputs")
+        inputs, outputs = port_names(function, "inputs"), port_names(function, "outputs")
         for index, argument in enumerate(block.args):
             name = inputs[index] if index < len(inputs) else f"arg{index}"
             places[argument] = (len(nodes), 0)

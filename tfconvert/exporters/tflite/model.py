@@ -21,7 +21,7 @@ from tfconvert.exporters.tflite.metadata import (
     conversion_entry,
     runtime_entry,
 )
-from tfconvert.exporters.tflite.names import Names
+from tfconvert.exporters.tflite.names import USERS, Names, Naming
 from tfconvert.exporters.tflite.operators import OperatorCodes
 from tfconvert.exporters.tflite.subgraph import Shared, Subgraph, symbol_name
 from tfconvert.schema.diagnostics import ConversionError, error
@@ -93,11 +93,11 @@ class Place(NamedTuple):
 class _Exporter:
     """Turns functions into subgraphs as they are met."""
 
-    def __init__(self, module: ModuleOp, *, restate: bool, target: str) -> None:
+    def __init__(self, module: ModuleOp, *, restate: bool, target: str, naming: Naming) -> None:
         self.functions = {symbol_name(op): op for op in module.ops if isinstance(op, FuncOp)}
         self.exact = tfl_file.is_image(module)
         versions = tfl_file.numbers(module.attributes.get(tfl_file.OPERATOR_VERSIONS))
-        self.shared = Shared(versions, are_least=restate, target=target)
+        self.shared = Shared(versions, are_least=restate, target=target, naming=naming)
         self.subgraphs: list[Subgraph] = []
         self._indices: dict[str, int] = {}
         self._names = Names()
@@ -150,16 +150,15 @@ class _Exporter:
         Raises:
             ConversionError: The module holds something that the file can't, or that the target doesn't have.
         """
-        named = 0
+        named, names = 0, entry_names if self.exact else self.shared.naming.ports
         while self._built < len(self.subgraphs):
             # The entry functions come first, so that their callees don't take the name of one of their inputs.
             for subgraph in self.subgraphs[named:]:
-                function = subgraph.function
-                subgraph.reserve(entry_names(function, "inputs"), entry_names(function, "outputs"))
+                subgraph.reserve(*(names(subgraph.function, which) for which in ("inputs", "outputs")))
             named = len(self.subgraphs)
             subgraph = self.subgraphs[self._built]
             called = partial(self.index, caller=subgraph)
-            subgraph.build(entry_names(subgraph.function, "outputs"), called)
+            subgraph.build(names(subgraph.function, "outputs"), called)
             self._built += 1
         if problems := [*self.shared.problems, *self.shared.codes.newer()]:
             raise ConversionError(problems)
@@ -264,6 +263,7 @@ def export(
     restate: bool = False,
     describe: Describe | None = None,
     target_runtime: str = "",
+    naming: Naming = USERS,
 ) -> TFLiteFile:
     """Builds the tables of a .tflite file; weights are read when it is written.
 
@@ -277,11 +277,12 @@ def export(
         restate: Whether operators of a file that was read get the versions that their calls need, if it has lower ones.
         describe: Returns the metadata entry of what the inputs and outputs mean, and what follows the file.
         target_runtime: The release of the runtime that is to run the file; any if empty.
+        naming: How tensors are called.
 
     Raises:
         ConversionError: The module holds something that a .tflite file can't, or that the runtime doesn't have.
     """
-    exporter = _Exporter(module, restate=restate, target=target_runtime)
+    exporter = _Exporter(module, restate=restate, target=target_runtime, naming=naming)
     entries = exporter.entries()
     for name in entries:
         exporter.index(name)

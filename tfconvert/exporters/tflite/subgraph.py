@@ -8,7 +8,7 @@ from typing import Any
 
 from tfconvert.exporters.tflite import operators
 from tfconvert.exporters.tflite.buffers import Buffers
-from tfconvert.exporters.tflite.names import Names
+from tfconvert.exporters.tflite.names import USERS, Naming
 from tfconvert.exporters.tflite.operators import OperatorCodes, SubgraphIndex
 from tfconvert.schema.diagnostics import Diagnostic
 from tfconvert.schema.dialects import quant, sequences, tensor_data, tfl, tfl_file, types
@@ -33,6 +33,7 @@ class Shared:
         buffers: The constants.
         codes: The operators in use.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
+        naming: How tensors are called.
         names: The names of tensors that are taken in the file.
         problems: Why the model can't be exported.
 
@@ -40,13 +41,17 @@ class Shared:
         versions: The versions that some operators have regardless of their calls.
         are_least: Whether they are higher if a call needs that.
         target: The release of the runtime that is to run the model; any if empty.
+        naming: How tensors are called.
     """
 
-    def __init__(self, versions: Mapping[str, int], *, are_least: bool = False, target: str = "") -> None:
+    def __init__(
+        self, versions: Mapping[str, int], *, are_least: bool = False, target: str = "", naming: Naming = USERS
+    ) -> None:
         self.buffers = Buffers()
         self.codes = OperatorCodes(versions, are_least=are_least, target=target)
         self.bytes_by_operator: Counter[str] = Counter()
-        self.names = Names()
+        self.naming = naming
+        self.names = naming.empty()
         self.problems: list[Diagnostic] = []
         # By identity, since types are interned and hashing one takes longer than all else here.
         self._types: dict[int, tuple[Attribute, Operand, dict[str, Any]]] = {}
@@ -65,7 +70,8 @@ class Shared:
             self.problems.append(Diagnostic("unsupported-type", f"LiteRT has no tensors of {value_type}"))
             return ABSENT, {}
         shape = types.shape_of(value_type)
-        fields: dict[str, Any] = {"type": row.tflite}
+        # Readers take for granted that there is a shape; without a rank it is empty.
+        fields: dict[str, Any] = {"type": row.tflite, "shape": ()}
         if shape is not None:
             if max(shape, default=0) > _MAX_DIMENSION:
                 self.problems.append(Diagnostic("absurd-shape", f"a tensor of shape {list(shape)} is beyond LiteRT"))
@@ -117,7 +123,7 @@ class Subgraph:
         self._index: dict[Value, tuple[int, Operand]] = {}
         self._constants: dict[tuple[int, int], tuple[int, Operand]] = {}
         self._parts: dict[tuple[Constant, str], int] = {}
-        self._names = Names()
+        self._names = shared.naming.empty()
         self._own_names: dict[str, str] = {}
         self._reserved: dict[Value, str] = {}
         self._exact = exact
@@ -232,21 +238,21 @@ class Subgraph:
         name = str(tfl.attribute(op, tfl.CUSTOM_CODE)) if op.op_name == tfl.CUSTOM else op.op_name.upper()
         builtin = op.operator
         variables = builtin.variables if builtin is not None else ()
-        operands = []
-        for position, value in enumerate(op.operands):
+        operands = [_ABSENT] * len(op.operands)
+        for position, value in self._shared.naming.operands(op):
             entry = self._index.get(value)
             if position in variables and self._is_new_state(value):
                 entry = self._state(op, value, entry)
             elif entry is None:
-                entry = self._constant(value, name, position in variables)
-            operands.append(entry)
+                entry = self._constant(value, name, op, position)
+            operands[position] = entry
         if op.op_name == "transpose_conv":
             # Its kernel determines by the number of operands whether there is a bias.
             operands = operands[:3] if operands[3:] == [_ABSENT] else operands
         elif op.op_name == "fully_connected" and not self._exact:
             # Tools that read files take it for granted that a bias is named, even if it is absent.
             operands += [_ABSENT] * (3 - len(operands))
-        wanted = node_of(op.location) or op.op_name
+        wanted = self._shared.naming.operator(op)
         results = []
         for position, result in enumerate(op.results):
             if tfl.is_absent(result):
@@ -279,7 +285,7 @@ class Subgraph:
             ConversionError: Others may see the state, or its memory may not be large enough (`shared-state`).
         """
         if sequences.keeps_state(op, value):
-            state = self._add(value, self._unique(_name_of(value)), 0)
+            state = self._add(value, self._unique(self._name_of(value)), 0)
             # Others that use the value don't mean the state, which the operator changes.
             if known is None:
                 del self._index[value]
@@ -307,28 +313,33 @@ class Subgraph:
             self._add_parts(self._tensors[-1], value_type, item)
         return tuple(indices)
 
-    def _constant(self, value: Value, user: str, is_variable: bool) -> tuple[int, Operand]:
+    def _constant(
+        self, value: Value, user: str, user_op: tfl.TFLOp | None = None, position: int = 0
+    ) -> tuple[int, Operand]:
         """Returns the tensor of an operand that no operator computes."""
         if tfl.is_absent(value):
             return _ABSENT
         op = value.owner
         if isinstance(op, tfl.TFLOp) and op.op_name == tfl.EXTERNAL_CONST:
-            return self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
+            return self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
         constant = _held(value)
         if constant is None:
             self._shared.problems.append(_without_value(op, user))
             return _ABSENT
         assert isinstance(op, Operation)
-        if is_variable or tfl_file.IS_VARIABLE in op.attributes:
+        variables = user_op.operator.variables if user_op is not None and user_op.operator is not None else ()
+        if position in variables or tfl_file.IS_VARIABLE in op.attributes:
             # A file's own variable is zero at first; the runtime allocates it.
-            entry = self._add(value, self._unique(_name_of(value)), 0, _carried(op, 0))
+            entry = self._add(value, self._unique(self._name_of(value)), 0, _carried(op, 0))
             self._tensors[entry[0]]["is_variable"] = True
             return entry
         buffer = self._buffer(constant, value, user)
         known = None if self._exact else self._constants.get((buffer, id(value.type)))
-        entry = known or self._add(value, self._unique(_name_of(value)), buffer, _carried(op, 0))
-        self._constants[buffer, id(value.type)] = self._index[value] = entry
-        return entry
+        if known is None:
+            wanted = self._shared.naming.constant(op.location, user_op, position)
+            known = self._add(value, self._unique(wanted), buffer, _carried(op, 0))
+        self._constants[buffer, id(value.type)] = self._index[value] = known
+        return known
 
     def _buffer(self, constant: Constant, value: Value, user: str) -> int:
         buffers = self._shared.buffers
@@ -342,15 +353,19 @@ class Subgraph:
         constant = None if self._exact else _whole(value)
         if constant is None:
             entry = self._index.get(value)
-            return entry[0] if entry is not None else self._constant(value, "func.return", False)[0]
+            return entry[0] if entry is not None else self._constant(value, "func.return")[0]
         # A constant that is returned has a tensor of its own, under the name that the output has.
-        name = self._unique(name or _name_of(value))
+        name = self._unique(name or self._name_of(value))
         return self._add(value, name, self._buffer(constant, value, "func.return"))[0]
 
     def _refuse(self, op: Operation) -> None:
         self._shared.problems.append(
             Diagnostic("unsupported-op", "LiteRT has no operator for it", op=op.name, node=node_of(op.location))
         )
+
+    def _name_of(self, value: Value) -> str:
+        owner = value.owner
+        return self._shared.naming.constant(owner.location) if isinstance(owner, Operation) else "constant"
 
     def signature_name(self, index: int) -> str:
         """Returns a tensor's name in signatures: its name, as unique as the subgraph alone requires."""
@@ -405,11 +420,6 @@ def _carried(op: Operation, position: int) -> Attribute | None:
         return None
     dictionaries = tfl_file.dictionaries(op.attributes[tfl_file.TENSORS])
     return dictionaries[position] if position < len(dictionaries) else None
-
-
-def _name_of(value: Value) -> str:
-    owner = value.owner
-    return (node_of(owner.location) if isinstance(owner, Operation) else "") or "constant"
 
 
 def symbol_name(function: FuncOp) -> str:

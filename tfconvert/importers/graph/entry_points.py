@@ -36,19 +36,27 @@ class GraphInput(NamedTuple):
         type: Its type.
         name: Its name to the caller.
         is_optional: Whether it is left out if it is dead.
+        label: What TensorFlow's own converter calls it; empty for its name.
     """
 
     tensor: TensorName
     type: types.AnyTensor
     name: str
     is_optional: bool = False
+    label: str = ""
 
 
 class GraphOutput(NamedTuple):
-    """A value that the caller gets: a tensor of the graph and its name for the caller."""
+    """A value that the caller gets: a tensor of the graph, its name for the caller, and its label as an input's."""
 
     tensor: TensorName
     name: str
+    label: str = ""
+
+
+def tensor_of(each: GraphInput | GraphOutput) -> str:
+    """Returns the tensor of the graph that an input or output is, as TensorFlow writes it."""
+    return f"{each.tensor.node}:{each.tensor.position}"
 
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
@@ -64,6 +72,7 @@ class EntryPoint(NamedTuple):
         inputs: The feeds, in the function's order.
         outputs: The fetches, in the function's order.
         controls: Nodes that must have run.
+        other_names: Signatures that are this function, too, and that nobody asked for.
         cut: Where the function is to be cut; `None` if it is not.
     """
 
@@ -72,6 +81,7 @@ class EntryPoint(NamedTuple):
     inputs: list[GraphInput]
     outputs: list[GraphOutput]
     controls: Sequence[str] = ()
+    other_names: Sequence[str] = ()
     cut: Cut | None = None
 
     @property
@@ -127,7 +137,9 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
             inputs.append(each)
     attributes: dict[str, Attribute] = {
         tf_saved_model.ENTRY_FUNCTION: tf_saved_model.entry_attribute(
-            [each.name for each in inputs], [each.name for each in entry.outputs], entry.controls
+            [each.label or each.name for each in inputs],
+            [each.label or each.name for each in entry.outputs],
+            entry.controls,
         )
     }
     if entry.cut is not None:
@@ -136,6 +148,8 @@ def _import_entry(nodes: Mapping[str, pb.NodeDef], context: ImportContext, entry
     res_attrs: list[dict[str, Attribute]] = [{} for _ in entry.outputs]
     if entry.exported_names:
         attributes[tf_saved_model.EXPORTED_NAMES] = attrs.of(entry.exported_names)
+        if entry.other_names:
+            attributes[tf_saved_model.OTHER_NAMES] = attrs.of(list(entry.other_names))
         arg_attrs = [tf_saved_model.path_attributes(each.name) for each in inputs]
         res_attrs = [tf_saved_model.path_attributes(each.name) for each in entry.outputs]
     return make_function(entry.symbol, block, results, attributes, arg_attrs, res_attrs, visibility="public")

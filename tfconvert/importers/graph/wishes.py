@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape
+from tfconvert.importers.graph.entry_points import EntryPoint, GraphInput, GraphOutput, override_shape, tensor_of
 from tfconvert.schema.diagnostics import error
 from tfconvert.schema.dialects import types
 from tfconvert.schema.dialects.cut import End
@@ -26,6 +26,10 @@ class Wishes(NamedTuple):
         is_raw: GraphDefs: whether to import every node as it is, though it can't be converted so.
         inputs: Signatures: the tensors that become inputs instead of the signature's own; `None` leaves those.
         outputs: Signatures: the tensors that become outputs.
+        label: Returns what TensorFlow's own converter calls an input or output of a signature.
+        tensors: The labels of outputs by signature and name, where they are others; inputs are then called by name.
+        second_names: Names that a function of a SavedModel has only if it isn't `serving_default`, too, or if they are
+            asked for; `None` for any.
     """
 
     sort_key: Callable[[GraphInput | GraphOutput], Any] | None = None
@@ -37,6 +41,9 @@ class Wishes(NamedTuple):
     is_raw: bool = False
     inputs: Sequence[str] | None = None
     outputs: Sequence[str] | None = None
+    label: Callable[[GraphInput | GraphOutput], str] = tensor_of
+    tensors: Mapping[str, Mapping[str, str]] = {}
+    second_names: Container[str] | None = None
 
 
 AS_WRITTEN = Wishes()

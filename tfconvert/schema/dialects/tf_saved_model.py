@@ -23,6 +23,8 @@ from tfconvert.schema.ir.traits import Trait
 
 SEMANTICS = "tf_saved_model.semantics"
 EXPORTED_NAMES = "tf_saved_model.exported_names"
+OTHER_NAMES = "tfconvert.other_names"
+"""Of a function: further names under which the model exports it, which the result doesn't have."""
 INDEX_PATH = "tf_saved_model.index_path"
 BOUND_INPUT = "tf_saved_model.bound_input"
 """Of an argument: the symbol of the variable or the asset that it is."""
@@ -62,7 +64,9 @@ def index_path(attributes: Attribute | None, position: int) -> str:
 
 
 def port_names(function: FuncOp, which: str) -> list[str]:
-    """Returns a name for each of an entry function's arguments or results: its tensor's, or its number.
+    """Returns a name for each of an entry function's arguments or results: in the signature, else its tensor's.
+
+    There may be neither; then it is its number.
 
     Args:
         function: The function.
@@ -74,10 +78,8 @@ def port_names(function: FuncOp, which: str) -> list[str]:
     known = entry_names(function, which)
     known += [""] * (len(kinds) - len(known))
     paths = [index_path(attributes, index) for index in range(len(kinds))]
-    # Among names that commas separate there can be none with a comma; the signature has it.
     return [
-        (path if "," in path else name or path) or f"{which[:-1]}_{index}"
-        for index, (path, name) in enumerate(zip(paths, known, strict=False))
+        path or name or f"{which[:-1]}_{index}" for index, (path, name) in enumerate(zip(paths, known, strict=False))
     ]
 
 

@@ -107,4 +107,4 @@ def test_the_report_counts_forms(digits_model: Path) -> None:
     report = tfconvert.convert(digits_model, quantize=Quantize("dynamic", exclude=["CONV_2D", "no/such"])).report
     assert report.rewrites["quantize-weights"] == {"int8 per channel": 1}
     assert "quantized weights" in report.to_text()
-    assert [note.code for note in report.notes] == ["nothing-excluded"]
+    assert [note.code for note in report.notes] == ["nothing-excluded", "same-signature"]

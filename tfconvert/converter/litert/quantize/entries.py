@@ -21,7 +21,8 @@ def _entry(function: FuncOp) -> Entry:
     keys, names = [""], [f"arg{number}" for number in range(len(arguments))]
     if ENTRY_FUNCTION in function.attributes:
         interface = interface_of(function)
-        keys, names = list(interface.keys) or keys, [tensor.name for tensor in interface.inputs]
+        keys = [*interface.keys, *interface.other_keys] or keys
+        names = [tensor.name for tensor in interface.inputs]
     inputs = [
         Input(name, types.numpy_dtype(types.element_of(argument.type)), types.shape_of(argument.type))
         for name, argument in zip(names, arguments, strict=True)
