@@ -153,11 +153,24 @@ def _check_target(options: Options) -> None:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
     for name in _LITERTS_OWN if options.target != TARGETS[0] else ():
         if getattr(options, name):
-            raise error("wrong-option", f"{name} is for LiteRT's files only", hint="leave it out, or set no target")
+            raise error(
+                "wrong-option",
+                f"{name} is for LiteRT's files only",
+                hint="leave it out, or convert to LiteRT (.tflite)",
+            )
+    _check_iree(options)
+
+
+def _check_iree(options: Options) -> None:
     if options.iree is not None:
         if options.target != "iree":
             raise error("wrong-option", "how IREE compiles is for its programs only", hint="set the target to iree")
         options.iree.check()
+    if options.target == "iree" and not (options.iree is not None and options.iree.keep_mlir):
+        # Before the model is read: without the compiler, only a text that is to be kept could come of it.
+        from tfconvert.converter.iree import compiler
+
+        compiler.find()
 
 
 def run(

@@ -44,6 +44,8 @@ from tfconvert.converter.compat.flags import FLAGS
     ("--saved_model_dir D --output_file F --target_ops TFLITE_BUILTINS,SELECT_TF_OPS",
      "D -o F --order official --allow-flex"),
     ("--saved_model_dir D --output_file F --output_format TFLITE --enable_v1_converter", "D -o F --order official"),
+    ("--saved_model_dir D --output_file m.tflite", "D -o m.tflite --order official"),
+    ("--saved_model_dir D --output_file m.lite", "D -o m.lite --target litert --order official"),
     ("--saved_model_dir D -o F --verify", "D --order official -o F --verify"),
 ])  # fmt: skip
 def test_words_of_today(given: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:

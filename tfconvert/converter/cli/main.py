@@ -16,12 +16,14 @@ from tfconvert.converter.cli.metadata_options import METADATA_SETTINGS, metadata
 from tfconvert.converter.cli.options import (
     CONTEXT,
     SOURCE_SETTINGS,
+    TARGET_SETTINGS,
     limits_option,
     recurrent_option,
     rule_options,
     source_options,
     target_options,
     to_source,
+    to_target,
 )
 from tfconvert.converter.cli.output_options import OUTPUT_SETTINGS, Output, output_options, to_output
 from tfconvert.converter.cli.progress import Progress
@@ -52,8 +54,8 @@ Examples:
   tfconvert saved_model/ -o model.tflite --json > report.json
   tfconvert saved_model/ -o model.tflite --report report.html
   tfconvert saved_model/ -o model.tflite --server http://localhost:8750
-  tfconvert saved_model/ -o model.mlir --target stablehlo
-  tfconvert saved_model/ -o model.vmfb --target iree --verify
+  tfconvert saved_model/ -o model.mlir
+  tfconvert saved_model/ -o model.vmfb --verify
   tfconvert build tfconvert.toml
   tfconvert inspect saved_model/
   tfconvert ops "Resize*"
@@ -171,9 +173,15 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
     quantize = to_quantize({name: settings.pop(name) for name in QUANTIZE_SETTINGS}, quiet=quiet)
     metadata = to_metadata({name: settings.pop(name) for name in METADATA_SETTINGS})
     iree = to_iree({name: settings.pop(name) for name in IREE_SETTINGS})
+    file = settings["output_file"]
     output = to_output({name: settings.pop(name) for name in OUTPUT_SETTINGS})
     server = to_server({name: settings.pop(name) for name in SERVER_SETTINGS}, output)
     source = to_source(model, **{name: settings.pop(name) for name in SOURCE_SETTINGS})
+    try:
+        settings |= _target({name: settings.pop(name) for name in TARGET_SETTINGS}, file, source)
+    except ConversionError as problem:
+        _print_error(problem, output, as_json)
+        sys.exit(2 if problem.code == "wrong-option" else 1)
     try:
         options = Options(**settings, quantize=quantize, metadata=metadata, keep_graphs=output.needs_graphs, iree=iree)
         with Documented(as_json, output.report_stream), Progress(verbose=verbose, quiet=quiet) as progress:
@@ -183,6 +191,14 @@ def main(model: str, as_json: bool, quiet: bool, verbose: bool, **settings: Any)
         sys.exit(1)
     if as_json or not quiet:
         say(_text(report, output, as_json, verbose), output.report_stream)
+
+
+def _target(values: dict[str, Any], file: str, source: Source) -> dict[str, Any]:
+    try:
+        return to_target(values, file)
+    except ConversionError:
+        source.check_output(file)  # A file that is read has an ending that is none of a result's, and that is worse.
+        raise
 
 
 def _job(source: Source, output: Output, progress: Progress, options: Options, server: ServerAddress | None) -> Job:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, BinaryIO
 
-from tfconvert.exporters.output_file import write_whole
+from tfconvert.exporters.output_file import Parts, write_whole
 from tfconvert.exporters.tflite.buffers import Buffer
 from tfconvert.schema.tflite.reader import TFLITE_IDENTIFIER
 from tfconvert.schema.tflite.tables import TFLITE
@@ -105,6 +105,11 @@ class TFLiteFile:
                 raise ValueError(f"a buffer of {buffer.size} bytes came as {position - place} bytes")
         stream.write(bytes(self._end - position))
         stream.write(self._appendix)
+
+    @property
+    def parts(self) -> Parts:
+        """The files of the result: this one."""
+        return {"": self.write}
 
     def to_bytes(self) -> bytes:
         """Returns the file's contents."""
