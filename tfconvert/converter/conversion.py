@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ from tfconvert.converter.pipeline.stage_name import InStage
 from tfconvert.converter.report import Recorder, Report, StageTime
 from tfconvert.converter.targets import LITERT, Target, target_of
 from tfconvert.importers.source import Source
-from tfconvert.schema.diagnostics import ConversionError, Diagnostic, error
+from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic, error
 from tfconvert.schema.limits import NOT_FOLDED, budget, limited
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _run(
     file = timed("export", lambda: target.export(module, options))
     for name, finish in target.finish.items():
         recorder.add(name, timed(name, partial(finish, file)))
-    recorder.notes += budget().notes()
+    recorder.notes += [*budget().notes(), *_custom_notes(file.custom_operators)]
     recorder.stages[0] = StageTime("load", recorder.stages[0].seconds + loading)
     interfaces, input_notes = _interfaces(module, source.batch, options.target)
     report = recorder.report(source.name)._replace(
@@ -263,9 +263,22 @@ def _run(
         bytes_by_operator=file.bytes_by_operator,
         operator_versions=file.versions,
         min_runtime_version=file.min_runtime_version,
+        custom_operators=file.custom_operators,
         graphs=None if keep is None else keep.graphs(module),
     )
     return file, report
+
+
+def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
+    """Returns what the report says about the operators that the app must register; nothing if there are none."""
+    if not custom:
+        return []
+    names = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in custom.items())
+    message = (
+        f"the app that runs this file must register {len(custom)} custom operator{'s'[: len(custom) > 1]}: {names}"
+    )
+    hint = "add a kernel for each to the app's op resolver (AddCustom); without it the file doesn't load"
+    return [Diagnostic("custom-operators", message, hint=hint, severity=WARNING)]
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:

@@ -67,6 +67,7 @@ class Report(NamedTuple):
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
         graphs: The graphs before and after as plain data, if they were to be kept; not part of `to_dict`.
         input_notes: Notes on the sizes of inputs.
+        custom_operators: How often each operator is called that the app must register.
     """
 
     source: str
@@ -86,11 +87,19 @@ class Report(NamedTuple):
     min_runtime_version: str = ""
     graphs: Mapping[str, Any] | None = None
     input_notes: tuple[Diagnostic, ...] = ()
+    custom_operators: Mapping[str, int] = _NOTHING
 
     @property
     def seconds(self) -> float:
         """Time of all stages."""
         return sum(stage.seconds for stage in self.stages)
+
+    @property
+    def runtime(self) -> str:
+        """The runtime that runs the file, as a sentence; empty if nothing is known."""
+        version = self.min_runtime_version and f" {self.min_runtime_version} and later"
+        registered = f", with these registered: {', '.join(self.custom_operators)}" if self.custom_operators else ""
+        return f"runs in TensorFlow Lite{version}{registered}" if version or registered else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain data, in a stable order."""
@@ -104,6 +113,7 @@ class Report(NamedTuple):
             "operators": ranked(self.operators),
             "operator_versions": dict(sorted(self.operator_versions.items())),
             "min_runtime_version": self.min_runtime_version,
+            "custom_operators": dict(self.custom_operators),
             "bytes_by_operator": ranked(self.bytes_by_operator),
             "rewrites": {name: ranked(counter) for name, counter in self.rewrites.items()},
             "headings": dict(self.headings),
@@ -126,7 +136,7 @@ class Report(NamedTuple):
             f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
-            *([f"  runs in TensorFlow Lite {self.min_runtime_version} and later"] if self.min_runtime_version else []),
+            *([f"  {self.runtime}"] if self.runtime else []),
             *(f"  {interface}" for interface in self.interfaces),
         ]
         lines += _section("operators", self._operator_rows(), most)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class StableHLOText:
         weights: What arguments are, always or at first, by name; a file beside the text holds it.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release that reads it: any.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module.
@@ -62,6 +63,8 @@ class StableHLOText:
     """
 
     __slots__ = ("_pieces", "bytes_by_operator", "min_runtime_version", "operators", "size", "versions", "weights")
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp, *, inline: bool = False) -> None:
         printer = _Printer(inline=inline)

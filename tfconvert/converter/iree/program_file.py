@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 from tfconvert.converter.iree import compiler
 from tfconvert.converter.iree.description import describe
@@ -35,6 +35,7 @@ class IreeFile:
         bytes_by_operator: The bytes of constants, by the op that makes them.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release of LiteRT that reads it: none does.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module that the pipeline has made.
@@ -45,6 +46,8 @@ class IreeFile:
         "_content", "_keeps_text", "_options", "_problem", "_text", "_weights", "bytes_by_operator",
         "min_runtime_version", "operators", "size", "versions",
     )  # fmt: skip
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp, options: IreeOptions) -> None:
         weights = weights_of(module)

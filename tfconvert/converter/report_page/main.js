@@ -33,13 +33,15 @@ function summary() {
   const weights = weightsBefore();
   const live = graphs ? Math.max(0, ...graphs.after.map((each) => each.live_bytes)) : 0;
   const worst = (report.verification || []).reduce((most, each) => Math.max(most, Number(each.max_relative)), 0);
+  const custom = Object.keys(report.custom_operators || {});
   const tiles = [
     tile("File", bytes(report.size || 0), weights ? `weights before: ${bytes(weights)}` : "", "strong"),
     tile("Operators", count(after), `from ${many(before, "TensorFlow op")}`),
     times.seconds !== undefined && tile("Time", duration(times.seconds), times.stages ? many(times.stages.length, "stage") : ""),
     live > 0 && tile("Tensors at once", bytes(live), "at most, at batch 1"),
     report.frozen_variables > 0 && tile("Weights", count(report.frozen_variables), "variables frozen"),
-    report.min_runtime_version && tile("Runtime", report.min_runtime_version, "TensorFlow Lite, or later"),
+    (report.min_runtime_version || custom.length > 0) && tile("Runtime", report.min_runtime_version || "any",
+      `TensorFlow Lite, or later${custom.length ? `, with these registered: ${custom.join(", ")}` : ""}`),
     (report.verification || []).length > 0 && tile("Largest error", worst.toExponential(1), "of the largest value", "good"),
   ];
   const rows = (report.functions || []).flatMap((each) => [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,7 @@ class ArtifactFile:
         bytes_by_operator: The bytes of constants, by the op that makes them.
         versions: Versions of ops: there are none.
         min_runtime_version: The first release of LiteRT that reads it: none does.
+        custom_operators: Operators that an app must register: there are none.
 
     Args:
         module: The module that the pipeline has made.
@@ -43,6 +45,8 @@ class ArtifactFile:
     """
 
     __slots__ = ("_content", "bytes_by_operator", "min_runtime_version", "operators", "size", "text", "versions")
+
+    custom_operators: ClassVar[Mapping[str, int]] = {}
 
     def __init__(self, module: ModuleOp) -> None:
         if any(op.dialect == "ml_program" for op in module.ops):

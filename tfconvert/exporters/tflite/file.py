@@ -41,6 +41,7 @@ class TFLiteFile:
         operators: How often each operator is called, custom ones by their own name.
         bytes_by_operator: Bytes of constants by the operator that is the first to use them.
         versions: The version of each operator.
+        custom_operators: How often each custom operator is called that the app must register.
         min_runtime_version: The first release of the runtime that has them all; empty if nothing is known.
 
     Args:
@@ -61,6 +62,7 @@ class TFLiteFile:
         self.operators: Counter[str] = Counter()
         self.bytes_by_operator: Counter[str] = Counter()
         self.versions: dict[str, int] = {}
+        self.custom_operators: Counter[str] = Counter()
         self.min_runtime_version = ""
         tables = _encode(model, [{}] + [{"data": Later(index)} for index in range(len(buffers))])
         places, end = _arrange(len(tables.data), buffers, 4)
