@@ -124,6 +124,7 @@ LATE_IMPORTS_ALLOWED = {
     "tfconvert.converter.client.async_client",
     "tfconvert.converter.client.client",
     "tfconvert.converter.cli.batch",
+    "tfconvert.converter.cli.cache",
     "tfconvert.converter.cli.build",
     "tfconvert.converter.cli.convert_job",
     "tfconvert.converter.cli.completion",

@@ -103,6 +103,9 @@ def check_options(options: Options) -> None:
             "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
         )
     _check_target(options)
+    if options.flex_ops and not options.allow_flex:
+        raise error("wrong-option", "flex_ops has no effect without allow_flex",
+                    hint="set allow_flex (--allow-flex), too")  # fmt: skip
     if options.quantize is not None:
         from tfconvert.converter import quantization
 

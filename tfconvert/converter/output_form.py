@@ -26,7 +26,8 @@ class Form(NamedTuple):
     @property
     def ending(self) -> str:
         """The usual ending of its files."""
-        return next(ending for ending, form in ENDINGS.items() if form == self)
+        usual = {form: ending for ending, form in reversed(ENDINGS.items())}
+        return usual.get(self) or usual[Form(self.target)]
 
     def __str__(self) -> str:
         return _NAMES[self]

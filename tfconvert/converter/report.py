@@ -133,7 +133,7 @@ class Report(NamedTuple):
         most = None if verbose else _FEW
         lines = [
             f"{self.source} -> {output_file}" if output_file else self.source,
-            f"  {_bytes(self.size)}, {sum(self.operators.values())} operators "
+            f"  {size_text(self.size)}, {sum(self.operators.values())} operators "
             f"(from {sum(self.operations_before.values())} TensorFlow ops), "
             f"{self.frozen_variables} variables frozen, {self.seconds:.2f} s",
             *([f"  {self.runtime}"] if self.runtime else []),
@@ -209,7 +209,7 @@ class Report(NamedTuple):
 
     def _operator_rows(self) -> list[tuple[str, str]]:
         ranking = sorted(self.operators, key=lambda name: (-self.bytes_by_operator[name], -self.operators[name], name))
-        return [(name, f"{self.operators[name]:>4}  {_bytes(self.bytes_by_operator[name]):>10}") for name in ranking]
+        return [(name, f"{self.operators[name]:>4}  {size_text(self.bytes_by_operator[name]):>10}") for name in ranking]
 
 
 class Recorder:
@@ -297,7 +297,8 @@ def _counter_rows(counter: Counter[str]) -> list[tuple[str, str]]:
     return [(name, f"{count:>4}") for name, count in ranked(counter).items()]
 
 
-def _bytes(size: int) -> str:
+def size_text(size: int) -> str:
+    """Returns a number of bytes as text."""
     if size < 1000:
         return f"{size} B"
     return f"{size / 1e3:.1f} kB" if size < 1_000_000 else f"{size / 1e6:.2f} MB"

@@ -43,6 +43,8 @@ from tfconvert.converter.compat.flags import FLAGS
     ("--allow_custom_ops --saved_model_dir D --output_file F", "D -o F --order official --allow-custom-ops"),
     ("--saved_model_dir D --output_file F --target_ops TFLITE_BUILTINS,SELECT_TF_OPS",
      "D -o F --order official --allow-flex"),
+    ("--saved_model_dir D --output_file F --target_ops SELECT_TF_OPS --experimental_select_user_tf_ops Mine,Also",
+     "D -o F --order official --allow-flex --flex-op Mine --flex-op Also"),
     ("--saved_model_dir D --output_file F --output_format TFLITE --enable_v1_converter", "D -o F --order official"),
     ("--saved_model_dir D --output_file m.tflite", "D -o m.tflite --order official"),
     ("--saved_model_dir D --output_file m.lite", "D -o m.lite --target litert --order official"),

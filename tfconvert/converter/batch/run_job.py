@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 from tfconvert.converter import api
 from tfconvert.converter.batch.job import Job
 from tfconvert.converter.batch.settings import check_settings
+from tfconvert.converter.iree_options import IreeOptions
 from tfconvert.converter.options import Options
 from tfconvert.converter.quantization import Quantize
 from tfconvert.exporters.output_file import write_whole
@@ -42,8 +43,10 @@ def run_job(job: Job, on_stage: Callable[[str], None]) -> dict[str, Any]:
         _write_json(job.report, {"output_file": job.output, **report.to_dict()})
     if job.page:
         report.save(job.page)
+    beside = list(filter(None, model.parts))
     return {"size": report.size, "operators": sum(report.operators.values()), "seconds": round(report.seconds, 6),
-            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version}  # fmt: skip
+            "notes": len(report.notes), "min_runtime_version": report.min_runtime_version,
+            **({"beside": beside} if beside else {})}  # fmt: skip
 
 
 def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
@@ -57,6 +60,8 @@ def _split(model: str, settings: Mapping[str, Any]) -> tuple[Source, Options]:
     elif quantize is not None:
         ends = quantize.get("io", "float32")
         quantize = Quantize(**{**quantize, "io": tuple(ends) if isinstance(ends, list) else ends})
+    if rest.get("iree") is not None:
+        rest["iree"] = IreeOptions(**rest["iree"])
     rest["limits"] = Limits(**rest.get("limits", {}))
     return source, Options(**rest, quantize=quantize)
 

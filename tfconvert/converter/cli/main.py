@@ -134,6 +134,9 @@ def _print_versions(context: click.Context, parameter: click.Parameter, wanted: 
 @click.option("--allow-custom-ops", is_flag=True, help="Turn ops that LiteRT doesn't have into custom ops.")
 @click.option("--allow-flex", is_flag=True,
               help="Keep ops that LiteRT doesn't have as TensorFlow's: the app needs the Flex delegate.")  # fmt: skip
+@click.option("--flex-op", "flex_ops", metavar="PATTERN", multiple=True,
+              help="A name, or a pattern of names, of ops that your Flex delegate takes beside the usual ones; "
+                   "repeatable.")  # fmt: skip
 @target_options
 @iree_options
 @recurrent_option

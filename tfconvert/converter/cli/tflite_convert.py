@@ -116,6 +116,8 @@ def _settings(flags: Mapping[str, str]) -> Iterator[str]:
         yield "--allow-custom-ops"
     if "SELECT_TF_OPS" in _listed(flags, "target_ops"):
         yield "--allow-flex"
+        for name in _listed(flags, "experimental_select_user_tf_ops"):
+            yield from ("--flex-op", name)
     if flags.get("output_format", "TFLITE").upper() != "TFLITE":
         raise click.UsageError(f"--output_format can't be {flags['output_format']}: only TFLITE is written")
 

@@ -55,7 +55,7 @@ FLAGS: Mapping[str, Flag] = {
     "experimental_new_converter": Flag("no effect", _ONE, "truth"),
     "experimental_new_quantizer": Flag("no effect", _ONE, "truth"),
     "custom_opdefs": Flag("no effect", "ops need no definition"),
-    "experimental_select_user_tf_ops": Flag("refused", "name the ops in Python: `tfconvert.convert(flex_ops=[...])`"),
+    "experimental_select_user_tf_ops": Flag("maps", "`--flex-op`, if `target_ops` has `SELECT_TF_OPS`"),
     "drop_control_dependency": Flag("no effect", "ops that change variables keep their order; others need none",
                                     "switch"),
     "reorder_across_fake_quant": Flag("no effect", "numbers are rounded where the model rounds them", "switch"),
