@@ -49,7 +49,7 @@ ROOMS = {
             "rewrite",
         ),
         ("child_process", "options", "plugins", "refusals", "shapes"),
-        ("lookup_tables", "output_form", "pipeline", "recurrence", "tensor_lists"),
+        ("arguments", "lookup_tables", "output_form", "pipeline", "recurrence", "tensor_lists"),
         ("report_page",),
         ("report",),
         ("passes",),

@@ -209,7 +209,7 @@ def convert(
     options = Options(
         allow_custom_ops, verify, False, check_passes, patterns, composites, recurrent, quantize,
         metadata=metadata, target_runtime=target_runtime, keep_graphs=keep_graphs, verify_data=verify_data,
-        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=tuple(flex_ops), limits=limits,
+        compare_layers=compare_layers, allow_flex=allow_flex, flex_ops=flex_ops, limits=limits,
         target=target, mlir_weights=mlir_weights, mlir_state=mlir_state, iree=iree,
         mlir_shape_function=mlir_shape_function, mlir_artifact=mlir_artifact,
     )  # fmt: skip
@@ -230,7 +230,9 @@ def convert_source(source: Source, options: Options, on_stage: Callable[[str], N
 
 def _converted(source: Source, options: Options, on_stage: Callable[[str], None]) -> Model:
     from tfconvert.converter import conversion
+    from tfconvert.converter.arguments import check_arguments
 
+    check_arguments(source, options)
     options = conversion.resolved(options)
     conversion.check_options(options)
     start = time.perf_counter()

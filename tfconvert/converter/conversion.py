@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tfconvert.converter.options import RECURRENT, STATES, TARGETS, WEIGHTS, Options
+from tfconvert.converter.options import TARGETS, Options
 from tfconvert.converter.pipeline.runner import run_stages
 from tfconvert.converter.pipeline.stage import Instrument
 from tfconvert.converter.pipeline.stage_name import InStage
@@ -98,10 +98,6 @@ def check_options(options: Options) -> None:
         ConversionError: One of them is not a pattern, or not a fusion, or settings contradict each other
             (`wrong-option`); or the metadata can't be read (`bad-metadata`).
     """
-    if options.recurrent not in RECURRENT:
-        raise error(
-            "wrong-option", f"recurrent can't be {options.recurrent!r}", hint=f"choose from {', '.join(RECURRENT)}"
-        )
     _check_target(options)
     if options.flex_ops and not options.allow_flex:
         raise error("wrong-option", "flex_ops has no effect without allow_flex",
@@ -136,23 +132,14 @@ _LITERTS_OWN = (
 )  # fmt: skip
 """Settings that only LiteRT's files know."""
 
-_MLIRS_OWN: Sequence[tuple[str, Sequence[object]]] = (
-    ("mlir_weights", WEIGHTS), ("mlir_state", STATES), ("mlir_shape_function", (False, True)),
-    ("mlir_artifact", (False, True)),
-)  # fmt: skip
-"""Settings that only texts know, and what they can be."""
+_MLIRS_OWN = ("mlir_weights", "mlir_state", "mlir_shape_function", "mlir_artifact")
+"""Settings that only texts know."""
 
 
 def _check_target(options: Options) -> None:
-    for name, choices in (("target", TARGETS), *_MLIRS_OWN):
-        value = getattr(options, name)
-        if value not in choices:
-            raise error(
-                "wrong-option", f"{name} can't be {value!r}", hint=f"choose from {', '.join(map(str, choices))}"
-            )
     if options.target != "stablehlo":
-        for name, choices in _MLIRS_OWN:
-            if getattr(options, name) != choices[0]:
+        for name in _MLIRS_OWN:
+            if getattr(options, name) != Options._field_defaults[name]:
                 raise error("wrong-option", f"{name} is for texts of StableHLO", hint="set the target to stablehlo")
     for name in _LITERTS_OWN if options.target != TARGETS[0] else ():
         if getattr(options, name):
