@@ -98,8 +98,8 @@ def test_a_value_is_shown_and_what_is_expected(graph: pb.GraphDef) -> None:
     ("name", "value"),
     [
         ("batch", 0), ("batch", True), ("batch", 1.0), ("inputs", "x"), ("tags", "serve"), ("inputs", {"x"}),
-        ("input_shapes", {"x": "3"}),
-        ("input_shapes", {"x": np.array([3])}), ("input_shapes", {"x": [1.5]}), ("input_shapes", {1: [3]}), ("rename", {"x": 1}),
+        ("input_shapes", {"x": "3"}), ("input_shapes", {"x": np.array([3])}),
+        ("input_shapes", {"x": [1.5]}), ("input_shapes", {1: [3]}), ("rename", {"x": 1}),
         ("input_shapes", {"x": {"3": 3}}), ("limits", tfconvert.Limits(operations=-1)), ("order", "Official"),
         ("limits", tfconvert.Limits(run_seconds="1")), ("iree", tfconvert.IreeOptions(cpu=5)),  # type: ignore[arg-type]
         ("iree", tfconvert.IreeOptions(flags="--x")), ("iree", tfconvert.IreeOptions(keep_mlir="yes")),  # type: ignore[arg-type]

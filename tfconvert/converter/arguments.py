@@ -109,7 +109,7 @@ ARGUMENTS: Mapping[str, Kind] = {
     "composites": Kind("a list of fusions, paths and names", _is_list, '["fusions.py"]'),
     "recurrent": _choice(RECURRENT),
     "metadata": Kind("a path or a mapping", lambda value: _is_path(value) or isinstance(value, Mapping)),
-    "target_runtime": Kind("a release", _is_text, '"2.14"'),
+    "target_runtime": Kind("a release", lambda value: value is None or _is_text(value), '"2.14"'),
     "keep_graphs": _FLAG,
     "verify_data": Kind("a list of samples, a function that returns one, or a path", _are_samples, '["inputs.npz"]'),
     "compare_layers": _FLAG,

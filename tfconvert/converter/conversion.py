@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tfconvert.exporters.tflite.model import TFLiteFile
     from tfconvert.schema.ir.builtin import ModuleOp
 
+CUSTOM_OPERATORS = "custom-operators"
+"""Code of the warning about operators that the app must register."""
+
 Result = TypeVar("Result")
 
 _SOURCE_LINE = re.compile(r":\d+")
@@ -268,7 +271,7 @@ def _custom_notes(custom: Mapping[str, int]) -> list[Diagnostic]:
         f"the app that runs this file must register {len(custom)} custom operator{'s'[: len(custom) > 1]}: {names}"
     )
     hint = "add a kernel for each to the app's op resolver (AddCustom); without it the file doesn't load"
-    return [Diagnostic("custom-operators", message, hint=hint, severity=WARNING)]
+    return [Diagnostic(CUSTOM_OPERATORS, message, hint=hint, severity=WARNING)]
 
 
 def _explained(problem: ConversionError, notes: Sequence[Diagnostic]) -> ConversionError:

@@ -26,8 +26,9 @@ class Form(NamedTuple):
     @property
     def ending(self) -> str:
         """The usual ending of its files."""
-        usual = {form: ending for ending, form in reversed(ENDINGS.items())}
-        return usual.get(self) or usual[Form(self.target)]
+        # A contradictory form has the ending of its target.
+        known = self if self in _NAMES else Form(self.target)
+        return next(ending for ending, form in ENDINGS.items() if form == known)
 
     def __str__(self) -> str:
         return _NAMES[self]

@@ -12,6 +12,7 @@ from tfconvert.converter.quantization_report import QuantizationReport
 from tfconvert.converter.report import Report
 from tfconvert.converter.targets import target_of
 from tfconvert.converter.validation import quantization_check
+from tfconvert.exporters.tflite.file import TFLiteFile
 from tfconvert.importers.source import Source
 from tfconvert.schema.diagnostics import WARNING, ConversionError, Diagnostic
 
@@ -45,6 +46,7 @@ def verified(source: Source, options: Options, file: ConvertedFile, report: Repo
     found = target_of(options).compare(source, file, options.verify_data)
     notes = found.notes
     if options.compare_layers:
+        assert isinstance(file, TFLiteFile)
         notes = (*notes, *first_difference(source, file.to_bytes(), options.verify_data))
     if found.problems:
         raise ConversionError((*found.problems, *notes))

@@ -51,12 +51,24 @@ def only_part(parts: Parts) -> Write:
     Raises:
         ConversionError: There are files beside it (`wrong-option`).
     """
-    beside = ", ".join(filter(None, parts))
+    check_single(parts)
+    return parts[""]
+
+
+def check_single(endings: Iterable[str]) -> None:
+    """Checks that a result is a single file, as a stream takes it.
+
+    Args:
+        endings: The endings of its files, as `Parts` has them.
+
+    Raises:
+        ConversionError: There are files beside it (`wrong-option`).
+    """
+    beside = ", ".join(filter(None, endings))
     if beside:
         raise error("wrong-option", f"the result is more than one file ({beside} beside it), which need a path",
                     hint="save it to a path; or choose other places of weights and state (mlir_weights, mlir_state), "
                          "embed the weights (--iree-embed-weights), and keep no text")  # fmt: skip
-    return parts[""]
 
 
 def places_of(path: str | os.PathLike[str], endings: Iterable[str]) -> list[Path]:

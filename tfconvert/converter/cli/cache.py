@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import entry_points
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -72,7 +73,7 @@ class Found(NamedTuple):
         report: The report of the conversion that made it.
     """
 
-    streams: Mapping[str, BinaryIO]
+    streams: Mapping[str, BufferedReader]
     report: CachedReport
 
     @property
@@ -117,7 +118,7 @@ class Entry(NamedTuple):
                 if note["form"] != _FORM or not all(map(_is_ending, checksums)):
                     return None
                 report = CachedReport(source, dict(note["report"]), [str(text) for text in note["texts"]])
-                streams: dict[str, BinaryIO] = {}
+                streams: dict[str, BufferedReader] = {}
                 for ending, place in zip(checksums, places_of(self.file, checksums), strict=True):
                     streams[ending] = opened.enter_context(os.fdopen(open_file(place), "rb"))
                     if hashlib.file_digest(streams[ending], "sha256").hexdigest() != checksums[ending]:

@@ -23,7 +23,7 @@ from tfconvert.converter.client.packing import pack_model, pack_samples
 from tfconvert.converter.client.problems import parsed, refused, seconds_to_wait, to_error, unreachable
 from tfconvert.converter.client.settings import to_data
 from tfconvert.converter.output_form import form_of
-from tfconvert.exporters.output_file import is_c_source, only_part, places_of
+from tfconvert.exporters.output_file import check_single, is_c_source, places_of
 from tfconvert.schema.diagnostics import error
 
 _JOBS = "v1/jobs"
@@ -219,7 +219,7 @@ class Server:
                 with whole_file(place) as stream:
                     yield from self._download(job.id, ending, stream)
         else:
-            only_part(dict.fromkeys(endings, path.write))
+            check_single(endings)
             yield from self._download(job.id, "", path)
 
     def _download(self, id: str, ending: str, target: BinaryIO) -> Steps[None]:

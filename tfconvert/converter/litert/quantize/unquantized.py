@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tfconvert.converter.litert.quantize import halves, hybrid
 from tfconvert.converter.litert.quantize.exclusion import Exclusion
 from tfconvert.converter.litert.quantize.stored import StoredConstants
@@ -34,7 +36,7 @@ def why_none(module: ModuleOp, mode: str, exclusion: Exclusion, stored: StoredCo
     return Diagnostic("nothing-quantized", f"quantized weights: none: {reason}", severity=NOTE)
 
 
-def _reasons(large: list[Value], exclusion: Exclusion, stored: StoredConstants) -> list[str]:
+def _reasons(large: Sequence[Value], exclusion: Exclusion, stored: StoredConstants) -> list[str]:
     """Returns why constants that are large enough stay floats."""
     infinite = [value for value in large if stored.refuses(value)]
     rest = [value for value in large if value not in infinite]
