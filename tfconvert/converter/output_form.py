@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -56,14 +55,11 @@ _OTHERS = frozenset((
 ))  # fmt: skip
 """Endings of model files that no target writes."""
 
-_ENDING = re.compile(r"[^./\\](\.[A-Za-z]\w*)\Z", re.ASCII)
-"""The ending of a name; the rest of `net_v1_0.25` is not one."""
-
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """Returns the ending of a file's name in lower case, with the dot; empty if it has none."""
-    match = _ENDING.search(os.fspath(path))
-    return match[1].lower() if match is not None else ""
+    """Returns the ending of a file's name in lower case, with the dot; empty if it has none, as `net_v1_0.25` hasn't."""
+    stem, _, ending = os.fspath(path).replace("\\", "/").rpartition("/")[2].rpartition(".")
+    return f".{ending.lower()}" if stem and ending[:1].isalpha() else ""
 
 
 def form_of(path: str | os.PathLike[str], given: Mapping[str, Any]) -> Form:

@@ -113,9 +113,10 @@ class QuantizeWeights:
                     stored.erase_unused()
         if settings.mode == "float16" and stored.counts:
             module.attributes[tfl_file.REDUCED_PRECISION] = attrs.string(tfl_file.HALF_PRECISION)
+        notes += stored.notes
         if not stored.counts:
             notes.append(why_none(module, settings.mode, exclusion, stored))
-        return PassResult(stored.counts, (*notes, *stored.notes), "quantized weights")
+        return PassResult(stored.counts, notes, "quantized weights")
 
     def _settings(self) -> Quantize:
         modes: tuple[Mode, ...] = get_args(Mode)
