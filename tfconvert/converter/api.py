@@ -89,7 +89,9 @@ class Model:
 
     def __bytes__(self) -> bytes:
         stream = io.BytesIO()
-        diagnosed(lambda: only_part(self.parts)(stream))
+        # A text can be read by itself, whoever has what its arguments are; nothing else is of use in part.
+        write = self.parts[""] if self._form == Form("stablehlo") else only_part(self.parts)
+        diagnosed(lambda: write(stream))
         return stream.getvalue()
 
     def __len__(self) -> int:

@@ -57,7 +57,7 @@ _OTHERS = frozenset((
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """Returns the ending of a file's name in lower case, with the dot; empty if it has none, as `net_v1_0.25` hasn't."""
+    """Returns the ending of a file's name in lower case, with the dot; empty if there is none, as in `net_v1_0.25`."""
     stem, _, ending = os.fspath(path).replace("\\", "/").rpartition("/")[2].rpartition(".")
     return f".{ending.lower()}" if stem and ending[:1].isalpha() else ""
 
